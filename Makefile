@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every step says what it does and stops with one clear line when it can't. `make help` lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+CC ?= cc
+CLANG ?= clang
+FUZZ_SECONDS ?= 60
+
+export PYTHON CC
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+PY = $(VENV)/bin/python
+say = @echo "==> $(1)"
+
+CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LIBRARIES = -lpcap -lz -lzstd -llz4 -lm
+
+HEADERS = $(wildcard analyzer/core/*.h)
+MODULE_SOURCES = $(wildcard analyzer/core/*.c)
+CORE_SOURCES = $(filter-out analyzer/core/module.c,$(MODULE_SOURCES))
+C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
+FUZZERS = $(patsubst analyzer/core/fuzz/%.c,%,$(wildcard analyzer/core/fuzz/fuzz_*.c))
+EXTENSION = analyzer/_core.abi3.so
+PACKAGING = setup.cfg setup.py pyproject.toml
+
+.PHONY: help
+help: ## list what make can do
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+
+# --- set-up -------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(VENV)/.stamp-run ## system packages (apt-get, when root), virtual environment, build
+
+$(VENV)/.stamp-run: $(PACKAGING)
+	$(call say,checking system packages)
+	@.ci/packages build
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wiretale needs Python 3.11 or later: set PYTHON=" >&2; exit 1; }
+	$(call say,making the virtual environment $(VENV))
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -q 'setuptools>=77' wheel
+	$(call say,building and installing wiretale into it)
+	@$(PY) -m pip install -q --no-build-isolation -e .
+	@touch $@
+
+# What tests and lint need beside.
+$(VENV)/.stamp-dev: $(VENV)/.stamp-run
+	$(call say,checking system packages for tests)
+	@.ci/packages test lint
+	$(call say,installing test and lint tools into $(VENV))
+	@$(PY) -m pip install -q --no-build-isolation -e '.[test,lint]'
+	@touch $@
+
+.PHONY: build
+build: $(VENV)/.stamp-run $(EXTENSION) ## compile the native core for use from this folder
+
+$(EXTENSION): $(MODULE_SOURCES) $(HEADERS) $(PACKAGING) | $(VENV)/.stamp-run
+	$(call say,compiling the native core)
+	@WIRETALE_CFLAGS=-Werror $(PY) setup.py -q build_ext --inplace
+	@touch $@
+
+# --- use ----------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: build ## set everything up, analyze a sample capture, say where the report is
+	$(call say,analyzing sample_pcaps/tcp_losses.pcap)
+	@$(VENV)/bin/wiretale analyze sample_pcaps/tcp_losses.pcap -o build/demo
+	@echo "==> the report: file://$(CURDIR)/build/demo/report.html"
+
+# --- checks -------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: $(VENV)/.stamp-dev build ## all tests: C, then Python
+	@$(MAKE) -s test-c
+	$(call say,running the Python tests)
+	@$(VENV)/bin/pytest -q -n 2 $(PYTEST_ARGS)
+
+.PHONY: test-c
+test-c: $(C_TESTS:%=build/test/%)
+	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
+
+build/core/%.o: analyzer/core/%.c
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS_CORE) -MMD -MP -c $< -o $@
+
+build/test/%: analyzer/core/test/%.c $(CORE_SOURCES:analyzer/core/%.c=build/core/%.o)
+	$(call say,compiling $<)
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS_CORE) -MMD -MP -Ianalyzer/core $< $(filter %.o,$^) -o $@ $(LIBRARIES)
+
+.PHONY: lint
+lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from code
+	$(call say,ruff)
+	@$(VENV)/bin/ruff check -q .
+	@$(VENV)/bin/ruff format -q --check .
+	@$(MAKE) -s types
+	$(call say,clang-format)
+	@clang-format --dry-run -Werror $(C_FILES)
+	$(call say,lizard: functions up to 60 lines and complexity up to 15)
+	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src analyzer reports sample_pcaps benchmarks tests
+	$(call say,gcc -fanalyzer)
+	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -c $$source -o /dev/null || exit 1; done
+	$(call say,docs/tables.md is what the code says)
+	@$(PY) docs/make_tables.py --check
+
+C_FILES = $(wildcard analyzer/core/*.[ch] analyzer/core/test/*.[ch] analyzer/core/fuzz/*.[ch] benchmarks/*.[ch])
+
+.PHONY: types
+types: build/typing
+	$(call say,mypy)
+	@$(VENV)/bin/mypy --no-error-summary
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/*.py benchmarks/*.py docs/*.py
+
+# Type checkers can't follow mapped folders: show them the package as it will be installed.
+.PHONY: build/typing
+build/typing:
+	@rm -rf $@ && mkdir -p $@/wiretale
+	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $@/wiretale/
+
+.PHONY: bench
+bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
+	@.ci/packages bench
+	@$(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale
+
+build/bench/%: benchmarks/%.c
+	@mkdir -p $(@D)
+	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror $< -o $@ -lpcap
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZ_SECONDS (60) from sample_pcaps
+	@.ci/packages build fuzz
+	@$(MAKE) -s $(FUZZERS:%=build/fuzz/%)
+	@for name in $(FUZZERS); do .ci/fuzz $$name $(FUZZ_SECONDS) || exit 1; done
+
+build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
+	$(call say,compiling $<)
+	@mkdir -p $(@D)
+	@$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+
+.PHONY: sanitize
+sanitize: $(VENV)/.stamp-dev $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
+	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
+	@.ci/sanitize $(VENV) "$(SANITIZE)"
+
+build/sanitize/%: analyzer/core/test/%.c $(CORE_SOURCES) $(HEADERS)
+	$(call say,compiling $< with sanitizers)
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) -Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+
+.PHONY: clean
+clean: ## remove everything that was made, the virtual environment too
+	$(call say,removing build and $(VENV))
+	@rm -rf build dist *.egg-info src/*.egg-info $(EXTENSION) $(VENV)
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.SECONDARY:
+-include $(wildcard build/core/*.d build/test/*.d)

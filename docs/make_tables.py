@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/tables.md from the schemas in the code: python docs/make_tables.py [--check]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from wiretale.analyzer import _core
+
+PAGE = Path(__file__).with_name("tables.md")
+
+HEAD = """\
+# The tables
+
+Made from the code by `python docs/make_tables.py`; `make lint` checks that it is up to date. In Python they speak the
+Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them as Parquet, `--json` as arrays of objects.
+
+Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
+never 0.** A frame number is that of Wireshark, counted in the file that the `captures` row names.
+
+Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text.
+"""
+
+Column = tuple[str, str, str, str]
+
+
+def describe_column(column: Column) -> str:
+    """A row of the page's table."""
+    name, kind, unit, meaning = (cell.replace("|", "\\|") for cell in column)
+    return f"| `{name}` | {kind} | {unit} | {meaning} |"
+
+
+def describe_table(name: str, row: str, columns: list[Column]) -> str:
+    """A table's heading and columns."""
+    lines = [
+        f"## {name}",
+        "",
+        f"A row is {row}.",
+        "",
+        "| column | type | unit | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    return "\n".join([*lines, *map(describe_column, columns), ""])
+
+
+def make_page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(describe_table(*schema) for schema in _core.schemas())])
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the page, or says whether it is up to date."""
+    page = make_page()
+    if arguments != ["--check"]:
+        PAGE.write_text(page)
+        return 0
+    if PAGE.exists() and PAGE.read_text() == page:
+        return 0
+    print("docs/tables.md is out of date: python docs/make_tables.py", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
