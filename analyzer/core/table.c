@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A packed row: a bit for each column that is known, a bit for each that is also not 0, then those
+ * values as zigzag varints (as Protocol Buffers' sint64). A row is written where the largest row
+ * would fit and else begins the next chunk, so that a reader finds it by the same rule. */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_GROUP UINT64_MAX
+#define MASK_BYTES ((COLUMNS_MAX + 7) / 8)
+#define VARINT_MAX 10
+#define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
+
+void table_init(struct table *table, enum table_number number, const struct text_store *texts,
+                bool grouped) {
+    *table = (struct table){.schema = &schemas[number], .texts = texts, .grouped = grouped};
+}
+
+void table_free(struct table *table) {
+    arena_free(&table->rows);
+    free(table->group_offsets);
+    free(table->group_sizes);
+}
+
+static bool grow_groups(struct table *table, size_t needed) {
+    size_t room = table->group_room ? table->group_room : 64;
+    while (room < needed)
+        room *= 2;
+    if (room != table->group_room) {
+        uint64_t *offsets = realloc(table->group_offsets, room * sizeof *offsets);
+        if (offsets)
+            table->group_offsets = offsets;
+        uint32_t *sizes = realloc(table->group_sizes, room * sizeof *sizes);
+        if (sizes)
+            table->group_sizes = sizes;
+        if (!offsets || !sizes)
+            return false;
+        table->group_room = room;
+    }
+    return true;
+}
+
+bool table_begin_group(struct table *table, uint32_t group) {
+    if (!grow_groups(table, (size_t)group + 1))
+        return false;
+    while (table->group_count <= group) {
+        table->group_offsets[table->group_count] = NO_GROUP;
+        table->group_sizes[table->group_count++] = 0;
+    }
+    table->group = group;
+    return true;
+}
+
+static uint8_t *put_varint(uint8_t *out, int64_t value) {
+    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    while (bits >= 0x80) {
+        *out++ = (uint8_t)bits | 0x80;
+        bits >>= 7;
+    }
+    *out++ = (uint8_t)bits;
+    return out;
+}
+
+static const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
+    uint64_t bits = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        uint8_t byte = *in++;
+        bits |= (uint64_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80))
+            break;
+    }
+    *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+    return in;
+}
+
+static uint8_t *pack_row(uint8_t *out, const struct row *row, size_t columns) {
+    uint64_t filled[2] = {0, 0};
+    size_t mask_bytes = (columns + 7) / 8;
+    for (size_t w = 0; w * 64 < columns; w++)
+        for (uint64_t bits = row->known[w]; bits; bits &= bits - 1) {
+            unsigned bit = (unsigned)__builtin_ctzll(bits);
+            filled[w] |= (uint64_t)(row->value[w * 64 + bit] != 0) << bit;
+        }
+    memcpy(out, row->known, mask_bytes);
+    memcpy(out + mask_bytes, filled, mask_bytes);
+    out += 2 * mask_bytes;
+    for (size_t w = 0; w * 64 < columns; w++)
+        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
+            out = put_varint(out, row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
+    return out;
+}
+
+static const uint8_t *unpack_row(const uint8_t *in, struct row *row, size_t columns) {
+    uint64_t filled[2] = {0, 0};
+    size_t mask_bytes = (columns + 7) / 8;
+    row_clear(row);
+    memcpy(row->known, in, mask_bytes);
+    memcpy(filled, in + mask_bytes, mask_bytes);
+    in += 2 * mask_bytes;
+    memset(row->value, 0, columns * sizeof *row->value);
+    for (size_t w = 0; w * 64 < columns; w++)
+        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
+            in = get_varint(in, &row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
+    return in;
+}
+
+static void count_in_group(struct table *table, uint64_t offset) {
+    if (!table->group_sizes[table->group]++)
+        table->group_offsets[table->group] = offset;
+}
+
+bool table_add(struct table *table, const struct row *row) {
+    uint64_t offset;
+    uint8_t *place = arena_reserve(&table->rows, ROW_BYTES_MAX, &offset);
+    if (!place)
+        return false;
+    if (table->grouped)
+        count_in_group(table, offset);
+    uint8_t *end = pack_row(place, row, table->schema->column_count);
+    arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
+    table->row_count++;
+    return true;
+}
+
+static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
+    while (cursor->group < table->group_count && !table->group_sizes[cursor->group])
+        cursor->group++;
+    if (cursor->group == table->group_count)
+        return;
+    cursor->left = table->group_sizes[cursor->group];
+    cursor->offset = table->group_offsets[cursor->group++];
+}
+
+bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+    if (cursor->row == table->row_count)
+        return false;
+    if (table->grouped && !cursor->left)
+        enter_next_group(table, cursor);
+    if (cursor->offset % ARENA_CHUNK + ROW_BYTES_MAX > ARENA_CHUNK)
+        cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
+    const uint8_t *packed = arena_at(&table->rows, cursor->offset);
+    const uint8_t *end = unpack_row(packed, row, table->schema->column_count);
+    cursor->offset += (uint64_t)(end - packed);
+    cursor->left--;
+    cursor->row++;
+    return true;
+}
+
+int schema_column(const struct schema *schema, const char *name) {
+    for (size_t i = 0; i < schema->column_count; i++)
+        if (!strcmp(schema->columns[i].name, name))
+            return (int)i;
+    return -1;
+}

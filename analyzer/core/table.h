@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table as it grows: rows packed one after another, read back as often as wanted.
+ *
+ * A packed row holds only what is neither null nor 0, so that a finished flow costs some hundred
+ * bytes however wide the tables are. Rows of a grouped table are added a flow at a time, in any
+ * order of flows, and read back in the order of flow numbers.
+ */
+#ifndef WIRETALE_TABLE_H
+#define WIRETALE_TABLE_H
+
+#include "arena.h"
+#include "schema.h"
+#include "text_store.h"
+
+struct row {
+    uint64_t known[(COLUMNS_MAX + 63) / 64]; /* bit i: value[i] is not null */
+    int64_t value[COLUMNS_MAX];              /* a REAL as its bits, a WORD or TEXT as its number */
+};
+
+struct table {
+    const struct schema *schema;
+    const struct text_store *texts;
+    struct arena rows;
+    uint64_t row_count;
+    bool grouped;
+    uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP without any */
+    uint32_t *group_sizes;   /* by group: how many rows */
+    size_t group_count, group_room;
+    size_t group; /* that rows are added to */
+};
+
+static inline void row_clear(struct row *row) {
+    for (size_t i = 0; i < sizeof row->known / sizeof *row->known; i++)
+        row->known[i] = 0;
+}
+
+static inline void row_set(struct row *row, unsigned column, int64_t value) {
+    row->known[column / 64] |= UINT64_C(1) << column % 64;
+    row->value[column] = value;
+}
+
+static inline void row_set_if(struct row *row, unsigned column, bool known, int64_t value) {
+    if (known)
+        row_set(row, column, value);
+}
+
+static inline bool row_known(const struct row *row, unsigned column) {
+    return row->known[column / 64] >> column % 64 & 1;
+}
+
+void table_init(struct table *table, enum table_number number, const struct text_store *texts,
+                bool grouped);
+void table_free(struct table *table);
+
+/* Both return false without memory. Rows added between two calls of table_begin_group() belong to the
+ * first one's group; a group is begun once. */
+bool table_begin_group(struct table *table, uint32_t group);
+bool table_add(struct table *table, const struct row *row);
+
+/* A place in the table to read on from; {0} is its beginning. */
+struct table_cursor {
+    uint64_t row;    /* rows given so far */
+    uint64_t offset; /* of the next packed row */
+    size_t group;    /* the next group to enter */
+    uint32_t left;   /* rows left of the group */
+};
+
+/* Unpacks the next row; false at the end. Values of null columns are 0. */
+bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
+
+/* The column's number, or -1. */
+int schema_column(const struct schema *schema, const char *name);
+
+#endif

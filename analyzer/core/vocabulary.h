@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every word that a table can hold in a column of type WORD. A word's number is internal; the word is
+ * the interface. */
+#ifndef WIRETALE_VOCABULARY_H
+#define WIRETALE_VOCABULARY_H
+
+#define VOCABULARY(X)                                                                              \
+    X(NONE, "")                                                                                    \
+    /* protocols (flows.protocol) */                                                               \
+    X(TCP, "tcp")                                                                                  \
+    X(UDP, "udp")                                                                                  \
+    X(ICMP, "icmp")                                                                                \
+    X(ICMPV6, "icmpv6")                                                                            \
+    X(SCTP, "sctp")                                                                                \
+    X(DCCP, "dccp")                                                                                \
+    X(UDPLITE, "udplite")                                                                          \
+    X(IGMP, "igmp")                                                                                \
+    X(ESP, "esp")                                                                                  \
+    X(AH, "ah")                                                                                    \
+    X(GRE, "gre")                                                                                  \
+    X(OSPF, "ospf")                                                                                \
+    X(PIM, "pim")                                                                                  \
+    X(VRRP, "vrrp")                                                                                \
+    X(L2TP, "l2tp")                                                                                \
+    X(OTHER_IP, "ip")                                                                              \
+    /* states of a TCP conversation as this capture shows it (flows.state) */                      \
+    X(SYN_SENT, "syn_sent")         /* SYN, no answer seen */                                      \
+    X(SYN_RECEIVED, "syn_received") /* SYN and SYN-ACK, no ACK of it seen */                       \
+    X(ESTABLISHED, "established")   /* handshake complete, still open at the end */                \
+    X(MIDSTREAM, "midstream")       /* no handshake seen, still open at the end */                 \
+    X(HALF_CLOSED, "half_closed")   /* one FIN seen */                                             \
+    X(CLOSED, "closed")             /* FINs of both directions seen */                             \
+    X(RESET, "reset")               /* ended by RST */                                             \
+    X(REFUSED, "refused")           /* RST in answer to the SYN */                                 \
+    /* who began (flows.initiator_evidence) */                                                     \
+    X(SYN, "syn")                                                                                  \
+    X(SYN_ACK, "syn_ack")                                                                          \
+    X(FIRST_PACKET, "first_packet")                                                                \
+    /* why a row was finished (flows.end) */                                                       \
+    X(END_OF_CAPTURE, "end_of_capture")                                                            \
+    X(IDLE, "idle")                                                                                \
+    X(EVICTED, "evicted")                                                                          \
+    X(PORTS_REUSED, "ports_reused")                                                                \
+    /* fragmented datagrams (datagrams.state) */                                                   \
+    X(COMPLETE, "complete")                                                                        \
+    X(INCOMPLETE, "incomplete")                                                                    \
+    /* what happened (events.kind) */                                                              \
+    X(HANDSHAKE_RETRANSMISSION, "handshake_retransmission")                                        \
+    X(HOLE, "hole")                                                                                \
+    X(HOLE_FILLED, "hole_filled")                                                                  \
+    X(SEEN_BEFORE, "seen_before")                                                                  \
+    X(UNSEEN, "unseen")                                                                            \
+    X(ZERO_WINDOW, "zero_window")                                                                  \
+    X(CONNECTION_RESET, "reset")                                                                   \
+    X(ICMP_ERROR, "icmp_error")                                                                    \
+    X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
+    X(TIME_BACKWARD, "time_backward")                                                              \
+    X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")
+
+enum word {
+#define X(symbol, text) WORD_##symbol,
+    VOCABULARY(X)
+#undef X
+        WORD_COUNT
+};
+
+const char *word_text(enum word word);
+
+#endif
