@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the stages of the pass share. Data goes one way: capture_count and packet_take see each packet,
+ * flow_finish and datagram_finish write rows when something is over. */
+#ifndef WIRETALE_ANALYSIS_STATE_H
+#define WIRETALE_ANALYSIS_STATE_H
+
+#include "analysis.h"
+#include "capture_set.h"
+#include "datagram_table.h"
+#include "flow_table.h"
+#include "headers.h"
+#include "packet_filter.h"
+#include "path_table.h"
+#include "vocabulary.h"
+
+#define EVENTS_MOST 4000000u      /* rows in all */
+#define EVENTS_A_FLOW_MOST 10000u /* rows of one flow */
+
+/* What was counted of an input interface while reading. */
+struct capture_count {
+    uint64_t packets, bytes, captured_bytes, filtered, truncated, time_unknown;
+    uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
+    int64_t first_ns, last_ns, previous_ns, backward_ns_max;
+    uint64_t reasons[REASON_COUNT];
+};
+
+struct analysis {
+    struct analysis_options options;
+    struct capture_set *captures;
+    struct packet_filter *filter; /* NULL for none */
+    struct flow_table *flows;
+    struct datagram_table *datagrams;
+    struct path_table *paths;
+    struct allowance allowance;
+    struct text_store texts;
+    struct table tables[TABLE_COUNT];
+    struct capture_count *counts; /* by interface */
+    size_t count_room;
+    uint8_t *packet_flows; /* a bit for each flow whose packets are wanted */
+    uint32_t flow_count;   /* flows ever begun: the next one's number */
+    int64_t now_ns;        /* the latest time seen */
+    struct analysis_totals totals;
+    bool finished, out_of_memory;
+};
+
+/* capture_count.c */
+struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture);
+void capture_count_packet(struct analysis *analysis, struct capture_count *count,
+                          const struct packet *packet, int64_t time_ns);
+void capture_count_headers(struct capture_count *count, const struct packet *packet,
+                           const struct headers *headers);
+void capture_count_rows(struct analysis *analysis);
+
+/* flow_lookup.c */
+struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped);
+struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+                         bool swapped, const struct headers *headers, const struct sighting *seen,
+                         unsigned *direction);
+int64_t flow_due_ns(const struct flow *flow);
+void flow_expire(struct analysis *analysis);
+
+/* packet_take.c: one decoded packet into its flow. */
+struct arrival {
+    struct headers headers;
+    struct sighting seen;
+    struct flow_key key;
+    uint32_t hash;
+    bool swapped; /* sent by the key's second end */
+    bool keyed;   /* an IP packet: the fields above are set */
+};
+void packet_prepare(struct analysis *analysis, struct arrival *arrival,
+                    const struct packet *packet, int64_t time_ns);
+void packet_take(struct analysis *analysis, struct arrival *arrival);
+void packet_replay_waiting(struct analysis *analysis, struct datagram *datagram);
+
+/* icmp_relate.c: an ICMP error and the flow that it quotes. */
+void icmp_relate(struct analysis *analysis, const struct arrival *arrival);
+
+/* event_log.c */
+void event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
+               const struct sighting *seen, enum word kind, int64_t bytes, uint64_t related_frame,
+               const char *detail);
+
+/* flow_finish.c */
+void flow_finish(struct analysis *analysis, struct flow *flow, enum word end);
+
+/* datagram_finish.c: a datagram_finished function. */
+void datagram_finish(void *context, struct datagram *datagram);
+
+/* Adds a row or notes that memory ended. */
+static inline void add_row(struct analysis *analysis, enum table_number number,
+                           const struct row *row) {
+    if (!table_add(&analysis->tables[number], row))
+        analysis->out_of_memory = true;
+}
+
+/* The number of an address or a text for a row. */
+static inline int64_t add_address(struct analysis *analysis, unsigned version,
+                                  const uint8_t *address) {
+    int64_t number = text_store_add_address(&analysis->texts, version, address);
+    analysis->out_of_memory |= number < 0;
+    return number < 0 ? 0 : number;
+}
+
+static inline void row_set_text(struct analysis *analysis, struct row *row, unsigned column,
+                                const char *text) {
+    int64_t number = text && *text ? text_store_add(&analysis->texts, text) : -1;
+    analysis->out_of_memory |= text && *text && number < 0;
+    if (number >= 0)
+        row_set(row, column, number);
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of a live conversation. Its fixed part is small; what grows is bounded each for itself
+ * and, over all flows, by the allowance. */
+#ifndef WIRETALE_FLOW_H
+#define WIRETALE_FLOW_H
+
+#include "hole_list.h"
+#include "sample_set.h"
+#include "segment_ring.h"
+#include "series_bins.h"
+
+/* The two ends in a fixed order (the lesser address, then port, first), whoever sends. */
+struct flow_key {
+    uint8_t address[2][16]; /* IPv4 in the first 4 bytes */
+    uint16_t port[2];       /* 0 where the protocol has none */
+    uint8_t protocol;
+    uint8_t ip_version;
+    uint16_t zero; /* the key is compared as bytes */
+    uint32_t path; /* number in the path table: equal addresses in two VLANs are two flows */
+};
+
+/* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
+ * first one is counted from this alone. */
+struct sighting {
+    int64_t time_ns;
+    uint64_t frame;
+    uint32_t capture;        /* index of the input interface */
+    uint32_t wire_bytes;
+    uint32_t ip_bytes;
+    uint32_t payload_bytes;  /* transport payload in this packet */
+    uint32_t fragment_offset;
+    bool fragment;
+    uint8_t ttl;
+    uint8_t traffic_class;
+};
+
+/* The TCP stream that one end sends, and the acknowledgments it sends for the other's. Positions are
+ * 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
+struct tcp_stream {
+    uint32_t zero_sequence; /* sequence number of position 0 */
+    bool started;           /* zero_sequence is known */
+    bool based;             /* a segment of this direction was seen: what lies below `base` came before */
+    bool acked_known;       /* `acked` is known */
+    bool syn_seen, fin_seen;
+    bool sack_permitted, timestamps;
+    bool window_zero;       /* the last window announced was 0 */
+    bool window_known;      /* window_min and window_max are */
+    bool scale_offered;     /* its SYN carried a window scale */
+    uint8_t window_scale;   /* that scale */
+    uint16_t mss;           /* announced, 0 when not seen */
+    uint16_t last_window;
+    uint32_t last_acknowledgment;
+    uint32_t repeats;       /* of that acknowledgment: duplicate ACKs since the last advance */
+    int64_t base;
+    int64_t highest;        /* position after the highest byte (or FIN) seen */
+    int64_t acked;          /* highest cumulative acknowledgment of this stream */
+    int64_t fin_end;        /* position after the FIN */
+    int64_t window_min, window_max;
+    int64_t flight_max;
+    struct hole_list holes;
+    struct segment_ring unacked;
+    struct sample_set rtt;
+    uint64_t unique_bytes, retransmitted_bytes, seen_before_packets, unseen_bytes, unknown_bytes;
+    uint64_t holes_opened, holes_filled;
+    uint64_t duplicate_acks, sack_acks, zero_windows, bad_acknowledgments;
+    uint64_t syns, fins, resets, ecn_echo, ecn_cwr;
+};
+
+struct direction {
+    uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets, ecn_ce;
+    uint64_t fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;
+    uint64_t fragment_overhead_bytes;
+    int64_t first_ns, last_ns, idle_ns_max;
+    uint32_t segment_max;
+    uint8_t ttl_min, ttl_max, dscp;
+    struct series_bins series;
+    struct tcp_stream tcp;
+};
+
+enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
+
+struct flow {
+    struct flow_key key;
+    uint32_t number;     /* flows.flow */
+    uint32_t hash;
+    uint32_t next;       /* in its expiry slot, or in the free list */
+    uint32_t previous;
+    uint32_t slot;
+    uint32_t event_count; /* events written for it */
+    bool live;
+    bool swapped;        /* the initiator is the key's second end */
+    bool listed_packets; /* its packets go into the packets table */
+    bool refused, reset;
+    bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
+    uint8_t initiator_evidence;
+    int64_t syn_ns, syn_ack_ns, handshake_rtt_ns;
+    int64_t first_ns, last_ns;
+    uint64_t first_frame, last_frame;
+    uint32_t first_capture;
+    uint64_t icmp_errors;
+    struct direction directions[2]; /* 0 from the initiator */
+};
+
+/* The key's end that sends in a direction. */
+static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
+    return direction ^ flow->swapped;
+}
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open addressing with linear probing over (hash, flow number) pairs; flows lie in slabs that never
+ * move. Expiry is a wheel of one-second slots: a flow stays in the slot of its last known due time
+ * and is looked at again only when that slot passes, so that a packet costs the wheel nothing. */
+#include "flow_table.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#define SLAB_BITS 8
+#define SLAB_FLOWS (1u << SLAB_BITS)
+#define NONE UINT32_MAX
+#define WHEEL_SLOTS 4096u /* seconds; longer than the longest silence allowed */
+#define NS_A_SECOND 1000000000
+
+struct entry {
+    uint32_t hash;
+    uint32_t flow; /* NONE: empty */
+};
+
+struct flow_table {
+    struct entry *entries;
+    uint32_t mask, count, most;
+    struct flow **slabs;
+    uint32_t slab_count, slab_room, used; /* flows ever handed out */
+    uint32_t free;
+    uint64_t seed[2];
+    int64_t wheel_second; /* every slot before it has passed */
+    bool wheel_started;
+    struct {
+        uint32_t first, last;
+    } wheel[WHEEL_SLOTS];
+};
+
+static struct flow *flow_at(const struct flow_table *table, uint32_t number) {
+    return &table->slabs[number >> SLAB_BITS][number & (SLAB_FLOWS - 1)];
+}
+
+static struct entry *make_entries(uint32_t count) {
+    struct entry *entries = malloc(count * sizeof *entries);
+    if (entries)
+        memset(entries, 0xFF, count * sizeof *entries);
+    return entries;
+}
+
+struct flow_table *flow_table_open(uint32_t most) {
+    struct flow_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->mask = (1u << 12) - 1;
+    table->entries = make_entries(table->mask + 1);
+    table->most = most;
+    table->free = NONE;
+    memset(table->wheel, 0xFF, sizeof table->wheel);
+    /* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place. */
+    if (getrandom(table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
+        table->seed[0] = (uintptr_t)table ^ UINT64_C(0x9E3779B97F4A7C15);
+    if (table->entries)
+        return table;
+    free(table);
+    return NULL;
+}
+
+void flow_table_close(struct flow_table *table) {
+    for (uint32_t i = 0; i < table->slab_count; i++)
+        if (table->slabs[i])
+            munmap(table->slabs[i], SLAB_FLOWS * sizeof(struct flow));
+    free(table->slabs);
+    free(table->entries);
+    free(table);
+}
+
+/* The folded multiplication of wyhash (public domain, Wang Yi): passes SMHasher on keys this short. */
+static inline uint64_t fold(uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
+    uint64_t words[6] = {0};
+    memcpy(words, key, sizeof *key);
+    uint64_t low = fold(words[0] ^ table->seed[0], words[2] ^ UINT64_C(0xA0761D6478BD642F));
+    uint64_t high = fold(words[1] ^ table->seed[1], words[3] ^ UINT64_C(0xE7037ED1A0B428DB));
+    uint64_t ports = fold(words[4] ^ table->seed[0], words[5] ^ UINT64_C(0x8EBC6AF09C88C6E3));
+    return (uint32_t)fold(low ^ high, ports ^ table->seed[1]);
+}
+
+void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
+    __builtin_prefetch(&table->entries[hash & table->mask]);
+}
+
+void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
+    const struct entry *entry = &table->entries[hash & table->mask];
+    if (entry->hash != hash || entry->flow == NONE)
+        return;
+    const char *flow = (const char *)flow_at(table, entry->flow);
+    for (size_t line = 0; line < sizeof(struct flow); line += 64)
+        __builtin_prefetch(flow + line);
+}
+
+struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
+                             const struct flow_key *key) {
+    for (uint32_t at = hash & table->mask;; at = (at + 1) & table->mask) {
+        struct entry entry = table->entries[at];
+        if (entry.flow == NONE)
+            return NULL;
+        if (entry.hash != hash)
+            continue;
+        struct flow *flow = flow_at(table, entry.flow);
+        if (!memcmp(&flow->key, key, sizeof *key))
+            return flow;
+    }
+}
+
+static void place_entry(struct flow_table *table, struct entry entry) {
+    uint32_t at = entry.hash & table->mask;
+    while (table->entries[at].flow != NONE)
+        at = (at + 1) & table->mask;
+    table->entries[at] = entry;
+}
+
+static bool grow_entries(struct flow_table *table) {
+    struct entry *old = table->entries;
+    uint32_t old_size = table->mask + 1;
+    if (table->count < old_size / 2)
+        return true;
+    struct entry *entries = make_entries(old_size * 2);
+    if (!entries)
+        return false;
+    table->entries = entries;
+    table->mask = old_size * 2 - 1;
+    for (uint32_t i = 0; i < old_size; i++)
+        if (old[i].flow != NONE)
+            place_entry(table, old[i]);
+    free(old);
+    return true;
+}
+
+static bool add_slab(struct flow_table *table) {
+    if (table->slab_count == table->slab_room) {
+        uint32_t room = table->slab_room ? table->slab_room * 2 : 64;
+        struct flow **slabs = realloc(table->slabs, room * sizeof *slabs);
+        if (!slabs)
+            return false;
+        table->slabs = slabs;
+        table->slab_room = room;
+    }
+    void *slab = mmap(NULL, SLAB_FLOWS * sizeof(struct flow), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (slab == MAP_FAILED)
+        return false;
+    table->slabs[table->slab_count++] = slab;
+    return true;
+}
+
+/* A place for a flow, all zero, or NONE. */
+static uint32_t take_place(struct flow_table *table) {
+    if (table->free != NONE) {
+        uint32_t number = table->free;
+        struct flow *flow = flow_at(table, number);
+        table->free = flow->next;
+        memset(flow, 0, sizeof *flow);
+        return number;
+    }
+    if (table->used == table->slab_count * SLAB_FLOWS && !add_slab(table))
+        return NONE;
+    return table->used++;
+}
+
+static void enlist(struct flow_table *table, uint32_t number, int64_t due_ns) {
+    struct flow *flow = flow_at(table, number);
+    int64_t second = due_ns / NS_A_SECOND;
+    if (second < table->wheel_second)
+        second = table->wheel_second;
+    flow->slot = (uint32_t)((uint64_t)second % WHEEL_SLOTS);
+    flow->next = NONE;
+    flow->previous = table->wheel[flow->slot].last;
+    if (flow->previous == NONE)
+        table->wheel[flow->slot].first = number;
+    else
+        flow_at(table, flow->previous)->next = number;
+    table->wheel[flow->slot].last = number;
+}
+
+static void delist(struct flow_table *table, const struct flow *flow) {
+    if (flow->previous == NONE)
+        table->wheel[flow->slot].first = flow->next;
+    else
+        flow_at(table, flow->previous)->next = flow->next;
+    if (flow->next == NONE)
+        table->wheel[flow->slot].last = flow->previous;
+    else
+        flow_at(table, flow->next)->previous = flow->previous;
+}
+
+struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,
+                            int64_t due_ns) {
+    if (table->count == table->most || !grow_entries(table))
+        return NULL;
+    uint32_t number = take_place(table);
+    if (number == NONE)
+        return NULL;
+    struct flow *flow = flow_at(table, number);
+    flow->key = *key;
+    flow->hash = hash;
+    flow->live = true;
+    place_entry(table, (struct entry){hash, number});
+    enlist(table, number, due_ns);
+    table->count++;
+    return flow;
+}
+
+static uint32_t entry_of(const struct flow_table *table, const struct flow *flow) {
+    uint32_t at = flow->hash & table->mask;
+    while (flow_at(table, table->entries[at].flow) != flow)
+        at = (at + 1) & table->mask;
+    return at;
+}
+
+/* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never ages. */
+static void remove_entry(struct flow_table *table, uint32_t hole) {
+    for (uint32_t at = (hole + 1) & table->mask; table->entries[at].flow != NONE;
+         at = (at + 1) & table->mask) {
+        uint32_t home = table->entries[at].hash & table->mask;
+        if (((at - home) & table->mask) < ((at - hole) & table->mask))
+            continue;
+        table->entries[hole] = table->entries[at];
+        hole = at;
+    }
+    table->entries[hole] = (struct entry){NONE, NONE};
+}
+
+void flow_table_remove(struct flow_table *table, struct flow *flow) {
+    uint32_t at = entry_of(table, flow);
+    uint32_t number = table->entries[at].flow;
+    remove_entry(table, at);
+    delist(table, flow);
+    flow->live = false;
+    flow->next = table->free;
+    table->free = number;
+    table->count--;
+}
+
+uint32_t flow_table_count(const struct flow_table *table) {
+    return table->count;
+}
+
+/* The first flow of a slot that is due by `until_ns`; those that are not move to their new slots. */
+static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t until_ns,
+                                flow_due *due_of) {
+    uint32_t last = table->wheel[slot].last;
+    for (uint32_t number = table->wheel[slot].first; number != NONE;) {
+        struct flow *flow = flow_at(table, number);
+        uint32_t next = number == last ? NONE : flow->next;
+        int64_t due = due_of(flow);
+        if (due <= until_ns)
+            return flow;
+        delist(table, flow);
+        enlist(table, number, due);
+        number = next;
+    }
+    return NULL;
+}
+
+struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_due *due_of) {
+    int64_t second = now_ns / NS_A_SECOND;
+    if (!table->wheel_started)
+        table->wheel_second = second;
+    table->wheel_started = true;
+    if (second - table->wheel_second > WHEEL_SLOTS) /* once around is all there is */
+        table->wheel_second = second - WHEEL_SLOTS;
+    for (; table->wheel_second < second; table->wheel_second++) {
+        uint32_t slot = (uint32_t)((uint64_t)table->wheel_second % WHEEL_SLOTS);
+        struct flow *flow = due_in_slot(table, slot, now_ns, due_of);
+        if (flow)
+            return flow;
+    }
+    return NULL;
+}
+
+struct flow *flow_table_oldest(struct flow_table *table, flow_due *due_of) {
+    for (uint32_t i = 0; i < WHEEL_SLOTS; i++) {
+        uint64_t second = (uint64_t)(table->wheel_second + i);
+        uint32_t slot = (uint32_t)(second % WHEEL_SLOTS);
+        struct flow *flow =
+            due_in_slot(table, slot, (int64_t)(second + 1) * NS_A_SECOND, due_of);
+        if (flow)
+            return flow;
+    }
+    return NULL;
+}
+
+struct flow *flow_table_drain(struct flow_table *table, size_t *place) {
+    for (; *place < table->used; ++*place) {
+        uint32_t slab = (uint32_t)(*place >> SLAB_BITS);
+        if (!(*place & (SLAB_FLOWS - 1)) && slab && table->slabs[slab - 1]) {
+            munmap(table->slabs[slab - 1], SLAB_FLOWS * sizeof(struct flow));
+            table->slabs[slab - 1] = NULL;
+        }
+        struct flow *flow = flow_at(table, (uint32_t)*place);
+        if (flow->live) {
+            flow->live = false;
+            return flow;
+        }
+    }
+    return NULL;
+}

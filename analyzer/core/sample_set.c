@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Octaves of the histogram are allocated when a sample falls into them: a path's round trips lie
+ * within a few. */
+#include "sample_set.h"
+
+#define STEP_BITS 5 /* 32 steps an octave */
+#define STEPS (1u << STEP_BITS)
+#define OCTAVES (64 - STEP_BITS)
+
+struct sample_histogram {
+    uint32_t *octaves[OCTAVES]; /* octaves[0] holds the values below STEPS one by one */
+    uint64_t counted;
+};
+
+static unsigned octave_of(uint64_t value) {
+    return value < STEPS ? 0 : 64 - STEP_BITS - (unsigned)__builtin_clzll(value);
+}
+
+static unsigned step_of(uint64_t value, unsigned octave) {
+    return octave ? (unsigned)(value >> (octave - 1)) & (STEPS - 1) : (unsigned)value;
+}
+
+/* The middle of the values that share a step. */
+static int64_t middle_of(unsigned octave, unsigned step) {
+    if (!octave)
+        return step;
+    uint64_t low = (uint64_t)(STEPS | step) << (octave - 1);
+    return (int64_t)(low + ((UINT64_C(1) << (octave - 1)) >> 1));
+}
+
+static void count_sample(struct sample_histogram *histogram, int64_t ns,
+                         struct allowance *allowance) {
+    unsigned octave = octave_of((uint64_t)ns);
+    uint32_t **steps = &histogram->octaves[octave];
+    size_t size = STEPS * sizeof **steps;
+    if (!*steps && size <= allowance->most - allowance->used) {
+        *steps = calloc(STEPS, sizeof **steps);
+        allowance->used += *steps ? size : 0;
+    }
+    if (!*steps)
+        return;
+    (*steps)[step_of((uint64_t)ns, octave)]++;
+    histogram->counted++;
+}
+
+static void begin_histogram(struct sample_set *set, struct allowance *allowance) {
+    if (sizeof *set->histogram > allowance->most - allowance->used)
+        return;
+    set->histogram = calloc(1, sizeof *set->histogram);
+    if (!set->histogram)
+        return;
+    allowance->used += sizeof *set->histogram;
+    for (uint64_t i = 0; i < set->count; i++)
+        count_sample(set->histogram, set->exact[i], allowance);
+    allowance_release(allowance, set->exact, set->exact_room, sizeof *set->exact);
+    set->exact = NULL;
+    set->exact_room = 0;
+}
+
+static void keep_exact(struct sample_set *set, int64_t ns, struct allowance *allowance) {
+    if (set->count < set->exact_room ||
+        (set->count == set->exact_room &&
+         allowance_grow(allowance, (void **)&set->exact, &set->exact_room, sizeof *set->exact, 4,
+                        SAMPLES_EXACT)))
+        set->exact[set->count] = ns;
+}
+
+void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowance) {
+    if (ns < 0)
+        ns = 0;
+    if (!set->count || ns < set->least)
+        set->least = ns;
+    if (!set->count || ns > set->greatest)
+        set->greatest = ns;
+    if (set->count == SAMPLES_EXACT && set->exact_room == SAMPLES_EXACT)
+        begin_histogram(set, allowance);
+    if (set->histogram)
+        count_sample(set->histogram, ns, allowance);
+    else
+        keep_exact(set, ns, allowance);
+    set->count++;
+}
+
+static int ascending(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t rank_of(uint64_t count, unsigned per_mille) {
+    uint64_t rank = (count * per_mille + 999) / 1000;
+    return rank ? rank : 1;
+}
+
+static int64_t histogram_quantile(const struct sample_set *set, unsigned per_mille) {
+    uint64_t left = rank_of(set->histogram->counted, per_mille);
+    for (unsigned octave = 0; octave < OCTAVES; octave++)
+        for (unsigned step = 0; set->histogram->octaves[octave] && step < STEPS; step++) {
+            uint32_t here = set->histogram->octaves[octave][step];
+            if (here >= left) {
+                int64_t value = middle_of(octave, step);
+                return value < set->least      ? set->least
+                       : value > set->greatest ? set->greatest
+                                               : value;
+            }
+            left -= here;
+        }
+    return set->greatest;
+}
+
+int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille) {
+    if (set->histogram)
+        return histogram_quantile(set, per_mille);
+    uint64_t kept = set->count < set->exact_room ? set->count : set->exact_room;
+    if (!kept)
+        return set->greatest;
+    qsort(set->exact, kept, sizeof *set->exact, ascending);
+    return set->exact[rank_of(kept, per_mille) - 1];
+}
+
+void sample_set_free(struct sample_set *set, struct allowance *allowance) {
+    allowance_release(allowance, set->exact, set->exact_room, sizeof *set->exact);
+    for (unsigned octave = 0; set->histogram && octave < OCTAVES; octave++)
+        if (set->histogram->octaves[octave])
+            allowance_release(allowance, set->histogram->octaves[octave], STEPS, sizeof(uint32_t));
+    if (set->histogram)
+        allowance_release(allowance, set->histogram, 1, sizeof *set->histogram);
+    *set = (struct sample_set){0};
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "segment_ring.h"
+
+static struct segment *at(const struct segment_ring *ring, uint32_t i) {
+    return &ring->segments[(ring->head + i) & (ring->room - 1)];
+}
+
+/* After the list has doubled, what had wrapped around its old end is moved behind it. */
+static void unwrap(struct segment_ring *ring, uint32_t old_room) {
+    for (uint32_t i = 0; i < ring->head && i < ring->count; i++)
+        ring->segments[old_room + i] = ring->segments[i];
+}
+
+static bool has_room(struct segment_ring *ring, uint32_t most, struct allowance *allowance) {
+    uint32_t old_room = ring->room;
+    if (ring->count < old_room)
+        return true;
+    if (!allowance_grow(allowance, (void **)&ring->segments, &ring->room, sizeof *ring->segments, 4,
+                        most > old_room ? most : old_room))
+        return false;
+    unwrap(ring, old_room);
+    return true;
+}
+
+void segment_ring_push(struct segment_ring *ring, struct segment segment, uint32_t most,
+                       struct allowance *allowance) {
+    if (!has_room(ring, most, allowance)) {
+        if (!ring->room)
+            return;
+        ring->head = (ring->head + 1) & (ring->room - 1);
+        ring->count--;
+    }
+    *at(ring, ring->count++) = segment;
+}
+
+struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position) {
+    struct segment_acked acked = {0};
+    while (ring->count && at(ring, 0)->end <= position) {
+        acked.newest = *at(ring, 0);
+        acked.resent |= acked.newest.resent;
+        acked.count++;
+        ring->head = (ring->head + 1) & (ring->room - 1);
+        ring->count--;
+    }
+    acked.left = ring->count != 0;
+    return acked;
+}
+
+uint32_t segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end) {
+    uint32_t frame = 0;
+    for (uint32_t i = 0; i < ring->count; i++) {
+        struct segment *segment = at(ring, i);
+        if (segment->end > start && segment->end <= end) {
+            segment->resent = true;
+            frame = segment->frame;
+        }
+    }
+    return frame;
+}
+
+void segment_ring_free(struct segment_ring *ring, struct allowance *allowance) {
+    allowance_release(allowance, ring->segments, ring->room, sizeof *ring->segments);
+    *ring = (struct segment_ring){0};
+}

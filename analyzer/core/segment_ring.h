@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The segments of one direction that have not been acknowledged: what round trips are measured from.
+ * At most SEGMENTS_MOST, the oldest forgotten first. */
+#ifndef WIRETALE_SEGMENT_RING_H
+#define WIRETALE_SEGMENT_RING_H
+
+#include "allowance.h"
+
+#define SEGMENTS_MOST 1024u
+#define SEGMENTS_ONE_WAY 8u /* as long as the other direction has not been seen */
+
+struct segment {
+    int64_t end;     /* stream position after its last byte */
+    int64_t time_ns; /* of its first sending seen */
+    uint32_t frame;
+    bool resent;
+};
+
+struct segment_ring {
+    struct segment *segments;
+    uint32_t head, count, room; /* room is a power of two */
+};
+
+/* What an acknowledgment took out of the ring. */
+struct segment_acked {
+    uint32_t count;
+    bool resent;            /* one of them had been sent again: no sample (Karn) */
+    bool left;              /* segments above are still unacknowledged */
+    struct segment newest;  /* the last of them */
+};
+
+void segment_ring_push(struct segment_ring *ring, struct segment segment, uint32_t most,
+                       struct allowance *allowance);
+struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
+/* Marks every segment that ends within (start, end] as sent again; returns the frame of the one that
+ * ended at or last before `end`, 0 when it is not known. */
+uint32_t segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
+void segment_ring_free(struct segment_ring *ring, struct allowance *allowance);
+
+#endif

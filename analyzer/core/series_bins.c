@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The usual packet falls into the last bin or opens the next: both without a search. */
+#include "series_bins.h"
+
+#include <string.h>
+
+#define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
+
+int64_t series_bins_width_ns(const struct series_bins *series) {
+    return (int64_t)BIN_WIDTH_LEAST_NS << series->doublings;
+}
+
+/* Rounds down, also below 0. */
+static int64_t bin_number(int64_t time_ns, int64_t width) {
+    return time_ns / width - (time_ns % width < 0);
+}
+
+int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
+    return (series->first + index) * series_bins_width_ns(series);
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* BIN_BYTES_NONE is the greatest number, so a known value is always less. */
+static uint32_t most_known(uint32_t a, uint32_t b) {
+    if (a == BIN_BYTES_NONE)
+        return b;
+    return b != BIN_BYTES_NONE && b > a ? b : a;
+}
+
+static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
+    sum->packets += bin->packets;
+    sum->wire_bytes += bin->wire_bytes;
+    sum->ip_bytes += bin->ip_bytes;
+    sum->payload_bytes += bin->payload_bytes;
+    sum->unique_bytes += bin->unique_bytes;
+    sum->retransmitted_bytes += bin->retransmitted_bytes;
+    sum->rtt_us = least_of(sum->rtt_us, bin->rtt_us);
+    sum->flight = most_known(sum->flight, bin->flight);
+    sum->window = least_of(sum->window, bin->window);
+}
+
+static void double_width(struct series_bins *series) {
+    int64_t old_first = series->first;
+    uint32_t kept = 0;
+    series->first = bin_number(old_first, 2);
+    series->doublings++;
+    for (uint32_t i = 0; i < series->count; i++) {
+        struct series_bin bin = series->bins[i];
+        bin.index = (uint32_t)(bin_number(old_first + bin.index, 2) - series->first);
+        if (kept && series->bins[kept - 1].index == bin.index)
+            add_bin(&series->bins[kept - 1], &bin);
+        else
+            series->bins[kept++] = bin;
+    }
+    series->count = kept;
+}
+
+static uint32_t bins_allowed(uint64_t packets) {
+    uint64_t allowed = packets / PACKETS_A_BIN;
+    return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
+}
+
+/* Whether the span from the first bin to the one at `number` fits; an earlier first bin is moved to. */
+static bool spans(struct series_bins *series, int64_t number) {
+    int64_t shift = number < series->first ? series->first - number : 0;
+    int64_t last = series->bins[series->count - 1].index;
+    int64_t end = number > series->first + last ? number - series->first : last + shift;
+    if (end >= BINS_MOST)
+        return false;
+    for (uint32_t i = 0; shift && i < series->count; i++)
+        series->bins[i].index += (uint32_t)shift;
+    series->first -= shift;
+    return true;
+}
+
+static uint32_t place_of(const struct series_bins *series, uint32_t index) {
+    uint32_t place = series->count;
+    while (place && series->bins[place - 1].index >= index)
+        place--;
+    return place;
+}
+
+static bool has_room(struct series_bins *series, uint64_t packets, struct allowance *allowance) {
+    if (series->count < series->room)
+        return true;
+    uint32_t allowed = bins_allowed(packets);
+    return series->count < allowed && allowance_grow(allowance, (void **)&series->bins,
+                                                     &series->room, sizeof *series->bins, 2, allowed);
+}
+
+static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
+    struct series_bin *bin = &series->bins[place];
+    memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
+    *bin = (struct series_bin){.index = index,
+                               .rtt_us = BIN_RTT_NONE,
+                               .flight = BIN_BYTES_NONE,
+                               .window = BIN_BYTES_NONE};
+    series->count++;
+    return bin;
+}
+
+struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns, uint64_t packets,
+                                  struct allowance *allowance) {
+    for (;;) {
+        int64_t number = bin_number(time_ns, series_bins_width_ns(series));
+        if (!series->count) {
+            series->first = number;
+            return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
+        }
+        if (spans(series, number)) {
+            uint32_t index = (uint32_t)(number - series->first);
+            uint32_t place = place_of(series, index);
+            if (place < series->count && series->bins[place].index == index)
+                return &series->bins[place];
+            if (has_room(series, packets, allowance))
+                return open_bin(series, place, index);
+        }
+        if (series->doublings == DOUBLINGS_MAX)
+            return &series->bins[series->count - 1];
+        double_width(series);
+    }
+}
+
+void series_bins_free(struct series_bins *series, struct allowance *allowance) {
+    allowance_release(allowance, series->bins, series->room, sizeof *series->bins);
+    *series = (struct series_bins){0};
+}
