@@ -9,10 +9,10 @@
 enum packets_wanted { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS };
 
 struct analysis_options {
-    const char *filter;     /* libpcap expression, NULL for none */
-    int64_t start_ns;       /* packets before are left out; INT64_MIN for none */
-    int64_t end_ns;         /* packets at or after are left out; INT64_MAX for none */
-    uint32_t flows_most;    /* live flows */
+    const char *filter;  /* libpcap expression, NULL for none */
+    int64_t start_ns;    /* packets before are left out; INT64_MIN for none */
+    int64_t end_ns;      /* packets at or after are left out; INT64_MAX for none */
+    uint32_t flows_most; /* live flows */
     enum packets_wanted packets;
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
@@ -20,13 +20,13 @@ struct analysis_options {
 };
 
 struct analysis_totals {
-    uint64_t packets;       /* read, filtered ones included */
+    uint64_t packets; /* read, filtered ones included */
     uint64_t flows;
     uint64_t evicted_flows; /* finished early because too many were live */
     uint64_t evicted_datagrams;
-    uint64_t filter_refused;       /* packets of a link type that the filter cannot be compiled for */
-    uint64_t packet_rows_dropped;  /* beyond packet_rows_most */
-    uint64_t events_dropped;       /* beyond the bound for a flow or for all */
+    uint64_t filter_refused; /* packets of a link type that the filter cannot be compiled for */
+    uint64_t packet_rows_dropped; /* beyond packet_rows_most */
+    uint64_t events_dropped;      /* beyond the bound for a flow or for all */
 };
 
 struct analysis;
@@ -39,8 +39,12 @@ void analysis_close(struct analysis *analysis);
 /* Reads up to about `most` packets; false at the end of the input, or with problem->kind set. */
 bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem);
 
-/* Finishes every live flow and fills the tables; before the end of the input, with what was read. */
+/* Finishes every live flow and fills the tables; before the end of the input, with what was read.
+ */
 bool analysis_finish(struct analysis *analysis, struct problem *problem);
+
+/* Whether the tables are filled. */
+bool analysis_finished(const struct analysis *analysis);
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
 struct analysis_totals analysis_totals(const struct analysis *analysis);

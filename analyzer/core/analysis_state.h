@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of the pass share. Data goes one way: capture_count and packet_take see each packet,
- * flow_finish and datagram_finish write rows when something is over. */
+/* What the stages of the pass share. Data goes one way: capture_count and packet_take see each
+ * packet, flow_finish and datagram_finish write rows when something is over. */
 #ifndef WIRETALE_ANALYSIS_STATE_H
 #define WIRETALE_ANALYSIS_STATE_H
 
@@ -13,8 +13,8 @@
 #include "path_table.h"
 #include "vocabulary.h"
 
-#define EVENTS_MOST 4000000u      /* rows in all */
-#define EVENTS_A_FLOW_MOST 10000u /* rows of one flow */
+#define EVENTS_MOST        4000000u /* rows in all */
+#define EVENTS_A_FLOW_MOST 10000u   /* rows of one flow */
 
 /* What was counted of an input interface while reading. */
 struct capture_count {
@@ -36,11 +36,15 @@ struct analysis {
     struct table tables[TABLE_COUNT];
     struct capture_count *counts; /* by interface */
     size_t count_room;
-    uint8_t *packet_flows; /* a bit for each flow whose packets are wanted */
-    uint32_t flow_count;   /* flows ever begun: the next one's number */
-    int64_t now_ns;        /* the latest time seen */
+    uint8_t *packet_flows;      /* a bit for each flow whose packets are wanted */
+    uint32_t packet_flow_count; /* bits */
+    uint32_t flow_count;        /* flows ever begun: the next one's number */
+    int64_t previous_ns;        /* time of the packet before */
+    int64_t now_ns;             /* the latest time that two packets in a row reached */
+    bool timed;                 /* both are known */
     struct analysis_totals totals;
-    bool finished, out_of_memory;
+    uint64_t bytes_read, bytes_total; /* when the input is closed */
+    bool out_of_memory;
 };
 
 /* capture_count.c */
@@ -53,6 +57,8 @@ void capture_count_rows(struct analysis *analysis);
 
 /* flow_lookup.c */
 struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped);
+/* By the ports that its first fragment told, 0 before. */
+struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped);
 struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
                          bool swapped, const struct headers *headers, const struct sighting *seen,
                          unsigned *direction);
@@ -68,10 +74,19 @@ struct arrival {
     bool swapped; /* sent by the key's second end */
     bool keyed;   /* an IP packet: the fields above are set */
 };
-void packet_prepare(struct analysis *analysis, struct arrival *arrival,
-                    const struct packet *packet, int64_t time_ns);
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, const struct packet *packet,
+                    int64_t time_ns);
 void packet_take(struct analysis *analysis, struct arrival *arrival);
-void packet_replay_waiting(struct analysis *analysis, struct datagram *datagram);
+
+/* packet_account.c: `headers` are those that came with the transport header, else NULL; then
+ * `sequence`, if not NULL, is where a later fragment of a TCP segment lies. */
+void packet_account(struct analysis *analysis, struct flow *flow, unsigned direction,
+                    const struct headers *headers, const uint32_t *sequence,
+                    const struct sighting *seen);
+
+/* fragment_take.c */
+void fragment_take(struct analysis *analysis, struct arrival *arrival);
+void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagram);
 
 /* icmp_relate.c: an ICMP error and the flow that it quotes. */
 void icmp_relate(struct analysis *analysis, const struct arrival *arrival);
@@ -81,7 +96,12 @@ void event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
                const struct sighting *seen, enum word kind, int64_t bytes, uint64_t related_frame,
                const char *detail);
 
+/* series_finish.c */
+void series_finish(struct analysis *analysis, const struct flow *flow, unsigned direction);
+
 /* flow_finish.c */
+/* Frees what a flow holds; flow_finish() does so last. */
+void flow_release(struct analysis *analysis, struct flow *flow);
 void flow_finish(struct analysis *analysis, struct flow *flow, enum word end);
 
 /* datagram_finish.c: a datagram_finished function. */
@@ -92,6 +112,13 @@ static inline void add_row(struct analysis *analysis, enum table_number number,
                            const struct row *row) {
     if (!table_add(&analysis->tables[number], row))
         analysis->out_of_memory = true;
+}
+
+/* bit/s; `span_ns` > 0. */
+static inline int64_t rate_bps(uint64_t bytes, int64_t span_ns) {
+    __extension__ unsigned __int128 bits = (unsigned __int128)bytes * 8u * 1000000000u;
+    bits /= (uint64_t)span_ns;
+    return bits < INT64_MAX ? (int64_t)bits : INT64_MAX;
 }
 
 /* The number of an address or a text for a row. */

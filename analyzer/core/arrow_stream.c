@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches are unpacked one at a time as the consumer asks, so that a table is never in memory twice. */
+/* Batches are unpacked one at a time as the consumer asks, so that a table is never in memory
+ * twice. */
 #include "arrow_stream.h"
 #include "vocabulary.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_BYTES (4u << 20) /* of one batch's fixed-width values, about */
+#define BATCH_BYTES    (4u << 20) /* of one batch's fixed-width values, about */
 #define BATCH_ROWS_MAX 65536u
 
 static const char *const formats[] = {
@@ -51,7 +52,8 @@ int arrow_schema_export(const struct schema *schema, struct ArrowSchema *out) {
     return 0;
 }
 
-/* A child array owns its buffers, since a consumer may move it out of its batch and release it later. */
+/* A child array owns its buffers, since a consumer may move it out of its batch and release it
+ * later. */
 static void release_child(struct ArrowArray *array) {
     for (int64_t i = 0; i < array->n_buffers; i++)
         free((void *)array->buffers[i]);

@@ -33,8 +33,10 @@ static void note_step_back(struct analysis *analysis, struct capture_count *coun
         count->backward_frame = packet->frame;
     if (step > count->backward_ns_max)
         count->backward_ns_max = step;
-    struct sighting seen = {
-        .time_ns = time_ns, .frame = packet->frame, .capture = packet->interface};
+    struct sighting seen = {.time_ns = time_ns,
+                            .time_known = true,
+                            .frame = packet->frame,
+                            .capture = packet->interface};
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before", (long long)step);
     event_log(analysis, NULL, 0, &seen, WORD_TIME_BACKWARD, 0, packet->frame - 1, detail);
@@ -42,13 +44,12 @@ static void note_step_back(struct analysis *analysis, struct capture_count *coun
 
 void capture_count_packet(struct analysis *analysis, struct capture_count *count,
                           const struct packet *packet, int64_t time_ns) {
-    bool first = !count->packets++;
+    bool first = count->packets++ == count->time_unknown;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
     count->truncated += packet->captured < packet->length;
     if (packet->time_ns == TIME_UNKNOWN) {
         count->time_unknown++;
-        count->packets == 1 ? (void)(count->first_ns = count->last_ns = time_ns) : (void)0;
         return;
     }
     if (!first && time_ns < count->previous_ns)
@@ -142,8 +143,7 @@ static void put_interface(struct analysis *analysis, struct row *row,
 
 static void put_frames(struct row *row, const struct capture_count *count) {
     row_set_if(row, captures_backward_ns_max, count->backward_steps, count->backward_ns_max);
-    row_set_if(row, captures_backward_frame, count->backward_steps,
-               (int64_t)count->backward_frame);
+    row_set_if(row, captures_backward_frame, count->backward_steps, (int64_t)count->backward_frame);
     row_set_if(row, captures_super_segment_frame, count->super_segments,
                (int64_t)count->super_segment_frame);
     row_set_if(row, captures_malformed_frame, count->malformed_frame,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input: one or many capture files, read as one sequence of packets in time order.
  *
- * Files are pcap and pcapng of every variant that libpcap reads, plain or compressed with gzip, zstd
- * or lz4, told by their first bytes and never by their names. Memory is bounded whatever the files'
- * sizes and numbers: a file is opened only when the merge reaches its first packet.
+ * Files are pcap and pcapng of every variant that libpcap reads, plain or compressed with gzip,
+ * zstd or lz4, told by their first bytes and never by their names. Memory is bounded whatever the
+ * files' sizes and numbers: a file is opened only when the merge reaches its first packet.
  */
 #ifndef WIRETALE_CAPTURE_SET_H
 #define WIRETALE_CAPTURE_SET_H
@@ -15,11 +15,11 @@
 #include "packet.h"
 #include "problem.h"
 
-#define DROPS_UNKNOWN UINT64_MAX
+#define DROPS_UNKNOWN   UINT64_MAX
 #define DAMAGE_TEXT_MAX 256
 
-/* An input interface of an input file: what the file says of it. Strings are owned by the set, UTF-8
- * made valid (an attacker's bytes become U+FFFD), and NULL where the file says nothing. */
+/* An input interface of an input file: what the file says of it. Strings are owned by the set,
+ * UTF-8 made valid (an attacker's bytes become U+FFFD), and NULL where the file says nothing. */
 struct interface {
     const char *file;        /* path as given, "-" for standard input */
     const char *format;      /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */
@@ -34,13 +34,13 @@ struct interface {
     uint32_t file_index;     /* in the order the paths were given */
     uint32_t index;          /* of the interface within the file, counted over its sections */
     uint16_t link_type;
-    uint32_t snaplen;            /* 0: no limit */
-    int64_t time_resolution_ns;  /* 1000 for µs; 0 where finer than 1 ns */
-    int64_t speed_bps;           /* if_speed, 0 unknown */
-    uint64_t received;           /* pcapng statistics isb_ifrecv; DROPS_UNKNOWN where not told */
-    uint64_t dropped_interface;  /* isb_ifdrop */
-    uint64_t dropped_kernel;     /* isb_osdrop */
-    uint64_t comments;           /* packets of this interface that carry a comment */
+    uint32_t snaplen;           /* 0: no limit */
+    int64_t time_resolution_ns; /* 1000 for µs; 0 where finer than 1 ns */
+    int64_t speed_bps;          /* if_speed, 0 unknown */
+    uint64_t received;          /* pcapng statistics isb_ifrecv; DROPS_UNKNOWN where not told */
+    uint64_t dropped_interface; /* isb_ifdrop */
+    uint64_t dropped_kernel;    /* isb_osdrop */
+    uint64_t comments;          /* packets of this interface that carry a comment */
 };
 
 /* What ended the reading of a file before its end. */

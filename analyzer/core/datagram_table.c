@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets with chains, and two lists for the oldest: open ones in the order of their first fragments,
- * complete ones in the order of their last. */
+/* Buckets with chains, and two lists for the oldest: open ones in the order of their first
+ * fragments, complete ones in the order of their last. */
 #include "datagram_table.h"
 
 #include <string.h>
 #include <sys/random.h>
 
-#define NONE UINT32_MAX
-#define BUCKETS 65536u
-#define UNBOUNDED UINT32_MAX /* end of the last hole while the datagram's end is not known */
+#define NONE        UINT32_MAX
+#define BUCKETS     65536u
 #define NS_A_SECOND INT64_C(1000000000)
 /* How long a receiver waits for the rest: Linux' 30 s (net.ipv4.ipfrag_time, RFC 1122 section 3.3.2
  * asks for 60 to 120), IPv6 60 s (RFC 8200 section 4.5). */
 #define REASSEMBLY_NS_IPV4 (30 * NS_A_SECOND)
 #define REASSEMBLY_NS_IPV6 (60 * NS_A_SECOND)
-#define KEPT_NS (120 * NS_A_SECOND)
+#define KEPT_NS            (120 * NS_A_SECOND)
 /* A copy follows its original within a round trip or so; identifications come back sooner than one
  * would like (RFC 4963: 65,536 datagrams at 1 Gb/s last 4 s). */
 #define COPY_NS 250000000
@@ -166,13 +165,14 @@ static struct datagram *add(struct datagram_table *table, uint32_t hash,
                                   .chain = table->buckets[hash % BUCKETS],
                                   .first_ns = seen->time_ns,
                                   .first_frame = seen->frame,
-                                  .capture = seen->capture};
+                                  .capture = seen->capture,
+                                  .timed = seen->time_known};
     table->buckets[hash % BUCKETS] = number;
     enlist(table, datagram);
     table->count++;
     if (allowance_grow(table->allowance, (void **)&datagram->holes, &datagram->hole_room,
                        sizeof *datagram->holes, 4, DATAGRAM_HOLES_MOST))
-        datagram->holes[datagram->hole_count++] = (struct datagram_hole){0, UNBOUNDED};
+        datagram->holes[datagram->hole_count++] = (struct datagram_hole){0, DATAGRAM_UNBOUNDED};
     else
         datagram->holes_lost = true;
     return datagram;
@@ -248,7 +248,8 @@ static int64_t reassembly_ns(const struct datagram *datagram) {
     return datagram->key.ip_version == 4 ? REASSEMBLY_NS_IPV4 : REASSEMBLY_NS_IPV6;
 }
 
-/* Whether a fragment of the same addresses and identification belongs to another, later datagram. */
+/* Whether a fragment of the same addresses and identification belongs to another, later datagram.
+ */
 static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t end,
                        int64_t now_ns) {
     uint32_t missing = missing_in(datagram, start, end);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IP datagrams that came in fragments: which of their bytes were seen, and in what order.
  *
- * Nothing is reassembled; what is missing is kept as holes (RFC 815). At most DATAGRAMS_MOST are open
- * at once, the oldest finished first.
+ * Nothing is reassembled; what is missing is kept as holes (RFC 815). At most DATAGRAMS_MOST are
+ * open at once, the oldest finished first.
  */
 #ifndef WIRETALE_DATAGRAM_TABLE_H
 #define WIRETALE_DATAGRAM_TABLE_H
@@ -11,9 +11,10 @@
 #include "flow.h"
 #include "headers.h"
 
-#define DATAGRAMS_MOST 65536u
-#define DATAGRAM_HOLES_MOST 4096u
-#define DATAGRAM_WAITING_MOST 256u /* fragments that wait for the first one */
+#define DATAGRAMS_MOST        65536u
+#define DATAGRAM_HOLES_MOST   4096u
+#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last hole while the datagram's is not known */
+#define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
 
 struct datagram_hole {
     uint32_t start, end; /* bytes of the IP payload */
@@ -30,9 +31,10 @@ struct datagram {
     struct datagram_key key;
     uint32_t hash, chain, older, newer;
     bool complete, end_known, first_seen, holes_lost, counted;
-    uint8_t transport_header; /* bytes before the payload in the first fragment */
+    bool timed;                             /* the times are those of its fragments */
+    uint8_t transport_header;               /* bytes before the payload in the first fragment */
     uint16_t source_port, destination_port; /* of the first fragment */
-    uint32_t tcp_sequence;    /* of the first payload byte */
+    uint32_t tcp_sequence;                  /* of the first payload byte */
     int64_t first_ns, last_ns, complete_ns;
     uint64_t first_frame, last_frame;
     uint32_t capture;

@@ -19,7 +19,7 @@ void event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
     }
     row_set(&row, events_capture, seen->capture);
     row_set(&row, events_frame, (int64_t)seen->frame);
-    row_set(&row, events_time_ns, seen->time_ns);
+    row_set_if(&row, events_time_ns, seen->time_known, seen->time_ns);
     row_set(&row, events_kind, kind);
     row_set_if(&row, events_bytes, bytes > 0, bytes);
     row_set_if(&row, events_related_frame, related_frame > 0, (int64_t)related_frame);

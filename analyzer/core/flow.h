@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of a live conversation. Its fixed part is small; what grows is bounded each for itself
- * and, over all flows, by the allowance. */
+/* What is kept of a live conversation. Its fixed part is small; what grows is bounded each for
+ * itself and, over all flows, by the allowance. */
 #ifndef WIRETALE_FLOW_H
 #define WIRETALE_FLOW_H
 
@@ -22,39 +22,41 @@ struct flow_key {
 /* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
  * first one is counted from this alone. */
 struct sighting {
-    int64_t time_ns;
+    int64_t time_ns; /* of the packet before where the file has none */
     uint64_t frame;
-    uint32_t capture;        /* index of the input interface */
+    uint32_t capture; /* index of the input interface */
     uint32_t wire_bytes;
     uint32_t ip_bytes;
-    uint32_t payload_bytes;  /* transport payload in this packet */
+    uint32_t payload_bytes; /* transport payload in this packet */
     uint32_t fragment_offset;
     bool fragment;
+    bool time_known;
+    bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
     uint8_t traffic_class;
 };
 
-/* The TCP stream that one end sends, and the acknowledgments it sends for the other's. Positions are
- * 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
+/* The TCP stream that one end sends, and the acknowledgments it sends for the other's. Positions
+ * are 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
 struct tcp_stream {
     uint32_t zero_sequence; /* sequence number of position 0 */
     bool started;           /* zero_sequence is known */
-    bool based;             /* a segment of this direction was seen: what lies below `base` came before */
-    bool acked_known;       /* `acked` is known */
+    bool based;       /* a segment of this direction was seen: what lies below `base` came before */
+    bool acked_known; /* `acked` is known */
     bool syn_seen, fin_seen;
     bool sack_permitted, timestamps;
-    bool window_zero;       /* the last window announced was 0 */
-    bool window_known;      /* window_min and window_max are */
-    bool scale_offered;     /* its SYN carried a window scale */
-    uint8_t window_scale;   /* that scale */
-    uint16_t mss;           /* announced, 0 when not seen */
+    bool window_zero;     /* the last window announced was 0 */
+    bool window_known;    /* window_min and window_max are */
+    bool scale_offered;   /* its SYN carried a window scale */
+    uint8_t window_scale; /* that scale */
+    uint16_t mss;         /* announced, 0 when not seen */
     uint16_t last_window;
     uint32_t last_acknowledgment;
-    uint32_t repeats;       /* of that acknowledgment: duplicate ACKs since the last advance */
+    uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
     int64_t base;
-    int64_t highest;        /* position after the highest byte (or FIN) seen */
-    int64_t acked;          /* highest cumulative acknowledgment of this stream */
-    int64_t fin_end;        /* position after the FIN */
+    int64_t highest; /* position after the highest byte (or FIN) seen */
+    int64_t acked;   /* highest cumulative acknowledgment of this stream */
+    int64_t fin_end; /* position after the FIN */
     int64_t window_min, window_max;
     int64_t flight_max;
     struct hole_list holes;
@@ -73,6 +75,8 @@ struct direction {
     int64_t first_ns, last_ns, idle_ns_max;
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
+    bool timed;           /* first_ns and last_ns are known */
+    bool payload_unknown; /* of a packet at least */
     struct series_bins series;
     struct tcp_stream tcp;
 };
@@ -81,9 +85,9 @@ enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_A
 
 struct flow {
     struct flow_key key;
-    uint32_t number;     /* flows.flow */
+    uint32_t number; /* flows.flow */
     uint32_t hash;
-    uint32_t next;       /* in its expiry slot, or in the free list */
+    uint32_t next; /* in its expiry slot, or in the free list */
     uint32_t previous;
     uint32_t slot;
     uint32_t event_count; /* events written for it */
@@ -91,9 +95,11 @@ struct flow {
     bool swapped;        /* the initiator is the key's second end */
     bool listed_packets; /* its packets go into the packets table */
     bool refused, reset;
+    bool timed; /* first_ns and last_ns are times of its packets */
     bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
     uint8_t initiator_evidence;
-    int64_t syn_ns, syn_ack_ns, handshake_rtt_ns;
+    int64_t syn_ns;
+    int64_t handshake_rtt_ns; /* -1 while not known */
     int64_t first_ns, last_ns;
     uint64_t first_frame, last_frame;
     uint32_t first_capture;

@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define SLAB_BITS 8
-#define SLAB_FLOWS (1u << SLAB_BITS)
-#define NONE UINT32_MAX
-#define WHEEL_SLOTS 4096u /* seconds; longer than the longest silence allowed */
+#define SLAB_BITS   8
+#define SLAB_FLOWS  (1u << SLAB_BITS)
+#define NONE        UINT32_MAX
+#define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
 #define NS_A_SECOND 1000000000
 
 struct entry {
@@ -53,7 +53,8 @@ struct flow_table *flow_table_open(uint32_t most) {
     table->most = most;
     table->free = NONE;
     memset(table->wheel, 0xFF, sizeof table->wheel);
-    /* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place. */
+    /* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place.
+     */
     if (getrandom(table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
         table->seed[0] = (uintptr_t)table ^ UINT64_C(0x9E3779B97F4A7C15);
     if (table->entries)
@@ -71,7 +72,8 @@ void flow_table_close(struct flow_table *table) {
     free(table);
 }
 
-/* The folded multiplication of wyhash (public domain, Wang Yi): passes SMHasher on keys this short. */
+/* The folded multiplication of wyhash (public domain, Wang Yi): passes SMHasher on keys this short.
+ */
 static inline uint64_t fold(uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -218,7 +220,8 @@ static uint32_t entry_of(const struct flow_table *table, const struct flow *flow
     return at;
 }
 
-/* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never ages. */
+/* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never
+ * ages. */
 static void remove_entry(struct flow_table *table, uint32_t hole) {
     for (uint32_t at = (hole + 1) & table->mask; table->entries[at].flow != NONE;
          at = (at + 1) & table->mask) {
@@ -246,7 +249,8 @@ uint32_t flow_table_count(const struct flow_table *table) {
     return table->count;
 }
 
-/* The first flow of a slot that is due by `until_ns`; those that are not move to their new slots. */
+/* The first flow of a slot that is due by `until_ns`; those that are not move to their new slots.
+ */
 static struct flow *due_in_slot(struct flow_table *table, uint32_t slot, int64_t until_ns,
                                 flow_due *due_of) {
     uint32_t last = table->wheel[slot].last;
@@ -283,8 +287,7 @@ struct flow *flow_table_oldest(struct flow_table *table, flow_due *due_of) {
     for (uint32_t i = 0; i < WHEEL_SLOTS; i++) {
         uint64_t second = (uint64_t)(table->wheel_second + i);
         uint32_t slot = (uint32_t)(second % WHEEL_SLOTS);
-        struct flow *flow =
-            due_in_slot(table, slot, (int64_t)(second + 1) * NS_A_SECOND, due_of);
+        struct flow *flow = due_in_slot(table, slot, (int64_t)(second + 1) * NS_A_SECOND, due_of);
         if (flow)
             return flow;
     }

@@ -26,16 +26,16 @@ struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struc
 void flow_table_remove(struct flow_table *table, struct flow *flow);
 uint32_t flow_table_count(const struct flow_table *table);
 
-/* The next flow whose time is over at `now_ns`, or NULL. `due_of` tells when a flow's is; it may have
- * moved on since it was last asked. The caller removes what it gets. Called before the first flow is
- * added, it sets the clock. */
+/* The next flow whose time is over at `now_ns`, or NULL. `due_of` tells when a flow's is; it may
+ * have moved on since it was last asked. The caller removes what it gets. Called before the first
+ * flow is added, it sets the clock. */
 typedef int64_t flow_due(const struct flow *flow);
 struct flow *flow_table_expired(struct flow_table *table, int64_t now_ns, flow_due *due_of);
 /* About the flow that will be due first, whatever the time; NULL in an empty table. */
 struct flow *flow_table_oldest(struct flow_table *table, flow_due *due_of);
 
-/* Any live flow in the order of memory, from *place on; NULL after the last. Memory behind the place
- * is given back: this is for the end only, and nothing but this and close may follow. */
+/* Any live flow in the order of memory, from *place on; NULL after the last. Memory behind the
+ * place is given back: this is for the end only, and nothing but this and close may follow. */
 struct flow *flow_table_drain(struct flow_table *table, size_t *place);
 
 #endif

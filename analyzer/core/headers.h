@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One packet decoded: from the link to the transport header of the innermost IP packet.
  *
- * decode_packet() is a pure function of the packet's bytes. It fills what it could establish and says
- * how far it came (`layer`) and why it stopped (`answer`, `reason`). Nothing is guessed: a field is
- * meaningful only where the comment says so.
+ * decode_packet() is a pure function of the packet's bytes. It fills what it could establish and
+ * says how far it came (`layer`) and why it stopped (`answer`, `reason`). Nothing is guessed: a
+ * field is meaningful only where the comment says so.
  */
 #ifndef WIRETALE_HEADERS_H
 #define WIRETALE_HEADERS_H
@@ -16,7 +16,8 @@
 enum decode_answer {
     DECODE_OK,
     DECODE_CUT,            /* the snap length ended the bytes inside a header */
-    DECODE_NOT_UNDERSTOOD, /* well formed as far as seen, but of a kind this decoder does not read */
+    DECODE_NOT_UNDERSTOOD, /* well formed as far as seen, but of a kind this decoder does not read
+                            */
     DECODE_MALFORMED,      /* breaks its own format */
 };
 
@@ -42,12 +43,16 @@ enum decode_answer {
     X(TUNNEL_BAD, MALFORMED, "tunnel-bad", "encapsulation header with an impossible field")        \
     X(IP_SHORT, MALFORMED, "ip-short", "packet shorter than an IP header")                         \
     X(IP_VERSION, MALFORMED, "ip-version", "IP version neither 4 nor 6")                           \
-    X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length", "IPv4 header length under 20 or over the packet") \
+    X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length",                                             \
+      "IPv4 header length under 20 or over the packet")                                            \
     X(IP_LENGTH, MALFORMED, "ip-length", "IP length under its header or over the frame")           \
-    X(IP_EXTENSION, MALFORMED, "ip-extension", "IPv6 extension header over the packet or repeated without end") \
-    X(IP_FRAGMENT, MALFORMED, "ip-fragment", "IP fragment past 65,535 bytes, or not a multiple of 8") \
+    X(IP_EXTENSION, MALFORMED, "ip-extension",                                                     \
+      "IPv6 extension header over the packet or repeated without end")                             \
+    X(IP_FRAGMENT, MALFORMED, "ip-fragment",                                                       \
+      "IP fragment past 65,535 bytes, or not a multiple of 8")                                     \
     X(TRANSPORT_SHORT, MALFORMED, "transport-short", "packet shorter than its transport header")   \
-    X(TRANSPORT_BAD, MALFORMED, "transport-bad", "DCCP data offset or UDP-Lite coverage impossible") \
+    X(TRANSPORT_BAD, MALFORMED, "transport-bad",                                                   \
+      "DCCP data offset or UDP-Lite coverage impossible")                                          \
     X(TCP_OFFSET, MALFORMED, "tcp-data-offset", "TCP data offset under 5 or over the packet")      \
     X(TCP_OPTIONS, MALFORMED, "tcp-options", "TCP option length of 0, 1 or over the header")       \
     X(UDP_LENGTH, MALFORMED, "udp-length", "UDP length under 8 or over the packet")
@@ -59,16 +64,40 @@ enum decode_reason {
         REASON_COUNT
 };
 
+/* IP protocol numbers that are told apart (IANA). */
+enum ip_protocol {
+    IP_HOP_BY_HOP = 0,
+    IP_ICMP = 1,
+    IP_IPV4 = 4,
+    IP_TCP = 6,
+    IP_UDP = 17,
+    IP_DCCP = 33,
+    IP_IPV6 = 41,
+    IP_ROUTING = 43,
+    IP_FRAGMENT = 44,
+    IP_GRE = 47,
+    IP_ESP = 50,
+    IP_AH = 51,
+    IP_ICMPV6 = 58,
+    IP_DESTINATION = 60,
+    IP_MOBILITY = 135,
+    IP_SCTP = 132,
+    IP_UDP_LITE = 136,
+    IP_MPLS = 137,
+    IP_HIP = 139,
+    IP_SHIM6 = 140,
+};
+
 /* The last layer whose header was read. What the reasons keep:
- * IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED   LAYER_NETWORK if the fixed IP header was good: `protocol`
- *                   and ip_header_length stop before the extension header that could not be read
- * TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET   LAYER_NETWORK, and the ports if ports_known
- * OPTIONS_CUT, TCP_OPTIONS   LAYER_TRANSPORT: TCP's fixed header, the payload's length, and the options
- *                   before the cut or the bad one
- * UDP_LENGTH        LAYER_TRANSPORT, payload by the IP length (TRANSPORT_BAD of UDP-Lite: the same)
- * A tunnel over IP whose inner packet is cut, malformed or too deep keeps the outer headers beside that
- * reason. Inside UDP only "too deep" does: a port number proves no tunnel, so that anything else there is
- * an ordinary datagram with answer DECODE_OK. */
+ * IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED   LAYER_NETWORK if the fixed IP header was good:
+ * `protocol` and ip_header_length stop before the extension header that could not be read
+ * TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET   LAYER_NETWORK, and the ports if
+ * ports_known OPTIONS_CUT, TCP_OPTIONS   LAYER_TRANSPORT: TCP's fixed header, the payload's length,
+ * and the options before the cut or the bad one UDP_LENGTH        LAYER_TRANSPORT, payload by the
+ * IP length (TRANSPORT_BAD of UDP-Lite: the same) A tunnel over IP whose inner packet is cut,
+ * malformed or too deep keeps the outer headers beside that reason. Inside UDP only "too deep"
+ * does: a port number proves no tunnel, so that anything else there is an ordinary datagram with
+ * answer DECODE_OK. */
 enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
 
 /* One encapsulation around the innermost IP packet, outermost first; good at every layer. */
@@ -136,9 +165,9 @@ struct tcp_header {
 /* The packet that an ICMP error quotes, as far as the quotation goes. */
 struct icmp_header {
     uint8_t type, code;
-    uint16_t identifier;      /* echo request and reply only */
-    uint32_t mtu;             /* fragmentation needed / packet too big, else 0 */
-    bool quotes;              /* the fields below are those of a quoted packet */
+    uint16_t identifier; /* echo request and reply only */
+    uint32_t mtu;        /* fragmentation needed / packet too big, else 0 */
+    bool quotes;         /* the fields below are those of a quoted packet */
     uint8_t quoted_protocol;
     uint16_t quoted_source_port, quoted_destination_port; /* 0 where unknown */
     uint32_t quoted_sequence;                             /* TCP */
@@ -146,9 +175,9 @@ struct icmp_header {
 };
 
 struct headers {
-    uint8_t answer;  /* enum decode_answer */
-    uint8_t reason;  /* enum decode_reason */
-    uint8_t layer;   /* enum layer */
+    uint8_t answer; /* enum decode_answer */
+    uint8_t reason; /* enum decode_reason */
+    uint8_t layer;  /* enum layer */
     uint8_t path_depth;
 
     /* From LAYER_NETWORK: the innermost IP header. */
@@ -160,31 +189,33 @@ struct headers {
     bool atomic_fragment;
     bool more_fragments;
     bool dont_fragment;
-    bool length_from_frame; /* the IP length was 0 (segmentation offload, jumbo): taken from the frame */
-    bool ports_known;       /* source_port and destination_port are good */
-    bool checksum_valid;    /* reserved for offload checks; false when not computed */
-    uint32_t fragment_offset;  /* bytes */
-    uint32_t fragment_length;  /* bytes of the datagram at that offset that this fragment holds, else 0 */
-    uint32_t identification;   /* IPv4: 16 bits; IPv6: of the fragment header, else 0 */
-    uint32_t ip_length;        /* header, extension headers and payload of this IP packet on the wire */
+    bool length_from_frame;   /* the IP length was 0 (segmentation offload, jumbo): taken from the
+                                 frame */
+    bool ports_known;         /* source_port and destination_port are good */
+    bool checksum_valid;      /* reserved for offload checks; false when not computed */
+    uint32_t fragment_offset; /* bytes */
+    uint32_t
+        fragment_length; /* bytes of the datagram at that offset that this fragment holds, else 0 */
+    uint32_t identification; /* IPv4: 16 bits; IPv6: of the fragment header, else 0 */
+    uint32_t ip_length; /* header, extension headers and payload of this IP packet on the wire */
     uint32_t ip_header_length; /* with extension headers up to the transport or fragment payload */
     uint32_t outer_length;     /* bytes before the innermost IP header: link and encapsulations */
     uint8_t source[16], destination[16]; /* IPv4 in the first 4 bytes, the rest 0 */
 
-    /* From LAYER_NETWORK too: what the innermost header that was read carries. Of a fragment with an offset
-     * (it ends at LAYER_NETWORK with DECODE_OK) that is the piece of the datagram it holds; of a first
-     * fragment what it holds behind the transport header. `payload` points into the packet's data, at
-     * its end where none was captured. */
+    /* From LAYER_NETWORK too: what the innermost header that was read carries. Of a fragment with
+     * an offset (it ends at LAYER_NETWORK with DECODE_OK) that is the piece of the datagram it
+     * holds; of a first fragment what it holds behind the transport header. `payload` points into
+     * the packet's data, at its end where none was captured. */
     uint32_t payload_length;   /* on the wire, from the IP length: Ethernet padding is none of it */
     uint32_t payload_captured; /* of those, in the file */
     const uint8_t *payload;    /* payload_captured bytes within the packet's data */
 
-    /* From LAYER_TRANSPORT (TCP, UDP, UDP-Lite, SCTP, DCCP, ICMP, ICMPv6), never in a fragment with an
-     * offset. Other protocols end at LAYER_NETWORK with answer DECODE_OK. 0 below. */
+    /* From LAYER_TRANSPORT (TCP, UDP, UDP-Lite, SCTP, DCCP, ICMP, ICMPv6), never in a fragment with
+     * an offset. Other protocols end at LAYER_NETWORK with answer DECODE_OK. 0 below. */
     uint16_t source_port, destination_port; /* 0 for ICMP; good as soon as ports_known */
     uint32_t transport_header_length;
     uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
-    uint32_t udp_length;         /* UDP: its own length field (whole datagram, also in a first fragment) */
+    uint32_t udp_length; /* UDP: its own length field (whole datagram, also in a first fragment) */
 
     uint32_t link_hash; /* of the link header's addresses: tells copies from two mirror ports */
     union {

@@ -58,7 +58,8 @@ static uint32_t first_above(const struct hole_list *list, int64_t position) {
     return low;
 }
 
-/* Parts hole `at` around [start, end), which lies within it. Returns bytes given up without room. */
+/* Parts hole `at` around [start, end), which lies within it. Returns bytes given up without room.
+ */
 static int64_t split(struct hole_list *list, uint32_t at, int64_t start, int64_t end,
                      struct allowance *allowance) {
     struct hole upper = list->holes[at];
@@ -103,14 +104,39 @@ struct hole_fill hole_list_fill(struct hole_list *list, int64_t start, int64_t e
     return fill;
 }
 
-int64_t hole_list_acknowledge(struct hole_list *list, int64_t position) {
+static void mark_acknowledged(struct hole_list *list, uint32_t at) {
+    list->holes[at].acked = true;
+    list->acked++;
+}
+
+/* The lower part of hole `at`, up to `position` within it: a hole of its own, or of the one below.
+ */
+static void part_acknowledged(struct hole_list *list, uint32_t at, int64_t position,
+                              struct allowance *allowance) {
+    struct hole *below = at ? &list->holes[at - 1] : NULL;
+    if (below && below->acked && below->end == list->holes[at].start) {
+        below->end = list->holes[at].start = position;
+    } else if (has_room(list, allowance)) {
+        split(list, at, position, position, allowance);
+        mark_acknowledged(list, at);
+    } else {
+        list->holes[at].start = position;
+    }
+}
+
+int64_t hole_list_acknowledge(struct hole_list *list, int64_t position,
+                              struct allowance *allowance) {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < list->count && list->holes[i].end <= position; i++) {
-        if (list->holes[i].acked)
+    uint32_t at = 0;
+    for (; at < list->count && list->holes[at].end <= position; at++) {
+        if (list->holes[at].acked)
             continue;
-        list->holes[i].acked = true;
-        list->acked++;
-        bytes += size_of(&list->holes[i]);
+        bytes += size_of(&list->holes[at]);
+        mark_acknowledged(list, at);
+    }
+    if (at < list->count && list->holes[at].start < position && !list->holes[at].acked) {
+        bytes += position - list->holes[at].start;
+        part_acknowledged(list, at, position, allowance);
     }
     while (list->acked > HOLES_ACKED_MOST)
         give_up_one(list);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define BUCKETS (1u << 17)
-#define EMPTY 0 /* number of the empty path, which is never in a bucket */
+#define EMPTY   0 /* number of the empty path, which is never in a bucket */
 
 struct path {
     unsigned depth;
@@ -101,4 +101,3 @@ void path_table_text(const struct path_table *table, uint32_t number, char text[
                                  kind_names[step->kind], step->id);
     }
 }
-

@@ -4,8 +4,8 @@
 #include "sample_set.h"
 
 #define STEP_BITS 5 /* 32 steps an octave */
-#define STEPS (1u << STEP_BITS)
-#define OCTAVES (64 - STEP_BITS)
+#define STEPS     (1u << STEP_BITS)
+#define OCTAVES   (64 - STEP_BITS)
 
 struct sample_histogram {
     uint32_t *octaves[OCTAVES]; /* octaves[0] holds the values below STEPS one by one */

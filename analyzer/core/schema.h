@@ -29,23 +29,30 @@
     X(filtered_packets, INT, "packets", "packets left out by --filter, --start or --end")          \
     X(first_ns, INT, "ns", "time of the first packet (the least time)")                            \
     X(last_ns, INT, "ns", "time of the last packet (the greatest time)")                           \
-    X(received, INT, "packets", "packets that the capturing system says it received; null when the file does not tell") \
-    X(dropped_kernel, INT, "packets", "packets that the capturing kernel dropped; null when the file does not tell") \
-    X(dropped_interface, INT, "packets", "packets that the capturing interface dropped; null when the file does not tell") \
+    X(received, INT, "packets",                                                                    \
+      "packets that the capturing system says it received; null when the file does not tell")      \
+    X(dropped_kernel, INT, "packets",                                                              \
+      "packets that the capturing kernel dropped; null when the file does not tell")               \
+    X(dropped_interface, INT, "packets",                                                           \
+      "packets that the capturing interface dropped; null when the file does not tell")            \
     X(truncated_packets, INT, "packets", "packets cut by the snap length")                         \
     X(time_unknown, INT, "packets", "packets without a time stamp (simple packet blocks)")         \
     X(backward_steps, INT, "packets", "packets stamped earlier than the one before them")          \
     X(backward_ns_max, INT, "ns", "the largest such step; null without one")                       \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
-    X(mirror_duplicates, INT, "packets", "copies made by a mirror port; null: not judged by this version") \
-    X(super_segments, INT, "packets", "IP packets longer than the path can carry: taken before segmentation or after receive offload") \
+    X(mirror_duplicates, INT, "packets",                                                           \
+      "copies made by a mirror port; null: not judged by this version")                            \
+    X(super_segments, INT, "packets",                                                              \
+      "IP packets longer than the path can carry: taken before segmentation or after receive "     \
+      "offload")                                                                                   \
     X(super_segment_frame, INT, "frame", "the first of them; null without one")                    \
     X(not_ip, INT, "packets", "packets of link-layer protocols other than IP")                     \
     X(not_understood, INT, "packets", "packets of a kind that is not read, non-IP aside")          \
     X(cut_headers, INT, "packets", "packets whose headers the snap length cut")                    \
     X(malformed, INT, "packets", "packets that break their own format")                            \
     X(malformed_frame, INT, "frame", "the first of them; null without one")                        \
-    X(reasons, TEXT, "", "why packets were not decoded: name=count, most first; null when all were") \
+    X(reasons, TEXT, "",                                                                           \
+      "why packets were not decoded: name=count, most first; null when all were")                  \
     X(damage, TEXT, "", "what ended the reading of the file before its end; null when whole")      \
     X(damage_offset, INT, "bytes", "where in the uncompressed file; null when whole")              \
     X(damage_frame, INT, "frame", "the last whole frame before it; null when whole")               \
@@ -62,16 +69,19 @@
     X(protocol_number, INT, "", "IP protocol number")                                              \
     X(ip_version, INT, "", "4 or 6")                                                               \
     X(source, ADDRESS, "", "the initiator's address")                                              \
-    X(source_port, INT, "", "the initiator's port; null where the protocol has none or no first fragment told it") \
+    X(source_port, INT, "",                                                                        \
+      "the initiator's port; null where the protocol has none or no first fragment told it")       \
     X(destination, ADDRESS, "", "the responder's address")                                         \
     X(destination_port, INT, "", "the responder's port; null as above")                            \
-    X(path, TEXT, "", "encapsulations around it, outermost first, as in `vlan 10 / vxlan 7`; null without one") \
-    X(initiator_known, BOOL, "", "whether the handshake told who began; else the first packet's sender is taken") \
+    X(path, TEXT, "",                                                                              \
+      "encapsulations around it, outermost first, as in `vlan 10 / vxlan 7`; null without one")    \
+    X(initiator_known, BOOL, "",                                                                   \
+      "whether the handshake told who began; else the first packet's sender is taken")             \
     X(initiator_evidence, WORD, "", "syn, syn_ack or first_packet")                                \
     X(state, WORD, "", "TCP: how far the conversation came; null for other protocols")             \
     X(end, WORD, "", "why the row ends: end_of_capture, idle, evicted, ports_reused")              \
-    X(application, TEXT, "", "blocks, iperf2, iperf3, rtp, ...; null: not recognised")              \
-    X(first_ns, INT, "ns", "time of the first packet")                                             \
+    X(application, TEXT, "", "blocks, iperf2, iperf3, rtp, ...; null: not recognised")             \
+    X(first_ns, INT, "ns", "time of the first packet; null where the file has no times")           \
     X(last_ns, INT, "ns", "time of the last packet")                                               \
     X(first_capture, INT, "", "captures row of the first packet")                                  \
     X(first_frame, INT, "frame", "frame of the first packet in that file")                         \
@@ -79,7 +89,9 @@
     X(packets, INT, "packets", "IP packets, both directions")                                      \
     X(wire_bytes, INT, "bytes", "both directions; see directions.wire_bytes")                      \
     X(payload_bytes, INT, "bytes", "both directions; see directions.payload_bytes")                \
-    X(handshake_rtt_ns, INT, "ns", "TCP: from the last SYN to the ACK of the SYN-ACK, the whole path's round trip whatever the capture point; null without all three or after a repeated SYN-ACK") \
+    X(handshake_rtt_ns, INT, "ns",                                                                 \
+      "TCP: from the last SYN to the ACK of the SYN-ACK, the whole path's round trip whatever "    \
+      "the capture point; null without all three or after a repeated SYN-ACK")                     \
     X(one_way, BOOL, "", "only one direction was captured")                                        \
     X(icmp_errors, INT, "packets", "ICMP errors that quote a packet of this flow")
 
@@ -91,64 +103,93 @@
     X(destination, ADDRESS, "", "receiver of this direction")                                      \
     X(destination_port, INT, "", "its port; null where there is none")                             \
     X(packets, INT, "packets", "IP packets; each fragment is one")                                 \
-    X(wire_bytes, INT, "bytes", "bytes of link time: for Ethernet header, padding to 60, FCS, preamble and gap (24 more than the frame); other links as captured") \
+    X(wire_bytes, INT, "bytes",                                                                    \
+      "bytes of link time: for Ethernet header, padding to 60, FCS, preamble and gap (24 more "    \
+      "than the frame); other links as captured")                                                  \
     X(ip_bytes, INT, "bytes", "IP packets with their headers")                                     \
-    X(payload_bytes, INT, "bytes", "transport payload, everything sent, repeated or not")          \
-    X(unique_bytes, INT, "bytes", "TCP: different bytes of the stream seen here; null for other protocols") \
-    X(data_packets, INT, "packets", "TCP segments or datagrams with payload; a fragmented one counts once") \
+    X(payload_bytes, INT, "bytes",                                                                 \
+      "transport payload, everything sent, repeated or not; null when a header before it could "   \
+      "not be read")                                                                               \
+    X(unique_bytes, INT, "bytes",                                                                  \
+      "TCP: different bytes of the stream seen here; null for other protocols")                    \
+    X(data_packets, INT, "packets",                                                                \
+      "TCP segments or datagrams with payload; a fragmented one counts once")                      \
     X(retransmissions, INT, "packets", "null: not judged by this version")                         \
     X(fast_retransmissions, INT, "packets", "null: not judged by this version")                    \
     X(timeout_retransmissions, INT, "packets", "null: not judged by this version")                 \
     X(probe_retransmissions, INT, "packets", "tail-loss probes; null: not judged by this version") \
     X(spurious_retransmissions, INT, "packets", "null: not judged by this version")                \
-    X(retransmitted_bytes, INT, "bytes", "TCP: payload bytes whose place in the stream had been seen before, keep-alives and window probes left out (copies made by the network or a mirror are not told apart by this version)") \
+    X(retransmitted_bytes, INT, "bytes",                                                           \
+      "TCP: payload bytes whose place in the stream had been seen before, keep-alives and window " \
+      "probes left out (copies made by the network or a mirror are not told apart by this "        \
+      "version)")                                                                                  \
     X(seen_before_packets, INT, "packets", "TCP: segments with such bytes")                        \
     X(out_of_order, INT, "packets", "null: not judged by this version")                            \
-    X(holes, INT, "", "TCP: gaps in the stream opened by a segment ahead of the highest byte seen") \
+    X(holes, INT, "",                                                                              \
+      "TCP: gaps in the stream opened by a segment ahead of the highest byte seen")                \
     X(holes_filled, INT, "", "TCP: of them, filled by a later segment")                            \
     X(network_duplicates, INT, "packets", "null: not judged by this version")                      \
     X(mirror_duplicates, INT, "packets", "null: not judged by this version")                       \
     X(lost_upstream, INT, "packets", "null: not judged by this version")                           \
     X(lost_downstream, INT, "packets", "null: not judged by this version")                         \
-    X(unseen_bytes, INT, "bytes", "TCP: bytes acknowledged by the receiver and never seen here: missed by the capture, or another path; null when the other direction was not captured") \
-    X(hole_bytes, INT, "bytes", "TCP: bytes below the highest seen, neither seen nor acknowledged when the flow ended") \
-    X(unknown_bytes, INT, "bytes", "TCP: bytes of holes given up because too many were open at once") \
-    X(duplicate_acks, INT, "packets", "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)") \
+    X(unseen_bytes, INT, "bytes",                                                                  \
+      "TCP: bytes acknowledged by the receiver and never seen here: missed by the capture, or "    \
+      "another path; null when the other direction was not captured")                              \
+    X(hole_bytes, INT, "bytes",                                                                    \
+      "TCP: bytes below the highest seen, neither seen nor acknowledged when the flow ended")      \
+    X(unknown_bytes, INT, "bytes",                                                                 \
+      "TCP: bytes of holes given up because too many were open at once")                           \
+    X(duplicate_acks, INT, "packets",                                                              \
+      "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)")          \
     X(sack_acks, INT, "packets", "TCP acknowledgments sent in this direction with SACK blocks")    \
-    X(zero_windows, INT, "packets", "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)") \
+    X(zero_windows, INT, "packets",                                                                \
+      "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
     X(window_full, INT, "packets", "null: not judged by this version")                             \
     X(window_probes, INT, "packets", "null: not judged by this version")                           \
     X(keep_alives, INT, "packets", "null: not judged by this version")                             \
     X(fragments, INT, "packets", "IP fragments")                                                   \
     X(fragmented_datagrams, INT, "", "datagrams that came in fragments")                           \
     X(incomplete_datagrams, INT, "", "of them, not complete at the end")                           \
-    X(fragment_overhead_bytes, INT, "bytes", "wire bytes spent on the headers, preambles and gaps of every fragment after the first of its datagram") \
+    X(fragment_overhead_bytes, INT, "bytes",                                                       \
+      "wire bytes spent on the headers, preambles and gaps of every fragment after the first of "  \
+      "its datagram")                                                                              \
     X(blocks, INT, "", "null: not judged by this version")                                         \
     X(blocks_lost, INT, "", "null: not judged by this version")                                    \
     X(blocks_out_of_order, INT, "", "null: not judged by this version")                            \
     X(blocks_duplicate, INT, "", "null: not judged by this version")                               \
     X(blocks_corrupt, INT, "", "null: not judged by this version")                                 \
-    X(rtt_samples, INT, "", "TCP: round trips measured from data of this direction to its acknowledgment (Karn's rule)") \
-    X(rtt_ns_min, INT, "ns", "TCP: the least of them, from the capture point to the receiver and back; null without one") \
+    X(rtt_samples, INT, "",                                                                        \
+      "TCP: round trips measured from data of this direction to its acknowledgment (Karn's rule)") \
+    X(rtt_ns_min, INT, "ns",                                                                       \
+      "TCP: the least of them, from the capture point to the receiver and back; null without one") \
     X(rtt_ns_median, INT, "ns", "exact to 64 samples, then within 1.6%")                           \
     X(rtt_ns_p99, INT, "ns", "exact to 64 samples, then within 1.6%")                              \
     X(rtt_ns_max, INT, "ns", "the greatest")                                                       \
     X(jitter_ns, INT, "ns", "null: not judged by this version")                                    \
     X(throughput_bps, INT, "bit/s", "ip_bytes over last_ns - first_ns; null when that is 0")       \
-    X(goodput_bps, INT, "bit/s", "useful payload over the same time: unique bytes (TCP), payload less that of incomplete datagrams (others)") \
-    X(mss, INT, "bytes", "TCP: maximum segment size that this sender announced for what it receives; null when not seen") \
+    X(goodput_bps, INT, "bit/s",                                                                   \
+      "useful payload over the same time: unique bytes (TCP), payload less that of incomplete "    \
+      "datagrams (others)")                                                                        \
+    X(mss, INT, "bytes",                                                                           \
+      "TCP: maximum segment size that this sender announced for what it receives; null when not "  \
+      "seen")                                                                                      \
     X(window_scale, INT, "", "TCP: shift that this sender announced; null when not seen")          \
     X(sack_permitted, BOOL, "", "TCP: announced in its SYN; null when no SYN was seen")            \
     X(timestamps, BOOL, "", "TCP: segments carry RFC 7323 timestamps; null without segments")      \
-    X(initial_sequence, INT, "", "TCP: sequence number of the SYN, else of the first segment's first byte") \
-    X(window_min, INT, "bytes", "TCP: least receive window this sender announced, scaled; null when the scale is not known") \
+    X(initial_sequence, INT, "",                                                                   \
+      "TCP: sequence number of the SYN, else of the first segment's first byte")                   \
+    X(window_min, INT, "bytes",                                                                    \
+      "TCP: least receive window this sender announced, scaled; null when the scale is not known") \
     X(window_max, INT, "bytes", "TCP: greatest, as above")                                         \
-    X(flight_max, INT, "bytes", "TCP: most bytes sent beyond the highest acknowledgment; null when the other direction was not captured") \
+    X(flight_max, INT, "bytes",                                                                    \
+      "TCP: most bytes sent beyond the highest acknowledgment; null when the other direction was " \
+      "not captured")                                                                              \
     X(segment_max, INT, "bytes", "largest payload of one packet")                                  \
     X(syns, INT, "packets", "TCP segments with SYN")                                               \
     X(fins, INT, "packets", "TCP segments with FIN")                                               \
     X(resets, INT, "packets", "TCP segments with RST")                                             \
-    X(bad_acknowledgments, INT, "packets", "TCP acknowledgments far outside what was sent; ignored") \
+    X(bad_acknowledgments, INT, "packets",                                                         \
+      "TCP acknowledgments far outside what was sent; ignored")                                    \
     X(ecn_ce, INT, "packets", "IP packets marked Congestion Experienced")                          \
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \
@@ -157,36 +198,44 @@
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
     X(first_ns, INT, "ns", "time of the first packet of this direction")                           \
     X(last_ns, INT, "ns", "time of the last")                                                      \
-    X(idle_ns_max, INT, "ns", "longest time between two packets of this direction; null with fewer than two")
+    X(idle_ns_max, INT, "ns",                                                                      \
+      "longest time between two packets of this direction; null with fewer than two")
 
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
     X(capture, INT, "", "captures row")                                                            \
     X(frame, INT, "frame", "the packet, in that capture's file")                                   \
-    X(time_ns, INT, "ns", "its time")                                                              \
+    X(time_ns, INT, "ns", "its time; null where the file has none")                                \
     X(kind, WORD, "", "what happened")                                                             \
     X(bytes, INT, "bytes", "payload bytes concerned; null where there are none")                   \
-    X(related_frame, INT, "frame", "the frame it answers, repeats or waited for; null where none was seen") \
+    X(related_frame, INT, "frame",                                                                 \
+      "the frame it answers, repeats or waited for; null where none was seen")                     \
     X(detail, TEXT, "", "the evidence, in words; null where the kind says all")
 
 #define SERIES_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "directions row of the flow")                                            \
-    X(start_ns, INT, "ns", "start of the bin; bins without packets have no row")                   \
-    X(width_ns, INT, "ns", "its width: 1 ms doubled as often as was needed, the same for the direction") \
+    X(start_ns, INT, "ns", "start of the bin; bins in which nothing was seen have no row")         \
+    X(width_ns, INT, "ns",                                                                         \
+      "its width: 1 ms doubled as often as was needed, the same for the direction")                \
     X(packets, INT, "packets", "IP packets in it")                                                 \
     X(wire_bytes, INT, "bytes", "as in directions")                                                \
     X(bytes, INT, "bytes", "IP bytes")                                                             \
     X(payload_bytes, INT, "bytes", "transport payload")                                            \
-    X(unique_bytes, INT, "bytes", "TCP: stream bytes seen for the first time; null for other protocols") \
+    X(unique_bytes, INT, "bytes",                                                                  \
+      "TCP: stream bytes seen for the first time; null for other protocols")                       \
     X(retransmitted_bytes, INT, "bytes", "TCP: payload seen before; null for other protocols")     \
     X(lost, INT, "packets", "null: not judged by this version")                                    \
     X(rtt_ns, INT, "ns", "TCP: least round trip sampled in it; null without one")                  \
-    X(flight_bytes, INT, "bytes", "TCP: most bytes sent beyond the highest acknowledgment; null when not known") \
-    X(window_bytes, INT, "bytes", "TCP: least receive window offered to this direction; null when not known") \
+    X(flight_bytes, INT, "bytes",                                                                  \
+      "TCP: most bytes sent beyond the highest acknowledgment; null when not known")               \
+    X(window_bytes, INT, "bytes",                                                                  \
+      "TCP: least receive window offered to this direction when it sent, or was acknowledged; "    \
+      "null when not known")                                                                       \
     X(instant_bps, INT, "bit/s", "IP bytes of the bin over its width")                             \
-    X(system_bps, INT, "bit/s", "all IP bytes so far over all time so far (to the end of the bin, or the last packet)") \
+    X(system_bps, INT, "bit/s",                                                                    \
+      "all IP bytes so far over all time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
 #define DATAGRAMS_COLUMNS(X)                                                                       \
@@ -199,15 +248,21 @@
     X(identification, INT, "", "IP identification")                                                \
     X(state, WORD, "", "complete or incomplete (when the capture or the reassembly time ended)")   \
     X(fragments, INT, "packets", "fragments seen, copies included")                                \
-    X(bytes, INT, "bytes", "IP payload of the whole datagram; null when its last fragment was not seen") \
+    X(bytes, INT, "bytes",                                                                         \
+      "IP payload of the whole datagram; null when its last fragment was not seen")                \
     X(received_bytes, INT, "bytes", "different bytes of it seen")                                  \
-    X(overhead_bytes, INT, "bytes", "wire bytes of headers, preambles and gaps of every fragment after the first") \
-    X(missing_bytes, INT, "bytes", "not seen, as far as the end is known; null when the last fragment was not seen") \
+    X(overhead_bytes, INT, "bytes",                                                                \
+      "wire bytes of headers, preambles and gaps of every fragment after the first")               \
+    X(missing_bytes, INT, "bytes",                                                                 \
+      "not seen, as far as the end is known; null when the last fragment was not seen")            \
     X(missing, TEXT, "", "the ranges not seen, as in `1480-2959, 5920-`; null when complete")      \
     X(out_of_order, INT, "packets", "fragments that came after one with a higher offset")          \
     X(duplicates, INT, "packets", "fragments of which every byte had been seen")                   \
-    X(overlaps, INT, "packets", "fragments that overlap others in part (RFC 5722 forbids it for IPv6)") \
-    X(late, INT, "packets", "fragments that came after the datagram was complete or its reassembly time (30 s; IPv6 60 s) was over") \
+    X(overlaps, INT, "packets",                                                                    \
+      "fragments that overlap others in part (RFC 5722 forbids it for IPv6)")                      \
+    X(late, INT, "packets",                                                                        \
+      "fragments that came after the datagram was complete or its reassembly time (30 s; IPv6 60 " \
+      "s) was over")                                                                               \
     X(first_frame, INT, "frame", "first fragment seen")                                            \
     X(last_frame, INT, "frame", "last fragment seen")                                              \
     X(first_ns, INT, "ns", "its time")                                                             \
@@ -221,13 +276,23 @@
     X(time_ns, INT, "ns", "its time")                                                              \
     X(ip_bytes, INT, "bytes", "IP packet with its headers")                                        \
     X(payload_bytes, INT, "bytes", "transport payload in this packet")                             \
-    X(sequence, INT, "bytes", "TCP: stream position of the first byte, 0 the first byte after the SYN, unwrapped; null for other protocols") \
-    X(acknowledged, INT, "bytes", "TCP: stream position in the other direction acknowledged by it; null without ACK or when not known") \
-    X(window, INT, "bytes", "TCP: receive window announced by it, scaled; null when the scale is not known") \
-    X(flags, INT, "", "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128)") \
+    X(sequence, INT, "bytes",                                                                      \
+      "TCP: stream position of the first byte, 0 the first byte after the SYN, unwrapped; null "   \
+      "for other protocols")                                                                       \
+    X(acknowledged, INT, "bytes",                                                                  \
+      "TCP: stream position in the other direction acknowledged by it; null without ACK or when "  \
+      "not known")                                                                                 \
+    X(window, INT, "bytes",                                                                        \
+      "TCP: receive window announced by it, scaled; null when the scale is not known")             \
+    X(flags, INT, "",                                                                              \
+      "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR "  \
+      "128)")                                                                                      \
     X(unique_bytes, INT, "bytes", "TCP: of the payload, seen for the first time")                  \
-    X(rtt_ns, INT, "ns", "TCP: round trip of the other direction's data that this acknowledgment completes; null without one") \
-    X(fragment_offset, INT, "bytes", "place of a fragment in its datagram; null when not fragmented")
+    X(rtt_ns, INT, "ns",                                                                           \
+      "TCP: round trip of the other direction's data that this acknowledgment completes; null "    \
+      "without one")                                                                               \
+    X(fragment_offset, INT, "bytes",                                                               \
+      "place of a fragment in its datagram; null when not fragmented")
 
 #define TABLES(X)                                                                                  \
     X(captures, CAPTURES_COLUMNS, "an input interface of an input file")                           \

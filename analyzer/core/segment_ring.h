@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segments of one direction that have not been acknowledged: what round trips are measured from.
- * At most SEGMENTS_MOST, the oldest forgotten first. */
+/* The segments of one direction that have not been acknowledged: what round trips are measured
+ * from. At most SEGMENTS_MOST, the oldest forgotten first. */
 #ifndef WIRETALE_SEGMENT_RING_H
 #define WIRETALE_SEGMENT_RING_H
 
 #include "allowance.h"
 
-#define SEGMENTS_MOST 1024u
+#define SEGMENTS_MOST    1024u
 #define SEGMENTS_ONE_WAY 8u /* as long as the other direction has not been seen */
 
 struct segment {
@@ -24,16 +24,16 @@ struct segment_ring {
 /* What an acknowledgment took out of the ring. */
 struct segment_acked {
     uint32_t count;
-    bool resent;            /* one of them had been sent again: no sample (Karn) */
-    bool left;              /* segments above are still unacknowledged */
-    struct segment newest;  /* the last of them */
+    bool resent;           /* one of them had been sent again: no sample (Karn) */
+    bool left;             /* segments above are still unacknowledged */
+    struct segment newest; /* the last of them */
 };
 
 void segment_ring_push(struct segment_ring *ring, struct segment segment, uint32_t most,
                        struct allowance *allowance);
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
-/* Marks every segment that ends within (start, end] as sent again; returns the frame of the one that
- * ended at or last before `end`, 0 when it is not known. */
+/* Marks every segment that ends within (start, end] as sent again; returns the frame of the one
+ * that ended at or last before `end`, 0 when it is not known. */
 uint32_t segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
 void segment_ring_free(struct segment_ring *ring, struct allowance *allowance);
 

@@ -63,7 +63,8 @@ static uint32_t bins_allowed(uint64_t packets) {
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
 }
 
-/* Whether the span from the first bin to the one at `number` fits; an earlier first bin is moved to. */
+/* Whether the span from the first bin to the one at `number` fits; an earlier first bin is moved
+ * to. */
 static bool spans(struct series_bins *series, int64_t number) {
     int64_t shift = number < series->first ? series->first - number : 0;
     int64_t last = series->bins[series->count - 1].index;
@@ -87,17 +88,16 @@ static bool has_room(struct series_bins *series, uint64_t packets, struct allowa
     if (series->count < series->room)
         return true;
     uint32_t allowed = bins_allowed(packets);
-    return series->count < allowed && allowance_grow(allowance, (void **)&series->bins,
-                                                     &series->room, sizeof *series->bins, 2, allowed);
+    return series->count < allowed &&
+           allowance_grow(allowance, (void **)&series->bins, &series->room, sizeof *series->bins, 2,
+                          allowed);
 }
 
 static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
     struct series_bin *bin = &series->bins[place];
     memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
-    *bin = (struct series_bin){.index = index,
-                               .rtt_us = BIN_RTT_NONE,
-                               .flight = BIN_BYTES_NONE,
-                               .window = BIN_BYTES_NONE};
+    *bin = (struct series_bin){
+        .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
     series->count++;
     return bin;
 }

@@ -11,19 +11,19 @@
 #include "allowance.h"
 
 #define BIN_WIDTH_LEAST_NS 1000000 /* 1 ms */
-#define BINS_MOST 2000u
-#define BINS_LEAST 64u
-#define PACKETS_A_BIN 32u
+#define BINS_MOST          2000u
+#define BINS_LEAST         64u
+#define PACKETS_A_BIN      32u
 
-#define BIN_RTT_NONE UINT32_MAX
+#define BIN_RTT_NONE   UINT32_MAX
 #define BIN_BYTES_NONE UINT32_MAX
 
 struct series_bin {
-    uint32_t index;   /* from the series' first bin */
+    uint32_t index; /* from the series' first bin */
     uint32_t packets;
-    uint32_t rtt_us;  /* least, BIN_RTT_NONE without one */
-    uint32_t flight;  /* most bytes, BIN_BYTES_NONE when not known */
-    uint32_t window;  /* least bytes, BIN_BYTES_NONE when not known */
+    uint32_t rtt_us; /* least, BIN_RTT_NONE without one */
+    uint32_t flight; /* most bytes, BIN_BYTES_NONE when not known */
+    uint32_t window; /* least bytes, BIN_BYTES_NONE when not known */
     uint64_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
 };
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_GROUP UINT64_MAX
-#define MASK_BYTES ((COLUMNS_MAX + 7) / 8)
-#define VARINT_MAX 10
+#define NO_GROUP      UINT64_MAX
+#define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
+#define VARINT_MAX    10
 #define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
 
 void table_init(struct table *table, enum table_number number, const struct text_store *texts,

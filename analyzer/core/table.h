@@ -52,8 +52,8 @@ void table_init(struct table *table, enum table_number number, const struct text
                 bool grouped);
 void table_free(struct table *table);
 
-/* Both return false without memory. Rows added between two calls of table_begin_group() belong to the
- * first one's group; a group is begun once. */
+/* Both return false without memory. Rows added between two calls of table_begin_group() belong to
+ * the first one's group; a group is begun once. */
 bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON for every table by its schema. Integers are written whole: a reader that keeps numbers as
- * doubles is off by up to 128 ns in a time, which int64-keeping readers (Python, jq 1.7) are not. */
+ * doubles is off by up to 128 ns in a time, which int64-keeping readers (Python, jq 1.7) are not.
+ */
 #include "table_json.h"
 
 #include <math.h>

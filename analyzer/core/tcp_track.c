@@ -7,7 +7,7 @@
 
 /* A sequence number this far from the stream's highest is no part of it (RFC 9293 windows reach
  * 2^30 at most, RFC 7323 section 2.3). */
-#define POSITION_SPAN ((int64_t)1 << 30)
+#define POSITION_SPAN    ((int64_t)1 << 30)
 #define WINDOW_SHIFT_MAX 14 /* RFC 7323 section 2.3 */
 /* An acknowledgment that waited this much longer than the least round trip, for one segment with
  * nothing behind it, waited for the receiver's delayed-ACK timer (Linux from 40 ms, RFC 9293 up to
@@ -57,9 +57,10 @@ static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
 
 static void push_unacked(const struct step *step, int64_t end) {
     bool one_way = !step->other->based;
-    segment_ring_push(&step->stream->unacked,
-                      (struct segment){end, step->seen->time_ns, frame_of(step), false},
-                      one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
+    segment_ring_push(
+        &step->stream->unacked,
+        (struct segment){end, step->seen->time_ns, frame_of(step), !step->seen->time_known},
+        one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
 }
 
 static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
@@ -86,8 +87,8 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
 
 static bool is_probe(const struct step *step, int64_t start, int64_t end) {
     const struct tcp_stream *stream = step->stream;
-    bool keep_alive = start == stream->highest - 1 && stream->acked_known &&
-                      stream->acked >= stream->highest;
+    bool keep_alive =
+        start == stream->highest - 1 && stream->acked_known && stream->acked >= stream->highest;
     return end - start == 1 && (keep_alive || step->other->window_zero);
 }
 
@@ -110,8 +111,7 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
     int64_t given_up = 0, repeated = take_below_base(step, start, end);
     if (start < stream->base)
         start = end < stream->base ? end : stream->base;
-    struct hole_fill fill =
-        hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
+    struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
     stream->unknown_bytes += (uint64_t)given_up;
     stream->unseen_bytes -= (uint64_t)fill.acked_bytes;
     stream->holes_filled += fill.closed;
@@ -167,7 +167,7 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
 static int64_t round_trip(const struct step *step, const struct segment_acked *acked,
                           uint32_t repeats) {
     const struct sample_set *rtt = &step->other->rtt;
-    if (!acked->count || acked->resent || repeats)
+    if (!acked->count || acked->resent || repeats || !step->seen->time_known)
         return -1;
     int64_t waited = step->seen->time_ns - acked->newest.time_ns;
     bool alone = acked->count == 1 && !acked->left;
@@ -178,7 +178,8 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
 
 static void acknowledge_holes(struct step *step, int64_t position) {
     struct tcp_stream *other = step->other;
-    int64_t unseen = other->holes.count ? hole_list_acknowledge(&other->holes, position) : 0;
+    int64_t unseen =
+        other->holes.count ? hole_list_acknowledge(&other->holes, position, step->allowance) : 0;
     /* One byte above may be a FIN that the capture missed: nothing is claimed for it. */
     bool maybe_fin = position == other->highest + 1 && !other->fin_seen;
     if (position > other->highest && !maybe_fin && other->based) {
@@ -244,8 +245,8 @@ static void take_acknowledgment(struct step *step, const struct headers *headers
     stream->last_window = tcp->window;
 }
 
-/* The shift of the windows that `stream` announces, -1 when not known. Scaling is in force only when
- * both SYNs offered it (RFC 7323 section 2.2). */
+/* The shift of the windows that `stream` announces, -1 when not known. Scaling is in force only
+ * when both SYNs offered it (RFC 7323 section 2.2). */
 static int window_shift(const struct tcp_stream *stream, const struct tcp_stream *other) {
     if (!stream->syn_seen)
         return -1;
@@ -306,9 +307,9 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
     if (answer) {
         flow->handshake_doubtful |= flow->syn_ack_seen;
         flow->syn_ack_seen = true;
-        flow->syn_ack_ns = step->seen->time_ns;
     } else {
         flow->syn_ns = step->seen->time_ns;
+        flow->handshake_doubtful |= !step->seen->time_known;
     }
 }
 
@@ -319,7 +320,7 @@ static void complete_handshake(struct step *step, const struct tcp_header *tcp) 
         tcp->flags & (TCP_SYN | TCP_RST))
         return;
     flow->handshake_ack_seen = true;
-    if (step->stream->syn_seen && !flow->handshake_doubtful)
+    if (step->stream->syn_seen && !flow->handshake_doubtful && step->seen->time_known)
         flow->handshake_rtt_ns = step->seen->time_ns - flow->syn_ns;
 }
 

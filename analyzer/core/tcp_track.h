@@ -9,13 +9,13 @@
 /* What a segment did, for the series and the packets table. */
 struct tcp_effect {
     bool positions_known;
-    bool acknowledges;       /* `acknowledged` is known */
+    bool acknowledges; /* `acknowledged` is known */
     bool window_known;
-    int64_t sequence;        /* stream position of its first byte */
-    int64_t acknowledged;    /* position in the other direction's stream */
-    int64_t window;          /* bytes, scaled */
+    int64_t sequence;     /* stream position of its first byte */
+    int64_t acknowledged; /* position in the other direction's stream */
+    int64_t window;       /* bytes, scaled */
     int64_t unique_bytes, retransmitted_bytes;
-    int64_t rtt_ns;          /* of the other direction's data, -1 without a sample */
+    int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
 };
 
 /* Whoever wants to know what happened as it happens: kind is an enum word. */

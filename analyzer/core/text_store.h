@@ -5,7 +5,7 @@
 
 #include "arena.h"
 
-#define TEXT_MAX 8191 /* bytes of one text; the rest of a longer one is cut at a character */
+#define TEXT_MAX         8191 /* bytes of one text; the rest of a longer one is cut at a character */
 #define ADDRESS_TEXT_MAX 46
 
 struct text_store {

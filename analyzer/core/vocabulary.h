@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every word that a table can hold in a column of type WORD. A word's number is internal; the word is
- * the interface. */
+/* Every word that a table can hold in a column of type WORD. A word's number is internal; the word
+ * is the interface. */
 #ifndef WIRETALE_VOCABULARY_H
 #define WIRETALE_VOCABULARY_H
 

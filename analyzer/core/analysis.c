@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pass itself: packets in batches, each decoded and its flow's memory called for before any of
+ * them is taken, so that the loads overlap. */
+#include "analysis.h"
+
+#include <malloc.h>
+#include <string.h>
+
+#include "analysis_state.h"
+
+#define BATCH             32u
+#define ALLOWANCE_BYTES   ((size_t)512 << 20)
+#define FLOWS_LISTED_MOST (1u << 26)
+/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
+#define TIME_LEAST_NS (-(INT64_C(1) << 61))
+#define TIME_MOST_NS  (INT64_C(1) << 62)
+
+static bool grouped(enum table_number number) {
+    return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
+}
+
+/* The flow numbers as bits. */
+static bool list_flows(struct analysis *analysis) {
+    const struct analysis_options *options = &analysis->options;
+    uint32_t most = 0;
+    if (options->packets != PACKETS_OF_FLOWS)
+        return true;
+    for (size_t i = 0; i < options->packet_flow_count; i++)
+        if (options->packet_flows[i] < FLOWS_LISTED_MOST && options->packet_flows[i] >= most)
+            most = options->packet_flows[i] + 1;
+    analysis->packet_flow_count = most;
+    analysis->packet_flows = calloc(most / 8 + 1, 1);
+    for (size_t i = 0; analysis->packet_flows && i < options->packet_flow_count; i++)
+        if (options->packet_flows[i] < most)
+            analysis->packet_flows[options->packet_flows[i] / 8] |=
+                (uint8_t)(1u << options->packet_flows[i] % 8);
+    analysis->options.packet_flows = NULL; /* the caller's */
+    return analysis->packet_flows;
+}
+
+static bool open_state(struct analysis *analysis) {
+    analysis->allowance.most = ALLOWANCE_BYTES;
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        table_init(&analysis->tables[i], (enum table_number)i, &analysis->texts,
+                   grouped((enum table_number)i));
+    analysis->flows = flow_table_open(analysis->options.flows_most);
+    analysis->paths = path_table_open();
+    analysis->datagrams = datagram_table_open(datagram_finish, analysis, &analysis->allowance);
+    return analysis->flows && analysis->paths && analysis->datagrams && list_flows(analysis);
+}
+
+struct analysis *analysis_open(const char *const *paths, size_t count,
+                               const struct analysis_options *options, struct problem *problem) {
+    struct analysis *analysis = calloc(1, sizeof *analysis);
+    problem->kind = PROBLEM_NONE;
+    if (analysis) {
+        analysis->options = *options;
+        analysis->options.filter = NULL; /* the caller's */
+    }
+    if (!analysis || !open_state(analysis))
+        problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
+    else if (options->filter)
+        analysis->filter = packet_filter_open(options->filter, problem);
+    if (problem->kind == PROBLEM_NONE)
+        analysis->captures = capture_set_open(paths, count, problem);
+    if (problem->kind == PROBLEM_NONE)
+        return analysis;
+    analysis_close(analysis);
+    return NULL;
+}
+
+/* What only the reading needs. */
+static void close_state(struct analysis *analysis) {
+    if (analysis->flows)
+        flow_table_close(analysis->flows);
+    if (analysis->datagrams)
+        datagram_table_close(analysis->datagrams);
+    if (analysis->paths)
+        path_table_close(analysis->paths);
+    if (analysis->filter)
+        packet_filter_close(analysis->filter);
+    if (analysis->captures)
+        capture_set_close(analysis->captures);
+    free(analysis->counts);
+    free(analysis->packet_flows);
+    analysis->flows = NULL;
+    analysis->datagrams = NULL;
+    analysis->paths = NULL;
+    analysis->filter = NULL;
+    analysis->captures = NULL;
+    analysis->counts = NULL;
+    analysis->packet_flows = NULL;
+}
+
+void analysis_close(struct analysis *analysis) {
+    size_t place = 0;
+    if (!analysis)
+        return;
+    for (struct flow *flow; analysis->flows && (flow = flow_table_drain(analysis->flows, &place));)
+        flow_release(analysis, flow);
+    close_state(analysis);
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        table_free(&analysis->tables[i]);
+    text_store_free(&analysis->texts);
+    free(analysis);
+}
+
+static int64_t time_of(const struct analysis *analysis, const struct packet *packet) {
+    if (packet->time_ns == TIME_UNKNOWN)
+        return analysis->previous_ns;
+    if (packet->time_ns < TIME_LEAST_NS)
+        return TIME_LEAST_NS;
+    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+}
+
+/* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
+static void note_time(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
+    if (packet->time_ns == TIME_UNKNOWN)
+        return;
+    int64_t agreed = time_ns < analysis->previous_ns ? time_ns : analysis->previous_ns;
+    if (!analysis->timed || agreed > analysis->now_ns)
+        analysis->now_ns = analysis->timed ? agreed : time_ns;
+    analysis->previous_ns = time_ns;
+    analysis->timed = true;
+}
+
+static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
+    const struct analysis_options *options = &analysis->options;
+    if (packet->time_ns != TIME_UNKNOWN &&
+        (time_ns < options->start_ns || time_ns >= options->end_ns))
+        return false;
+    return !analysis->filter || packet_filter_pass(analysis->filter, packet);
+}
+
+/* Counts the packet and readies its flow; false when it goes no further. */
+static bool ready(struct analysis *analysis, const struct packet *packet, struct arrival *arrival) {
+    struct capture_count *count = capture_count_of(analysis, packet->interface);
+    int64_t time_ns = time_of(analysis, packet);
+    if (!count)
+        return false;
+    analysis->totals.packets++;
+    if (!is_wanted(analysis, packet, time_ns)) {
+        count->filtered++;
+        return false;
+    }
+    note_time(analysis, packet, time_ns);
+    capture_count_packet(analysis, count, packet, time_ns);
+    packet_prepare(analysis, arrival, packet, time_ns);
+    capture_count_headers(count, packet, &arrival->headers);
+    return arrival->keyed;
+}
+
+static void take_batch(struct analysis *analysis, const struct packet *packets, size_t count) {
+    struct arrival arrivals[BATCH];
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        kept += ready(analysis, &packets[i], &arrivals[kept]);
+    for (size_t i = 0; i < kept; i++)
+        flow_table_prefetch_flow(analysis->flows, arrivals[i].hash);
+    for (size_t i = 0; i < kept; i++)
+        packet_take(analysis, &arrivals[i]);
+    flow_expire(analysis);
+}
+
+bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem) {
+    struct packet packets[BATCH];
+    problem->kind = PROBLEM_NONE;
+    if (!analysis->captures)
+        return false;
+    for (uint64_t done = 0; done < most;) {
+        size_t count = capture_set_read(analysis->captures, packets, BATCH);
+        if (!count)
+            return !capture_set_ended(analysis->captures);
+        take_batch(analysis, packets, count);
+        if (analysis->out_of_memory)
+            return problem_set(problem, PROBLEM_MEMORY, "out of memory after %llu packets",
+                               (unsigned long long)analysis->totals.packets);
+        done += count;
+    }
+    return true;
+}
+
+static void finish_flows(struct analysis *analysis) {
+    size_t place = 0;
+    datagram_table_finish(analysis->datagrams);
+    for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));)
+        flow_finish(analysis, flow, WORD_END_OF_CAPTURE);
+    capture_count_rows(analysis);
+}
+
+static void note_totals(struct analysis *analysis) {
+    analysis->totals.flows = analysis->flow_count;
+    analysis->totals.evicted_datagrams = datagram_table_evicted(analysis->datagrams);
+    if (analysis->filter)
+        analysis->totals.filter_refused = packet_filter_refused(analysis->filter);
+    analysis->bytes_read = capture_set_bytes_read(analysis->captures);
+    analysis->bytes_total = capture_set_bytes_total(analysis->captures);
+}
+
+bool analysis_finish(struct analysis *analysis, struct problem *problem) {
+    problem->kind = PROBLEM_NONE;
+    if (!analysis->captures)
+        return true;
+    finish_flows(analysis);
+    note_totals(analysis);
+    close_state(analysis);
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+    return !analysis->out_of_memory ||
+           problem_set(problem, PROBLEM_MEMORY, "out of memory while the tables were made");
+}
+
+const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {
+    return &analysis->tables[number];
+}
+
+struct analysis_totals analysis_totals(const struct analysis *analysis) {
+    return analysis->totals;
+}
+
+bool analysis_finished(const struct analysis *analysis) {
+    return !analysis->captures;
+}
+
+uint64_t analysis_bytes_read(const struct analysis *analysis) {
+    return analysis->captures ? capture_set_bytes_read(analysis->captures) : analysis->bytes_read;
+}
+
+uint64_t analysis_bytes_total(const struct analysis *analysis) {
+    return analysis->captures ? capture_set_bytes_total(analysis->captures) : analysis->bytes_total;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A conversation that is over, as its rows of flows and directions. */
+#include "analysis_state.h"
+#include "tcp_track.h"
+
+#define MEDIAN 500
+#define P99    990
+
+static const struct {
+    uint8_t number;
+    uint8_t word; /* enum word */
+} protocols[] = {
+    {IP_TCP, WORD_TCP},
+    {IP_UDP, WORD_UDP},
+    {IP_ICMP, WORD_ICMP},
+    {IP_ICMPV6, WORD_ICMPV6},
+    {IP_SCTP, WORD_SCTP},
+    {IP_DCCP, WORD_DCCP},
+    {IP_UDP_LITE, WORD_UDPLITE},
+    {2, WORD_IGMP},
+    {IP_ESP, WORD_ESP},
+    {IP_AH, WORD_AH},
+    {IP_GRE, WORD_GRE},
+    {89, WORD_OSPF},
+    {103, WORD_PIM},
+    {112, WORD_VRRP},
+    {115, WORD_L2TP},
+};
+
+static const enum word evidence_words[] = {
+    [INITIATOR_FIRST_PACKET] = WORD_FIRST_PACKET,
+    [INITIATOR_SYN] = WORD_SYN,
+    [INITIATOR_SYN_ACK] = WORD_SYN_ACK,
+};
+
+static enum word protocol_word(uint8_t number) {
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (protocols[i].number == number)
+            return (enum word)protocols[i].word;
+    return WORD_OTHER_IP;
+}
+
+/* The columns of both tables that name an end. Port 0 is used by nobody (RFC 6335 section 6). */
+static void put_end(struct analysis *analysis, struct row *row, const struct flow *flow,
+                    unsigned end, unsigned address_column, unsigned port_column) {
+    uint16_t port = flow->key.port[end];
+    row_set(row, address_column,
+            add_address(analysis, flow->key.ip_version, flow->key.address[end]));
+    row_set_if(row, port_column, port, port);
+}
+
+static void put_sums(struct row *row, const struct flow *flow) {
+    const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
+    bool payload_known = !a->payload_unknown && !b->payload_unknown;
+    row_set(row, flows_packets, (int64_t)(a->packets + b->packets));
+    row_set(row, flows_wire_bytes, (int64_t)(a->wire_bytes + b->wire_bytes));
+    row_set_if(row, flows_payload_bytes, payload_known,
+               (int64_t)(a->payload_bytes + b->payload_bytes));
+    row_set(row, flows_one_way, !a->packets || !b->packets);
+    row_set(row, flows_icmp_errors, (int64_t)flow->icmp_errors);
+}
+
+static void put_span(struct row *row, const struct flow *flow) {
+    row_set_if(row, flows_first_ns, flow->timed, flow->first_ns);
+    row_set_if(row, flows_last_ns, flow->timed, flow->last_ns);
+    row_set(row, flows_first_capture, flow->first_capture);
+    row_set(row, flows_first_frame, (int64_t)flow->first_frame);
+    row_set(row, flows_last_frame, (int64_t)flow->last_frame);
+}
+
+static void put_state(struct row *row, const struct flow *flow, enum word end) {
+    bool tcp = flow->key.protocol == IP_TCP;
+    row_set(row, flows_initiator_known, flow->initiator_evidence != INITIATOR_FIRST_PACKET);
+    row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
+    row_set_if(row, flows_state, tcp, tcp ? tcp_state(flow) : 0);
+    row_set(row, flows_end, end);
+    row_set_if(row, flows_handshake_rtt_ns, flow->handshake_rtt_ns >= 0, flow->handshake_rtt_ns);
+}
+
+static void add_flow_row(struct analysis *analysis, const struct flow *flow, enum word end) {
+    struct row row;
+    char path[PATH_TEXT_MAX];
+    row_clear(&row);
+    row_set(&row, flows_flow, flow->number);
+    row_set(&row, flows_protocol, protocol_word(flow->key.protocol));
+    row_set(&row, flows_protocol_number, flow->key.protocol);
+    row_set(&row, flows_ip_version, flow->key.ip_version);
+    put_end(analysis, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
+    put_end(analysis, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
+    path_table_text(analysis->paths, flow->key.path, path);
+    row_set_text(analysis, &row, flows_path, path);
+    put_state(&row, flow, end);
+    put_span(&row, flow);
+    put_sums(&row, flow);
+    add_row(analysis, TABLE_flows, &row);
+}
+
+static void put_counts(struct row *row, const struct direction *direction) {
+    bool payload_known = !direction->payload_unknown;
+    row_set(row, directions_packets, (int64_t)direction->packets);
+    row_set(row, directions_wire_bytes, (int64_t)direction->wire_bytes);
+    row_set(row, directions_ip_bytes, (int64_t)direction->ip_bytes);
+    row_set_if(row, directions_payload_bytes, payload_known, (int64_t)direction->payload_bytes);
+    row_set_if(row, directions_data_packets, payload_known, (int64_t)direction->data_packets);
+    row_set_if(row, directions_segment_max, payload_known, direction->segment_max);
+    row_set(row, directions_fragments, (int64_t)direction->fragments);
+    row_set(row, directions_fragmented_datagrams, (int64_t)direction->fragmented_datagrams);
+    row_set(row, directions_incomplete_datagrams, (int64_t)direction->incomplete_datagrams);
+    row_set(row, directions_fragment_overhead_bytes, (int64_t)direction->fragment_overhead_bytes);
+    row_set(row, directions_ecn_ce, (int64_t)direction->ecn_ce);
+}
+
+static void put_header_fields(struct row *row, const struct direction *direction) {
+    bool seen = direction->packets > 0;
+    row_set_if(row, directions_ttl_min, seen, direction->ttl_min);
+    row_set_if(row, directions_ttl_max, seen, direction->ttl_max);
+    row_set_if(row, directions_dscp, seen, direction->dscp);
+}
+
+static uint64_t useful_bytes(const struct direction *direction, bool tcp) {
+    if (tcp)
+        return direction->tcp.unique_bytes;
+    return direction->payload_bytes > direction->incomplete_bytes
+               ? direction->payload_bytes - direction->incomplete_bytes
+               : 0;
+}
+
+static void put_rates(struct row *row, const struct direction *direction, bool tcp) {
+    int64_t span = direction->timed ? direction->last_ns - direction->first_ns : 0;
+    row_set_if(row, directions_first_ns, direction->timed, direction->first_ns);
+    row_set_if(row, directions_last_ns, direction->timed, direction->last_ns);
+    row_set_if(row, directions_idle_ns_max, direction->timed && direction->packets > 1,
+               direction->idle_ns_max);
+    if (span <= 0)
+        return;
+    row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes, span));
+    row_set_if(row, directions_goodput_bps, !direction->payload_unknown,
+               rate_bps(useful_bytes(direction, tcp), span));
+}
+
+static void put_round_trips(struct row *row, struct tcp_stream *stream) {
+    row_set(row, directions_rtt_samples, (int64_t)stream->rtt.count);
+    if (!stream->rtt.count)
+        return;
+    row_set(row, directions_rtt_ns_min, stream->rtt.least);
+    row_set(row, directions_rtt_ns_median, sample_set_quantile(&stream->rtt, MEDIAN));
+    row_set(row, directions_rtt_ns_p99, sample_set_quantile(&stream->rtt, P99));
+    row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
+}
+
+static void put_stream(struct row *row, const struct direction *direction) {
+    const struct tcp_stream *stream = &direction->tcp;
+    if (direction->payload_unknown)
+        return;
+    row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
+    row_set(row, directions_retransmitted_bytes, (int64_t)stream->retransmitted_bytes);
+    row_set(row, directions_seen_before_packets, (int64_t)stream->seen_before_packets);
+    row_set(row, directions_holes, (int64_t)stream->holes_opened);
+    row_set(row, directions_holes_filled, (int64_t)stream->holes_filled);
+    row_set(row, directions_hole_bytes, hole_list_bytes(&stream->holes));
+    row_set(row, directions_unknown_bytes, (int64_t)stream->unknown_bytes);
+}
+
+static void put_handshake(struct row *row, const struct tcp_stream *stream) {
+    uint32_t initial = stream->zero_sequence - stream->syn_seen;
+    row_set_if(row, directions_mss, stream->mss, stream->mss);
+    row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
+    row_set_if(row, directions_sack_permitted, stream->syn_seen, stream->sack_permitted);
+    row_set_if(row, directions_timestamps, stream->based, stream->timestamps);
+    row_set_if(row, directions_initial_sequence, stream->based, initial);
+    row_set_if(row, directions_window_min, stream->window_known, stream->window_min);
+    row_set_if(row, directions_window_max, stream->window_known, stream->window_max);
+}
+
+static void put_segments(struct row *row, const struct tcp_stream *stream) {
+    row_set(row, directions_sack_acks, (int64_t)stream->sack_acks);
+    row_set(row, directions_zero_windows, (int64_t)stream->zero_windows);
+    row_set(row, directions_syns, (int64_t)stream->syns);
+    row_set(row, directions_fins, (int64_t)stream->fins);
+    row_set(row, directions_resets, (int64_t)stream->resets);
+    row_set(row, directions_bad_acknowledgments, (int64_t)stream->bad_acknowledgments);
+    row_set(row, directions_ecn_echo, (int64_t)stream->ecn_echo);
+    row_set(row, directions_ecn_cwr, (int64_t)stream->ecn_cwr);
+}
+
+/* What only both directions together tell. */
+static void put_both_ways(struct row *row, const struct tcp_stream *stream) {
+    row_set(row, directions_unseen_bytes, (int64_t)stream->unseen_bytes);
+    row_set(row, directions_duplicate_acks, (int64_t)stream->duplicate_acks);
+    row_set(row, directions_flight_max, stream->flight_max);
+}
+
+static void put_tcp(struct row *row, struct flow *flow, unsigned number) {
+    struct tcp_stream *stream = &flow->directions[number].tcp;
+    put_stream(row, &flow->directions[number]);
+    put_handshake(row, stream);
+    put_segments(row, stream);
+    put_round_trips(row, stream);
+    if (flow->directions[!number].packets)
+        put_both_ways(row, stream);
+}
+
+static void add_direction_row(struct analysis *analysis, struct flow *flow, unsigned number) {
+    const struct direction *direction = &flow->directions[number];
+    bool tcp = flow->key.protocol == IP_TCP;
+    struct row row;
+    row_clear(&row);
+    row_set(&row, directions_flow, flow->number);
+    row_set(&row, directions_direction, number);
+    put_end(analysis, &row, flow, flow_end(flow, number), directions_source,
+            directions_source_port);
+    put_end(analysis, &row, flow, flow_end(flow, !number), directions_destination,
+            directions_destination_port);
+    put_counts(&row, direction);
+    put_header_fields(&row, direction);
+    put_rates(&row, direction, tcp);
+    if (tcp)
+        put_tcp(&row, flow, number);
+    add_row(analysis, TABLE_directions, &row);
+}
+
+static bool begin_rows(struct analysis *analysis, uint32_t flow) {
+    return table_begin_group(&analysis->tables[TABLE_flows], flow) &&
+           table_begin_group(&analysis->tables[TABLE_directions], flow) &&
+           table_begin_group(&analysis->tables[TABLE_series], flow);
+}
+
+void flow_release(struct analysis *analysis, struct flow *flow) {
+    for (unsigned number = 0; number < 2; number++) {
+        series_bins_free(&flow->directions[number].series, &analysis->allowance);
+        tcp_stream_free(&flow->directions[number].tcp, &analysis->allowance);
+    }
+}
+
+void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
+    if (begin_rows(analysis, flow->number)) {
+        add_flow_row(analysis, flow, end);
+        for (unsigned number = 0; number < 2; number++) {
+            add_direction_row(analysis, flow, number);
+            series_finish(analysis, flow, number);
+        }
+    } else {
+        analysis->out_of_memory = true;
+    }
+    flow_release(analysis, flow);
+}

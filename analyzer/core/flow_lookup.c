@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conversation that a packet belongs to: found, begun, begun anew, or made room for. */
+#include <string.h>
+
+#include "analysis_state.h"
+#include "tcp_track.h"
+
+#define NS_A_SECOND INT64_C(1000000000)
+/* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
+ * 3.8.4) where it may go on; RFC 5382 and RFC 4787 give routers less for the rest. */
+#define TCP_OPEN_NS  (7500 * NS_A_SECOND)
+#define TCP_BEGUN_NS (120 * NS_A_SECOND)
+#define TCP_ENDED_NS (60 * NS_A_SECOND)
+#define OTHERS_NS    (300 * NS_A_SECOND)
+
+static bool is_greater(const uint8_t *a, const uint8_t *b) {
+    return memcmp(a, b, 16) > 0;
+}
+
+struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped) {
+    bool same = !memcmp(headers->source, headers->destination, 16);
+    bool second = same ? headers->source_port > headers->destination_port
+                       : is_greater(headers->source, headers->destination);
+    struct flow_key key = {
+        .protocol = headers->protocol, .ip_version = headers->ip_version, .path = path};
+    memcpy(key.address[second], headers->source, 16);
+    memcpy(key.address[!second], headers->destination, 16);
+    key.port[second] = headers->source_port;
+    key.port[!second] = headers->destination_port;
+    *swapped = second;
+    return key;
+}
+
+struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped) {
+    struct headers ends = {.protocol = datagram->key.protocol,
+                           .ip_version = datagram->key.ip_version,
+                           .source_port = datagram->source_port,
+                           .destination_port = datagram->destination_port};
+    memcpy(ends.source, datagram->key.source, sizeof ends.source);
+    memcpy(ends.destination, datagram->key.destination, sizeof ends.destination);
+    return flow_key_of(&ends, datagram->key.path, swapped);
+}
+
+int64_t flow_due_ns(const struct flow *flow) {
+    const struct tcp_stream *from = &flow->directions[0].tcp, *to = &flow->directions[1].tcp;
+    if (flow->key.protocol != IP_TCP)
+        return flow->last_ns + OTHERS_NS;
+    if (flow->reset || (from->fin_seen && to->fin_seen))
+        return flow->last_ns + TCP_ENDED_NS;
+    if (!from->based || !to->based)
+        return flow->last_ns + (from->syn_seen || to->syn_seen ? TCP_BEGUN_NS : OTHERS_NS);
+    return flow->last_ns + TCP_OPEN_NS;
+}
+
+static void end_flow(struct analysis *analysis, struct flow *flow, enum word end) {
+    flow_finish(analysis, flow, end);
+    flow_table_remove(analysis->flows, flow);
+}
+
+void flow_expire(struct analysis *analysis) {
+    struct flow *flow;
+    while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns)))
+        end_flow(analysis, flow, WORD_IDLE);
+    datagram_table_expire(analysis->datagrams, analysis->now_ns);
+}
+
+/* Only a SYN proves who began (RFC 9293 section 3.5). */
+static void tell_initiator(struct flow *flow, bool swapped, const struct headers *headers) {
+    bool tcp = headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
+    bool syn = tcp && headers->tcp.flags & TCP_SYN;
+    bool answer = syn && headers->tcp.flags & TCP_ACK;
+    flow->swapped = swapped != answer;
+    flow->initiator_evidence = answer ? INITIATOR_SYN_ACK
+                               : syn  ? INITIATOR_SYN
+                                      : INITIATOR_FIRST_PACKET;
+}
+
+static bool is_listed(const struct analysis *analysis, uint32_t number) {
+    return analysis->options.packets == PACKETS_ALL ||
+           (number < analysis->packet_flow_count &&
+            analysis->packet_flows[number / 8] >> number % 8 & 1);
+}
+
+static struct flow *add_flow(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+                             int64_t due_ns) {
+    struct flow *flow = flow_table_add(analysis->flows, hash, key, due_ns);
+    struct flow *oldest = flow ? NULL : flow_table_oldest(analysis->flows, flow_due_ns);
+    if (!oldest)
+        return flow;
+    end_flow(analysis, oldest, WORD_EVICTED);
+    analysis->totals.evicted_flows++;
+    return flow_table_add(analysis->flows, hash, key, due_ns);
+}
+
+static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+                               bool swapped, const struct headers *headers,
+                               const struct sighting *seen) {
+    struct flow *flow = analysis->flow_count < UINT32_MAX
+                            ? add_flow(analysis, hash, key, seen->time_ns + TCP_ENDED_NS)
+                            : NULL;
+    if (!flow) {
+        analysis->out_of_memory = true;
+        return NULL;
+    }
+    flow->number = analysis->flow_count++;
+    flow->listed_packets = is_listed(analysis, flow->number);
+    flow->first_ns = flow->last_ns = seen->time_ns;
+    flow->first_frame = seen->frame;
+    flow->first_capture = seen->capture;
+    flow->handshake_rtt_ns = -1;
+    tell_initiator(flow, swapped, headers);
+    return flow;
+}
+
+/* Why the flow found is not the packet's, or WORD_NONE. */
+static enum word end_before(const struct flow *flow, bool swapped, const struct headers *headers,
+                            const struct sighting *seen) {
+    bool tcp = headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
+    if (tcp && tcp_begins_anew(flow, swapped ^ flow->swapped, &headers->tcp))
+        return WORD_PORTS_REUSED;
+    return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
+}
+
+struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+                         bool swapped, const struct headers *headers, const struct sighting *seen,
+                         unsigned *direction) {
+    struct flow *flow = flow_table_find(analysis->flows, hash, key);
+    enum word end = flow ? end_before(flow, swapped, headers, seen) : WORD_NONE;
+    if (end != WORD_NONE) {
+        end_flow(analysis, flow, end);
+        flow = NULL;
+    }
+    if (!flow)
+        flow = begin_flow(analysis, hash, key, swapped, headers, seen);
+    if (flow)
+        *direction = swapped ^ flow->swapped;
+    return flow;
+}

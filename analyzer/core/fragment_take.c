@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* IP fragments into the flow that the first fragment of their datagram tells. */
+#include "analysis_state.h"
+
+/* Counted once, with the first fragment that has a flow. */
+static void count_datagram(struct datagram *datagram, const struct flow *flow, unsigned number,
+                           struct direction *direction) {
+    if (!datagram->counted) {
+        direction->fragmented_datagrams++;
+        direction->data_packets++;
+    }
+    datagram->counted = true;
+    datagram->flow = flow->number;
+    datagram->direction = number;
+}
+
+static void account_fragment(struct analysis *analysis, struct datagram *datagram,
+                             struct flow *flow, unsigned number, const struct headers *headers,
+                             const struct sighting *seen) {
+    bool first = !seen->fragment_offset;
+    uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
+    struct direction *direction = &flow->directions[number];
+    count_datagram(datagram, flow, number, direction);
+    if (!first && seen->wire_bytes > seen->payload_bytes) {
+        direction->fragment_overhead_bytes += seen->wire_bytes - seen->payload_bytes;
+        datagram->overhead_bytes += seen->wire_bytes - seen->payload_bytes;
+    }
+    packet_account(analysis, flow, number, first ? headers : NULL,
+                   !first && datagram->first_seen && datagram->transport_header ? &sequence : NULL,
+                   seen);
+}
+
+static void learn_first(struct datagram *datagram, const struct headers *headers) {
+    bool tcp = headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
+    datagram->first_seen = true;
+    datagram->transport_header = (uint8_t)headers->transport_header_length;
+    if (headers->ports_known) {
+        datagram->source_port = headers->source_port;
+        datagram->destination_port = headers->destination_port;
+    }
+    if (tcp)
+        datagram->tcp_sequence = headers->tcp.sequence + !!(headers->tcp.flags & TCP_SYN);
+}
+
+/* The flow of a datagram's fragments, by the ports that its first one told. */
+static struct flow *flow_of_datagram(struct analysis *analysis, const struct datagram *datagram,
+                                     const struct headers *first, const struct sighting *seen,
+                                     unsigned *number) {
+    bool swapped;
+    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    return flow_lookup(analysis, flow_key_hash(analysis->flows, &key), &key, swapped, first, seen,
+                       number);
+}
+
+void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagram) {
+    for (uint32_t i = 0; i < datagram->waiting_count; i++) {
+        const struct sighting *seen = &datagram->waiting[i];
+        unsigned number;
+        struct flow *flow = flow_of_datagram(analysis, datagram, NULL, seen, &number);
+        if (flow)
+            account_fragment(analysis, datagram, flow, number, NULL, seen);
+    }
+    datagram->waiting_count = 0;
+}
+
+void fragment_take(struct analysis *analysis, struct arrival *arrival) {
+    const struct headers *headers = &arrival->headers;
+    const struct sighting *seen = &arrival->seen;
+    enum fragment_verdict verdict;
+    unsigned number;
+    struct datagram *datagram =
+        datagram_table_take(analysis->datagrams, headers, arrival->key.path, seen, &verdict);
+    bool first = !headers->fragment_offset;
+    if (!datagram) {
+        analysis->out_of_memory = true;
+        return;
+    }
+    if (first && !datagram->first_seen)
+        learn_first(datagram, headers);
+    if (!datagram->first_seen && datagram_wait(analysis->datagrams, datagram, seen))
+        return;
+    struct flow *flow = flow_of_datagram(analysis, datagram, first ? headers : NULL, seen, &number);
+    if (!flow)
+        return;
+    if (verdict == FRAGMENT_OVERLAP)
+        event_log(analysis, flow, number, seen, WORD_FRAGMENT_OVERLAP, headers->fragment_length,
+                  datagram->first_frame, NULL);
+    account_fragment(analysis, datagram, flow, number, headers, seen);
+    if (first)
+        fragment_replay_waiting(analysis, datagram);
+}

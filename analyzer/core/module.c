@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wiretale.analyzer._core: the only file that knows Python. Everything that takes long lets go of
+ * the interpreter's lock. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <lz4.h>
+#include <pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "analysis.h"
+#include "arrow_stream.h"
+#include "column_pack.h"
+#include "table_json.h"
+#include "vocabulary.h"
+
+#define JSON_PIECE       ((size_t)1 << 18)
+#define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
+
+static PyObject *core_error;
+static PyTypeObject *table_type, *json_type;
+
+static const char *const problem_words[] = {
+    [PROBLEM_NONE] = "",
+    [PROBLEM_USAGE] = "usage",
+    [PROBLEM_UNREADABLE] = "unreadable",
+    [PROBLEM_MEMORY] = "memory",
+};
+static const char *const type_words[] = {
+    [TYPE_INT] = "int",   [TYPE_REAL] = "real", [TYPE_BOOL] = "bool",
+    [TYPE_WORD] = "word", [TYPE_TEXT] = "text", [TYPE_ADDRESS] = "address",
+};
+
+static PyObject *raise(const struct problem *problem) {
+    PyObject *text =
+        PyUnicode_DecodeUTF8(problem->text, (Py_ssize_t)strlen(problem->text), "backslashreplace");
+    PyObject *arguments = text ? Py_BuildValue("(sN)", problem_words[problem->kind], text) : NULL;
+    if (arguments)
+        PyErr_SetObject(core_error, arguments);
+    Py_XDECREF(arguments);
+    return NULL;
+}
+
+/* Frees an instance of one of the heap types. */
+static void free_object(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* --- Analysis ------------------------------------------------------------------------------- */
+
+struct analysis_object {
+    PyObject_HEAD struct analysis *analysis;
+    bool busy; /* another thread is in it, without the interpreter's lock */
+};
+
+/* What the constructor was given, and what must be freed of it. */
+struct arguments {
+    PyObject **encoded; /* bytes objects */
+    const char **paths;
+    Py_ssize_t path_count;
+    uint32_t *flows;
+    struct analysis_options options;
+};
+
+static void free_arguments(struct arguments *arguments) {
+    for (Py_ssize_t i = 0; arguments->encoded && i < arguments->path_count; i++)
+        Py_XDECREF(arguments->encoded[i]);
+    PyMem_Free(arguments->encoded);
+    PyMem_Free(arguments->paths);
+    PyMem_Free(arguments->flows);
+}
+
+static bool take_paths(struct arguments *arguments, PyObject *list) {
+    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
+    if (count < 1 || count > PATHS_MOST_COUNT) {
+        PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
+        return false;
+    }
+    arguments->encoded = PyMem_Calloc((size_t)count, sizeof *arguments->encoded);
+    arguments->paths = PyMem_Calloc((size_t)count, sizeof *arguments->paths);
+    if (!arguments->encoded || !arguments->paths)
+        return PyErr_NoMemory();
+    arguments->path_count = count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &arguments->encoded[i]))
+            return false;
+        arguments->paths[i] = PyBytes_AsString(arguments->encoded[i]);
+    }
+    return true;
+}
+
+static bool take_flow_list(struct arguments *arguments, PyObject *list) {
+    Py_ssize_t count = PyList_Size(list);
+    if (count < 0)
+        return false;
+    arguments->flows = PyMem_Calloc((size_t)count + 1, sizeof *arguments->flows);
+    if (!arguments->flows)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        unsigned long number = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
+        if (PyErr_Occurred())
+            return false;
+        arguments->flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+    }
+    arguments->options.packets = PACKETS_OF_FLOWS;
+    arguments->options.packet_flows = arguments->flows;
+    arguments->options.packet_flow_count = (size_t)count;
+    return true;
+}
+
+static bool take_packets(struct arguments *arguments, PyObject *wanted) {
+    if (!wanted || wanted == Py_None)
+        return true;
+    if (PyList_Check(wanted))
+        return take_flow_list(arguments, wanted);
+    bool all = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "all");
+    bool none = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "none");
+    if (!all && !none)
+        PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
+    arguments->options.packets = all ? PACKETS_ALL : PACKETS_NONE;
+    return all || none;
+}
+
+static bool take_time(PyObject *time, int64_t *ns) {
+    if (time && time != Py_None)
+        *ns = PyLong_AsLongLong(time);
+    return !PyErr_Occurred();
+}
+
+static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"paths",     "filter",  "start_ns",    "end_ns",
+                            "max_flows", "packets", "packets_max", NULL};
+    PyObject *paths, *start = NULL, *end = NULL, *packets = NULL;
+    unsigned long long packets_max = 2000000;
+    unsigned int max_flows = 1000000;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOK", names, &paths,
+                                     &arguments->options.filter, &start, &end, &max_flows, &packets,
+                                     &packets_max))
+        return false;
+    arguments->options.start_ns = INT64_MIN;
+    arguments->options.end_ns = INT64_MAX;
+    arguments->options.flows_most = max_flows ? max_flows : 1;
+    arguments->options.packet_rows_most = packets_max;
+    return take_paths(arguments, paths) && take_packets(arguments, packets) &&
+           take_time(start, &arguments->options.start_ns) &&
+           take_time(end, &arguments->options.end_ns);
+}
+
+static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    struct arguments arguments = {0};
+    struct problem problem = {0};
+    struct analysis *analysis = NULL;
+    bool taken = take_arguments(&arguments, args, kwargs);
+    if (taken) {
+        Py_BEGIN_ALLOW_THREADS analysis = analysis_open(
+            arguments.paths, (size_t)arguments.path_count, &arguments.options, &problem);
+        Py_END_ALLOW_THREADS
+    }
+    free_arguments(&arguments);
+    if (!analysis)
+        return taken ? raise(&problem) : NULL;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct analysis_object *self = (struct analysis_object *)allocate(type, 0);
+    if (self)
+        self->analysis = analysis;
+    else
+        analysis_close(analysis);
+    return (PyObject *)self;
+}
+
+static void analysis_dealloc(PyObject *self) {
+    analysis_close(((struct analysis_object *)self)->analysis);
+    free_object(self);
+}
+
+static bool begin_work(struct analysis_object *self) {
+    if (self->busy)
+        PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
+    return !self->busy;
+}
+
+static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    unsigned long long packets = PyLong_AsUnsignedLongLong(most);
+    struct problem problem;
+    bool more;
+    if (PyErr_Occurred() || !begin_work(self))
+        return NULL;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &problem);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return problem.kind == PROBLEM_NONE ? PyBool_FromLong(more) : raise(&problem);
+}
+
+static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct problem problem;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &problem);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return problem.kind == PROBLEM_NONE ? Py_NewRef(Py_None) : raise(&problem);
+}
+
+static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    struct analysis_totals totals = analysis_totals(self->analysis);
+    return Py_BuildValue("{sKsKsKsKsKsKsK}", "packets", (unsigned long long)totals.packets, "flows",
+                         (unsigned long long)totals.flows, "evicted_flows",
+                         (unsigned long long)totals.evicted_flows, "evicted_datagrams",
+                         (unsigned long long)totals.evicted_datagrams, "filter_refused",
+                         (unsigned long long)totals.filter_refused, "packets_rows_dropped",
+                         (unsigned long long)totals.packet_rows_dropped, "events_dropped",
+                         (unsigned long long)totals.events_dropped);
+}
+
+static PyObject *get_count(PyObject *object, void *which) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    uint64_t (*const *get)(const struct analysis *) = which;
+    return begin_work(self) ? PyLong_FromUnsignedLongLong((*get)(self->analysis)) : NULL;
+}
+
+static uint64_t packets_read(const struct analysis *analysis) {
+    return analysis_totals(analysis).packets;
+}
+
+static uint64_t (*const get_bytes_read)(const struct analysis *) = analysis_bytes_read;
+static uint64_t (*const get_bytes_total)(const struct analysis *) = analysis_bytes_total;
+static uint64_t (*const get_packets_read)(const struct analysis *) = packets_read;
+
+/* --- Table ---------------------------------------------------------------------------------- */
+
+struct table_object {
+    PyObject_HEAD PyObject *owner; /* the Analysis */
+    const struct table *table;
+};
+
+static const struct table *table_of(PyObject *self) {
+    return ((struct table_object *)self)->table;
+}
+
+static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    if (!begin_work(self))
+        return NULL;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "tables are complete after finish()");
+        return NULL;
+    }
+    for (unsigned i = 0; PyUnicode_Check(argument) && i < TABLE_COUNT; i++) {
+        if (PyUnicode_CompareWithASCIIString(argument, schemas[i].name))
+            continue;
+        allocfunc allocate = (allocfunc)PyType_GetSlot(table_type, Py_tp_alloc);
+        struct table_object *table = (struct table_object *)allocate(table_type, 0);
+        if (!table)
+            return NULL;
+        table->owner = Py_NewRef(object);
+        table->table = analysis_table(self->analysis, (enum table_number)i);
+        return (PyObject *)table;
+    }
+    PyErr_Format(PyExc_KeyError, "no table %R", argument);
+    return NULL;
+}
+
+static void table_dealloc(PyObject *self) {
+    Py_DECREF(((struct table_object *)self)->owner);
+    free_object(self);
+}
+
+static Py_ssize_t table_length(PyObject *self) {
+    return (Py_ssize_t)table_of(self)->row_count;
+}
+
+static PyObject *table_name(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(table_of(self)->schema->name);
+}
+
+static PyObject *table_meaning(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(table_of(self)->schema->meaning);
+}
+
+static PyObject *columns_of(const struct schema *schema) {
+    PyObject *list = PyList_New((Py_ssize_t)schema->column_count);
+    for (size_t i = 0; list && i < schema->column_count; i++) {
+        const struct column *column = &schema->columns[i];
+        PyObject *entry = Py_BuildValue("(ssss)", column->name, type_words[column->type],
+                                        column->unit, column->meaning);
+        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *table_columns(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return columns_of(table_of(self)->schema);
+}
+
+static PyObject *text_object(const struct table *table, int64_t number) {
+    size_t size;
+    const char *text = text_store_get(table->texts, number, &size);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
+}
+
+static PyObject *address_object(const struct table *table, int64_t number) {
+    char text[ADDRESS_TEXT_MAX];
+    size_t size = text_store_address(table->texts, number, text);
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
+}
+
+static PyObject *value_object(const struct table *table, const struct row *row, unsigned column) {
+    int64_t value = row->value[column];
+    double real;
+    if (!row_known(row, column))
+        return Py_NewRef(Py_None);
+    switch (table->schema->columns[column].type) {
+    case TYPE_BOOL: return PyBool_FromLong(value != 0);
+    case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
+    case TYPE_TEXT: return text_object(table, value);
+    case TYPE_ADDRESS: return address_object(table, value);
+    case TYPE_REAL: memcpy(&real, &value, sizeof real); return PyFloat_FromDouble(real);
+    default: return PyLong_FromLongLong(value);
+    }
+}
+
+static int find_column(const struct table *table, const char *name) {
+    int column = schema_column(table->schema, name);
+    if (column < 0)
+        PyErr_Format(PyExc_KeyError, "no column %s in %s", name, table->schema->name);
+    return column;
+}
+
+static PyObject *table_column(PyObject *self, PyObject *argument) {
+    const struct table *table = table_of(self);
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    int column = name ? find_column(table, name) : -1;
+    PyObject *list = column < 0 ? NULL : PyList_New((Py_ssize_t)table->row_count);
+    struct table_cursor cursor = {0};
+    struct row row;
+    for (Py_ssize_t i = 0; list && table_next(table, &cursor, &row); i++) {
+        PyObject *value = value_object(table, &row, (unsigned)column);
+        if (!value || PyList_SetItem(list, i, value))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *row_object(const struct table *table, const struct row *row) {
+    PyObject *dict = PyDict_New();
+    for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
+        PyObject *value = value_object(table, row, c);
+        if (!value || PyDict_SetItemString(dict, table->schema->columns[c].name, value))
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"start", "stop", NULL};
+    const struct table *table = table_of(self);
+    Py_ssize_t start = 0, stop = PY_SSIZE_T_MAX, count = (Py_ssize_t)table->row_count;
+    PyObject *end = NULL, *list;
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO", names, &start, &end))
+        return NULL;
+    if (end && end != Py_None)
+        stop = PyNumber_AsSsize_t(end, NULL);
+    if (PyErr_Occurred() || !(list = PyList_New(0)))
+        return NULL;
+    PySlice_AdjustIndices(count, &start, &stop, 1);
+    for (Py_ssize_t i = 0; list && i < stop && table_next(table, &cursor, &row); i++) {
+        PyObject *dict = i < start ? NULL : row_object(table, &row);
+        if (i >= start && (!dict || PyList_Append(list, dict)))
+            Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    return list;
+}
+
+static bool check_pack(const struct table *table, int column, const struct column_pack *pack) {
+    uint8_t type = column < 0 ? TYPE_TEXT : table->schema->columns[column].type;
+    if (column < 0)
+        return false;
+    if (column_pack_size(pack->code) && pack->divisor && type != TYPE_TEXT && type != TYPE_ADDRESS)
+        return true;
+    PyErr_Format(PyExc_ValueError, "column %s cannot be packed as %c",
+                 table->schema->columns[column].name, pack->code);
+    return false;
+}
+
+static PyObject *table_packed(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"name", "code", "offset", "divisor", "delta", NULL};
+    const struct table *table = table_of(self);
+    long long offset = 0, divisor = 1;
+    const char *name, *code;
+    int delta = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss|$LLp", names, &name, &code, &offset,
+                                     &divisor, &delta))
+        return NULL;
+    struct column_pack pack = {code[0], delta, offset, divisor};
+    int column = find_column(table, name);
+    if (!check_pack(table, column, &pack))
+        return NULL;
+    size_t size = table->row_count * column_pack_size(pack.code);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (bytes)
+        column_pack(table, (unsigned)column, &pack, (uint8_t *)PyBytes_AsString(bytes));
+    return bytes;
+}
+
+/* --- Arrow ---------------------------------------------------------------------------------- */
+
+/* Consumers may release a stream from any thread. */
+static void disown(void *owner) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)owner);
+    PyGILState_Release(state);
+}
+
+static void free_stream_capsule(PyObject *capsule) {
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    if (stream && stream->release)
+        stream->release(stream);
+    free(stream);
+}
+
+static void free_schema_capsule(PyObject *capsule) {
+    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
+    if (schema && schema->release)
+        schema->release(schema);
+    free(schema);
+}
+
+static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"requested_schema", NULL};
+    PyObject *requested = NULL, *capsule = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
+        return NULL;
+    struct ArrowArrayStream *stream = calloc(1, sizeof *stream);
+    if (!stream || arrow_stream_export(table_of(self), stream, self, disown)) {
+        free(stream);
+        return PyErr_NoMemory();
+    }
+    Py_INCREF(self);
+    capsule = PyCapsule_New(stream, "arrow_array_stream", free_stream_capsule);
+    if (!capsule) {
+        stream->release(stream);
+        free(stream);
+    }
+    return capsule;
+}
+
+static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
+    struct ArrowSchema *schema = calloc(1, sizeof *schema);
+    (void)unused;
+    if (!schema || arrow_schema_export(table_of(self)->schema, schema)) {
+        free(schema);
+        return PyErr_NoMemory();
+    }
+    PyObject *capsule = PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
+    if (!capsule) {
+        schema->release(schema);
+        free(schema);
+    }
+    return capsule;
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+struct json_object {
+    PyObject_HEAD PyObject *owner; /* the Table */
+    struct table_cursor cursor;
+    bool ended;
+};
+
+static PyObject *table_json_method(PyObject *self, PyObject *unused) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(json_type, Py_tp_alloc);
+    struct json_object *json = (struct json_object *)allocate(json_type, 0);
+    (void)unused;
+    if (json)
+        json->owner = Py_NewRef(self);
+    return (PyObject *)json;
+}
+
+static void json_dealloc(PyObject *self) {
+    Py_DECREF(((struct json_object *)self)->owner);
+    free_object(self);
+}
+
+static PyObject *json_end(struct json_object *self) {
+    bool empty = !self->cursor.row;
+    self->ended = true;
+    return PyBytes_FromString(empty ? "[]" : "\n]");
+}
+
+static PyObject *json_next(PyObject *object) {
+    struct json_object *self = (struct json_object *)object;
+    const struct table *table = table_of(self->owner);
+    size_t room = JSON_PIECE + table_json_room(table->schema), size;
+    if (self->ended)
+        return NULL;
+    char *piece = PyMem_Malloc(room);
+    if (!piece)
+        return PyErr_NoMemory();
+    size = table_json(table, &self->cursor, piece, room);
+    PyObject *bytes = size ? PyBytes_FromStringAndSize(piece, (Py_ssize_t)size) : json_end(self);
+    PyMem_Free(piece);
+    return bytes;
+}
+
+/* --- the module ----------------------------------------------------------------------------- */
+
+#define METHOD(name, function, flags, doc)                                                         \
+    { name, (PyCFunction)(void (*)(void))function, flags, doc }
+
+static PyMethodDef analysis_methods[] = {
+    METHOD("step", analysis_step_method, METH_O,
+           "Reads up to about so many packets; False at the end."),
+    METHOD("finish", analysis_finish_method, METH_NOARGS, "Fills the tables with what was read."),
+    METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
+    METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
+    {0},
+};
+
+static PyGetSetDef analysis_getset[] = {
+    {"bytes_read", get_count, NULL, "bytes of the files read so far", (void *)&get_bytes_read},
+    {"bytes_total", get_count, NULL, "bytes of all files, 0 if unknown", (void *)&get_bytes_total},
+    {"packets_read", get_count, NULL, "packets read so far", (void *)&get_packets_read},
+    {0},
+};
+
+static PyMethodDef table_methods[] = {
+    METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
+    METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
+    METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
+    METHOD("packed", table_packed, METH_VARARGS | METH_KEYWORDS, "A column as a typed array."),
+    METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
+    METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
+           "The rows as an Arrow stream."),
+    METHOD("__arrow_c_schema__", table_arrow_schema, METH_NOARGS,
+           "The columns as an Arrow schema."),
+    {0},
+};
+
+static PyGetSetDef table_getset[] = {
+    {"name", table_name, NULL, "the table's name", NULL},
+    {"meaning", table_meaning, NULL, "what a row is", NULL},
+    {0},
+};
+
+static PyType_Slot analysis_slots[] = {
+    {Py_tp_doc, "One pass over capture files; the tables are complete after finish()."},
+    {Py_tp_new, analysis_new},
+    {Py_tp_dealloc, analysis_dealloc},
+    {Py_tp_methods, analysis_methods},
+    {Py_tp_getset, analysis_getset},
+    {0},
+};
+static PyType_Slot table_slots[] = {
+    {Py_tp_doc, "A finished table."}, {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods},   {Py_tp_getset, table_getset},
+    {Py_sq_length, table_length},     {0},
+};
+static PyType_Slot json_slots[] = {
+    {Py_tp_dealloc, json_dealloc},
+    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, json_next},
+    {0},
+};
+
+#define MADE_HERE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
+
+static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
+                                    sizeof(struct analysis_object), 0, Py_TPFLAGS_DEFAULT,
+                                    analysis_slots};
+static PyType_Spec table_spec = {"wiretale.analyzer._core.Table", sizeof(struct table_object), 0,
+                                 MADE_HERE, table_slots};
+static PyType_Spec json_spec = {"wiretale.analyzer._core.JsonPieces", sizeof(struct json_object), 0,
+                                MADE_HERE, json_slots};
+
+static PyObject *module_schemas(PyObject *module, PyObject *unused) {
+    PyObject *list = PyList_New(TABLE_COUNT);
+    (void)module;
+    (void)unused;
+    for (unsigned i = 0; list && i < TABLE_COUNT; i++) {
+        PyObject *columns = columns_of(&schemas[i]);
+        PyObject *entry =
+            columns ? Py_BuildValue("(ssN)", schemas[i].name, schemas[i].meaning, columns) : NULL;
+        if (!entry || PyList_SetItem(list, i, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *module_libraries(PyObject *module, PyObject *unused) {
+    char lz4[16];
+    int number = LZ4_versionNumber();
+    (void)module;
+    (void)unused;
+    snprintf(lz4, sizeof lz4, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+    return Py_BuildValue("{ssssssss}", "libpcap", pcap_lib_version(), "zlib", zlibVersion(), "zstd",
+                         ZSTD_versionString(), "lz4", lz4);
+}
+
+static PyMethodDef module_methods[] = {
+    METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
+    METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
+    {0},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    "wiretale.analyzer._core",
+    "The native core.",
+    -1,
+    module_methods,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
+    core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
+    table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
+    json_type = (PyTypeObject *)PyType_FromSpec(&json_spec);
+    if (!module || !analysis_type || !core_error || !table_type || !json_type ||
+        PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
+        PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
+        PyModule_AddObjectRef(module, "Error", core_error))
+        return NULL;
+    return module;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
+ * packets row. */
+#include "analysis_state.h"
+#include "tcp_track.h"
+
+#define ECN_CE 3 /* RFC 3168 section 5 */
+
+/* Where an event of the packet at hand goes. */
+struct event_place {
+    struct analysis *analysis;
+    struct flow *flow;
+    const struct sighting *seen;
+    unsigned direction;
+};
+
+static void log_event(void *context, int kind, int64_t bytes, uint32_t related_frame,
+                      const char *detail) {
+    struct event_place *place = context;
+    event_log(place->analysis, place->flow, place->direction, place->seen, (enum word)kind, bytes,
+              related_frame, detail);
+}
+
+static void note_time(struct flow *flow, struct direction *direction, const struct sighting *seen) {
+    int64_t now = seen->time_ns;
+    if (!seen->time_known)
+        return;
+    if (!direction->timed)
+        direction->first_ns = direction->last_ns = now;
+    if (now - direction->last_ns > direction->idle_ns_max)
+        direction->idle_ns_max = now - direction->last_ns;
+    if (now < direction->first_ns)
+        direction->first_ns = now;
+    if (now > direction->last_ns)
+        direction->last_ns = now;
+    if (!flow->timed || now < flow->first_ns)
+        flow->first_ns = now;
+    if (!flow->timed || now > flow->last_ns)
+        flow->last_ns = now;
+    flow->timed = direction->timed = true;
+}
+
+static void note_hops(struct direction *direction, const struct sighting *seen) {
+    if (!direction->packets) {
+        direction->ttl_min = direction->ttl_max = seen->ttl;
+        direction->dscp = seen->traffic_class >> 2;
+    }
+    if (seen->ttl < direction->ttl_min)
+        direction->ttl_min = seen->ttl;
+    if (seen->ttl > direction->ttl_max)
+        direction->ttl_max = seen->ttl;
+}
+
+static void count_packet(struct flow *flow, struct direction *direction,
+                         const struct sighting *seen) {
+    note_hops(direction, seen);
+    note_time(flow, direction, seen);
+    direction->packets++;
+    direction->wire_bytes += seen->wire_bytes;
+    direction->ip_bytes += seen->ip_bytes;
+    direction->payload_bytes += seen->payload_bytes;
+    direction->payload_unknown |= !seen->payload_known;
+    direction->ecn_ce += (seen->traffic_class & ECN_CE) == ECN_CE;
+    direction->fragments += seen->fragment;
+    if (seen->payload_bytes > direction->segment_max)
+        direction->segment_max = seen->payload_bytes;
+    flow->last_frame = seen->frame;
+}
+
+static uint32_t bounded(int64_t bytes) {
+    return bytes < BIN_BYTES_NONE ? (uint32_t)bytes : BIN_BYTES_NONE - 1;
+}
+
+static void note_window(struct series_bin *bin, int64_t window) {
+    if (window >= 0 && bounded(window) < bin->window)
+        bin->window = bounded(window);
+}
+
+static struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
+                                 const struct sighting *seen) {
+    return series_bins_at(&direction->series, seen->time_ns, direction->packets,
+                          &analysis->allowance);
+}
+
+static void draw_packet(struct analysis *analysis, struct flow *flow, unsigned number,
+                        const struct sighting *seen, const struct tcp_effect *effect) {
+    struct series_bin *bin = bin_of(analysis, &flow->directions[number], seen);
+    if (!bin)
+        return;
+    bin->packets++;
+    bin->wire_bytes += seen->wire_bytes;
+    bin->ip_bytes += seen->ip_bytes;
+    bin->payload_bytes += seen->payload_bytes;
+    bin->unique_bytes += (uint64_t)effect->unique_bytes;
+    bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
+    if (flow->key.protocol != IP_TCP)
+        return;
+    int64_t flight = tcp_flight(flow, number);
+    if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
+        bin->flight = bounded(flight);
+    note_window(bin, tcp_window(flow, !number));
+}
+
+/* A round trip and a closed window belong to the data's direction, at the time of the
+ * acknowledgment. */
+static void draw_acknowledgment(struct analysis *analysis, struct flow *flow, unsigned number,
+                                const struct sighting *seen, const struct tcp_effect *effect) {
+    bool closed = effect->window_known && !effect->window;
+    if (effect->rtt_ns < 0 && !closed)
+        return;
+    struct series_bin *bin = bin_of(analysis, &flow->directions[!number], seen);
+    if (!bin)
+        return;
+    int64_t rtt_us = effect->rtt_ns / 1000;
+    if (effect->rtt_ns >= 0 && rtt_us < bin->rtt_us)
+        bin->rtt_us = (uint32_t)rtt_us;
+    if (effect->window_known)
+        note_window(bin, effect->window);
+}
+
+static void list_packet(struct analysis *analysis, const struct flow *flow, unsigned direction,
+                        const struct headers *headers, const struct sighting *seen,
+                        const struct tcp_effect *effect) {
+    struct row row;
+    if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
+        analysis->totals.packet_rows_dropped++;
+        return;
+    }
+    row_clear(&row);
+    row_set(&row, packets_flow, flow->number);
+    row_set(&row, packets_direction, direction);
+    row_set(&row, packets_capture, seen->capture);
+    row_set(&row, packets_frame, (int64_t)seen->frame);
+    row_set_if(&row, packets_time_ns, seen->time_known, seen->time_ns);
+    row_set(&row, packets_ip_bytes, seen->ip_bytes);
+    row_set_if(&row, packets_payload_bytes, seen->payload_known, seen->payload_bytes);
+    row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
+    if (effect->positions_known)
+        row_set(&row, packets_unique_bytes, effect->unique_bytes);
+    row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
+    row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
+    row_set_if(&row, packets_window, effect->window_known, effect->window);
+    row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
+    if (headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT)
+        row_set(&row, packets_flags, headers->tcp.flags);
+    add_row(analysis, TABLE_packets, &row);
+}
+
+void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
+                    const struct headers *headers, const uint32_t *sequence,
+                    const struct sighting *seen) {
+    struct event_place place = {analysis, flow, seen, number};
+    struct tcp_listener listener = {log_event, &place};
+    struct tcp_effect effect = {.rtt_ns = -1};
+    bool tcp = flow->key.protocol == IP_TCP;
+    count_packet(flow, &flow->directions[number], seen);
+    if (tcp && headers && headers->layer == LAYER_TRANSPORT)
+        effect = tcp_track(flow, number, headers, seen, &analysis->allowance, &listener);
+    else if (tcp && sequence)
+        effect = tcp_track_data(flow, number, *sequence, seen, &analysis->allowance, &listener);
+    if (seen->time_known) {
+        draw_packet(analysis, flow, number, seen, &effect);
+        draw_acknowledgment(analysis, flow, number, seen, &effect);
+    }
+    if (flow->listed_packets)
+        list_packet(analysis, flow, number, headers, seen, &effect);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a packet's bytes to its flow. */
+#include "analysis_state.h"
+
+#define LINKTYPE_ETHERNET 1
+#define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
+#define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
+
+static uint32_t wire_bytes_of(const struct packet *packet) {
+    if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
+        return packet->length;
+    uint32_t frame = packet->length < ETHERNET_LEAST ? ETHERNET_LEAST : packet->length;
+    return frame + ETHERNET_AROUND;
+}
+
+/* Whether the length of the transport's payload is what the headers say: they were read up to it.
+ */
+static bool is_payload_known(const struct headers *headers) {
+    return headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
+}
+
+static struct sighting sighting_of(const struct packet *packet, const struct headers *headers,
+                                   int64_t time_ns) {
+    bool payload_known = is_payload_known(headers);
+    return (struct sighting){.time_ns = time_ns,
+                             .frame = packet->frame,
+                             .capture = packet->interface,
+                             .wire_bytes = wire_bytes_of(packet),
+                             .ip_bytes = headers->ip_length,
+                             .payload_bytes = payload_known ? headers->payload_length : 0,
+                             .fragment_offset = headers->fragment_offset,
+                             .fragment = headers->fragment,
+                             .time_known = packet->time_ns != TIME_UNKNOWN,
+                             .payload_known = payload_known,
+                             .ttl = headers->ttl,
+                             .traffic_class = headers->traffic_class};
+}
+
+static void set_key(struct analysis *analysis, struct arrival *arrival, uint32_t path) {
+    arrival->key = flow_key_of(&arrival->headers, path, &arrival->swapped);
+    arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
+}
+
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, const struct packet *packet,
+                    int64_t time_ns) {
+    struct headers *headers = &arrival->headers;
+    decode_packet(packet, headers);
+    arrival->keyed = headers->layer >= LAYER_NETWORK;
+    if (!arrival->keyed)
+        return;
+    arrival->seen = sighting_of(packet, headers, time_ns);
+    set_key(analysis, arrival,
+            path_table_number(analysis->paths, headers->path, headers->path_depth));
+    flow_table_prefetch_slot(analysis->flows, arrival->hash);
+}
+
+void packet_take(struct analysis *analysis, struct arrival *arrival) {
+    const struct headers *headers = &arrival->headers;
+    unsigned number;
+    if (headers->fragment) {
+        fragment_take(analysis, arrival);
+        return;
+    }
+    struct flow *flow = flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped,
+                                    headers, &arrival->seen, &number);
+    if (!flow)
+        return;
+    flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
+    packet_account(analysis, flow, number, headers, NULL, &arrival->seen);
+    if (headers->layer == LAYER_TRANSPORT &&
+        (headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6) && headers->icmp.quotes)
+        icmp_relate(analysis, arrival);
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fragmented datagrams, against fragments crafted one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import (
+    IP,
+    TCP,
+    UDP,
+    Ether,
+    IPv6,
+    IPv6ExtHdrFragment,
+    Packet,
+    Raw,
+    fragment,
+    fragment6,
+    raw,
+    wrpcap,
+)
+
+import wiretale
+
+START = 1_700_000_000
+Analyze = Callable[[Sequence[tuple[float, Packet]]], wiretale.Trace]
+
+
+@pytest.fixture
+def analyze(tmp_path: Path) -> Analyze:
+    def run(timed: Sequence[tuple[float, Packet]]) -> wiretale.Trace:
+        path = tmp_path / "crafted.pcap"
+        packets = []
+        for seconds, ip in timed:
+            packet = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / ip
+            packet.time = START + seconds
+            packets.append(packet)
+        wrpcap(str(path), packets)
+        return wiretale.analyze(path)
+
+    return run
+
+
+def datagram(size: int, number: int = 1, **udp: int) -> list[Packet]:
+    """A UDP datagram of `size` payload bytes in IPv4 fragments of 1480."""
+    return fragment(IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1480)
+
+
+def datagram6(size: int, number: int = 1) -> list[Packet]:
+    ip = IPv6(src="fd00::1", dst="fd00::2") / IPv6ExtHdrFragment(id=number)
+    return fragment6(ip / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1500)
+
+
+def spread(packets: Sequence[Packet], start: float = 0) -> list[tuple[float, Packet]]:
+    return [(start + i / 1000, p) for i, p in enumerate(packets)]
+
+
+def only(trace: wiretale.Trace) -> dict[str, Any]:
+    (row,) = trace.datagrams.rows()
+    return row
+
+
+@pytest.mark.parametrize("make", [datagram, datagram6])
+@pytest.mark.parametrize("order", ["in order", "reversed", "shuffled"])
+def test_a_whole_datagram_is_complete_in_any_order(
+    analyze: Analyze, make: Callable[[int], list[Packet]], order: str
+) -> None:
+    pieces = make(10_000)
+    if order == "reversed":
+        pieces.reverse()
+    if order == "shuffled":
+        random.Random(1).shuffle(pieces)
+    trace = analyze(spread(pieces))
+    row = only(trace)
+    assert (row["state"], row["bytes"], row["missing_bytes"], row["missing"]) == ("complete", 10_008, 0, None)
+    assert (row["fragments"], row["duplicates"], row["overlaps"], row["late"]) == (len(pieces), 0, 0, 0)
+    assert (row["out_of_order"] > 0) == (order != "in order")
+    (flow,) = trace.flows.rows()  # the first fragment gives the others their flow
+    assert (flow["source_port"], flow["destination_port"], flow["packets"]) == (5000, 6000, len(pieces))
+    out = trace.directions.rows()[0]
+    assert (out["fragments"], out["fragmented_datagrams"], out["incomplete_datagrams"]) == (len(pieces), 1, 0)
+    assert (out["payload_bytes"], out["data_packets"]) == (10_000, 1)
+
+
+def test_overhead_is_what_the_later_fragments_cost(analyze: Analyze) -> None:
+    pieces = datagram(10_000)
+    trace = analyze(spread(pieces))
+    each = 14 + 20 + 24  # Ethernet and IPv4 headers; preamble, FCS and gap
+    assert only(trace)["overhead_bytes"] == each * (len(pieces) - 1)
+    assert trace.directions.rows()[0]["fragment_overhead_bytes"] == each * (len(pieces) - 1)
+
+
+def test_a_missing_middle_and_a_missing_end(analyze: Analyze) -> None:
+    pieces = datagram(8000)
+    middle = only(analyze(spread(pieces[:2] + pieces[3:])))
+    assert (middle["state"], middle["missing"], middle["missing_bytes"]) == ("incomplete", "2960-4439", 1480)
+    end = only(analyze(spread(pieces[:-1])))
+    assert (end["state"], end["missing"], end["missing_bytes"], end["bytes"]) == ("incomplete", "7400-", None, None)
+
+
+def test_a_missing_first_fragment_leaves_the_ports_unknown(analyze: Analyze) -> None:
+    trace = analyze(spread(datagram(8000)[1:]))
+    (flow,) = trace.flows.rows()
+    assert (flow["protocol"], flow["source_port"], flow["destination_port"], flow["packets"]) == ("udp", None, None, 5)
+    assert only(trace)["missing"] == "0-1479"
+    out = trace.directions.rows()[0]
+    assert (out["incomplete_datagrams"], out["goodput_bps"]) == (1, 0)
+
+
+def test_copies_and_overlaps_are_told_apart(analyze: Analyze) -> None:
+    pieces = datagram(5000)
+    copied = only(analyze(spread([pieces[0], pieces[1], pieces[1], *pieces[2:]])))
+    assert (copied["duplicates"], copied["overlaps"], copied["state"]) == (1, 0, "complete")
+    shifted = IP(src="10.0.0.1", dst="10.0.0.2", id=1, proto=17, frag=100, flags="MF") / Raw(b"y" * 1480)
+    trace = analyze(spread([pieces[0], shifted, *pieces[1:]]))
+    assert only(trace)["overlaps"] >= 1
+    assert "fragment_overlap" in trace.events.column("kind")
+
+
+def test_a_fragment_after_the_reassembly_time_is_late(analyze: Analyze) -> None:
+    pieces = datagram(5000)
+    row = only(analyze([*spread(pieces[:3]), (31.0, pieces[3])]))
+    assert row["late"] == 1
+
+
+def test_an_identification_used_again_is_another_datagram(analyze: Analyze) -> None:
+    trace = analyze(spread(datagram(5000, 7)) + spread(datagram(5000, 7), 4.0))
+    assert trace.datagrams.column("state") == ["complete", "complete"]
+    assert trace.directions.rows()[0]["fragmented_datagrams"] == 2
+
+
+def test_two_datagrams_interleaved_keep_their_fragments(analyze: Analyze) -> None:
+    first, second = datagram(5000, 1), datagram(9000, 2)
+    mixed = [p for pair in zip(first, second, strict=False) for p in pair] + second[len(first) :]
+    rows = analyze(spread(mixed)).datagrams.rows()
+    assert {r["identification"]: (r["state"], r["bytes"]) for r in rows} == {
+        1: ("complete", 5008),
+        2: ("complete", 9008),
+    }
+
+
+def test_a_fragmented_tcp_segment_fills_its_stream(analyze: Analyze) -> None:
+    segment = IP(src="10.0.0.1", dst="10.0.0.2", id=9) / TCP(sport=1, dport=2, flags="A", seq=1000, ack=1)
+    pieces = fragment(segment / Raw(b"x" * 4000), 1480)
+    after = IP(src="10.0.0.1", dst="10.0.0.2", id=10) / TCP(sport=1, dport=2, flags="A", seq=5000, ack=1) / Raw(b"y" * 100)
+    for order in (pieces, pieces[::-1]):
+        out = analyze([*spread(order), (1.0, after)]).directions.rows()[0]
+        assert (out["unique_bytes"], out["retransmitted_bytes"], out["hole_bytes"]) == (4100, 0, 0)
+
+
+def test_a_first_fragment_that_cannot_hold_its_header_is_no_flow_of_lies(analyze: Analyze) -> None:
+    tiny = IP(src="10.0.0.1", dst="10.0.0.2", id=3, proto=6, flags="MF") / Raw(raw(TCP(sport=1, dport=2))[:8])
+    trace = analyze([(0, tiny)])
+    out = trace.directions.rows()[0]
+    assert (out["packets"], out["payload_bytes"], out["unique_bytes"]) == (1, None, None)
+
+
+def test_a_storm_of_fragments_stays_within_its_bound(analyze: Analyze) -> None:
+    def crumb(number: int) -> Packet:
+        return IP(src="10.0.0.1", dst="10.0.0.2", id=number % 65536, proto=17, frag=number // 65536 + 5, flags="MF") / Raw(
+            b"z" * 8
+        )
+
+    trace = analyze([(i / 1_000_000, crumb(i)) for i in range(0, 70_000)])
+    assert trace.totals["packets"] == 70_000
+    assert sum(trace.datagrams.column("fragments")) == 70_000
