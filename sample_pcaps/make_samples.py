@@ -206,12 +206,8 @@ def make_two_interfaces(path: Path) -> None:
             option(3, b"Linux 6.12"),
             option(4, b"dumpcap 4.4"),
         ),
-        interface_block(
-            LINK_ETHERNET, 262_144, option(2, b"eth0"), option(3, b"office network"), option(9, b"\x06")
-        ),
-        interface_block(
-            LINK_RAW_IP, 65_535, option(2, b"tun0"), option(1, b"to the data centre"), option(9, b"\x09")
-        ),
+        interface_block(LINK_ETHERNET, 262_144, option(2, b"eth0"), option(3, b"office network"), option(9, b"\x06")),
+        interface_block(LINK_RAW_IP, 65_535, option(2, b"tun0"), option(1, b"to the data centre"), option(9, b"\x09")),
     ]
     for number, (time_ns, interface, frame) in enumerate(sorted(timed, key=lambda t: t[:2])):
         ticks = time_ns if interface else time_ns // MICROSECOND

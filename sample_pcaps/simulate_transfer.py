@@ -178,9 +178,7 @@ class Transfer:
         if first_time and offset // self.mss in self.lost:
             return
         self.bottleneck_free = max(self.bottleneck_free, self.now) + self.segment_ns
-        self.at(
-            self.bottleneck_free + self.delay_ns, self.receive, offset, end, self.tsval(self.sender, self.now)
-        )
+        self.at(self.bottleneck_free + self.delay_ns, self.receive, offset, end, self.tsval(self.sender, self.now))
 
     def restart_timer(self) -> None:
         """The retransmission timer: 200 ms at least, as Linux has it."""
@@ -263,9 +261,7 @@ class Transfer:
         stamp = (self.tsval(self.receiver, self.now), self.echo_to_receiver)
         self.at(self.now + self.delay_ns, self.see_ack, self.expected, blocks, stamp)
 
-    def header_from_receiver(
-        self, ack: int, blocks: list[tuple[int, int]], stamp: tuple[int, int], flags: str
-    ) -> TCP:
+    def header_from_receiver(self, ack: int, blocks: list[tuple[int, int]], stamp: tuple[int, int], flags: str) -> TCP:
         """A header of the receiver; `ack` and `blocks` are stream offsets."""
         options: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", stamp)]
         base = self.sender.isn + 1

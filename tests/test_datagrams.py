@@ -47,7 +47,9 @@ def analyze(tmp_path: Path) -> Analyze:
 
 def datagram(size: int, number: int = 1, **udp: int) -> list[Packet]:
     """A UDP datagram of `size` payload bytes in IPv4 fragments of 1480."""
-    return fragment(IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1480)
+    return fragment(
+        IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=5000, dport=6000) / Raw(b"x" * size), 1480
+    )
 
 
 def datagram6(size: int, number: int = 1) -> list[Packet]:
@@ -99,13 +101,23 @@ def test_a_missing_middle_and_a_missing_end(analyze: Analyze) -> None:
     middle = only(analyze(spread(pieces[:2] + pieces[3:])))
     assert (middle["state"], middle["missing"], middle["missing_bytes"]) == ("incomplete", "2960-4439", 1480)
     end = only(analyze(spread(pieces[:-1])))
-    assert (end["state"], end["missing"], end["missing_bytes"], end["bytes"]) == ("incomplete", "7400-", None, None)
+    assert (end["state"], end["missing"], end["missing_bytes"], end["bytes"]) == (
+        "incomplete",
+        "7400-",
+        None,
+        None,
+    )
 
 
 def test_a_missing_first_fragment_leaves_the_ports_unknown(analyze: Analyze) -> None:
     trace = analyze(spread(datagram(8000)[1:]))
     (flow,) = trace.flows.rows()
-    assert (flow["protocol"], flow["source_port"], flow["destination_port"], flow["packets"]) == ("udp", None, None, 5)
+    assert (flow["protocol"], flow["source_port"], flow["destination_port"], flow["packets"]) == (
+        "udp",
+        None,
+        None,
+        5,
+    )
     assert only(trace)["missing"] == "0-1479"
     out = trace.directions.rows()[0]
     assert (out["incomplete_datagrams"], out["goodput_bps"]) == (1, 0)
@@ -146,7 +158,9 @@ def test_two_datagrams_interleaved_keep_their_fragments(analyze: Analyze) -> Non
 def test_a_fragmented_tcp_segment_fills_its_stream(analyze: Analyze) -> None:
     segment = IP(src="10.0.0.1", dst="10.0.0.2", id=9) / TCP(sport=1, dport=2, flags="A", seq=1000, ack=1)
     pieces = fragment(segment / Raw(b"x" * 4000), 1480)
-    after = IP(src="10.0.0.1", dst="10.0.0.2", id=10) / TCP(sport=1, dport=2, flags="A", seq=5000, ack=1) / Raw(b"y" * 100)
+    after = (
+        IP(src="10.0.0.1", dst="10.0.0.2", id=10) / TCP(sport=1, dport=2, flags="A", seq=5000, ack=1) / Raw(b"y" * 100)
+    )
     for order in (pieces, pieces[::-1]):
         out = analyze([*spread(order), (1.0, after)]).directions.rows()[0]
         assert (out["unique_bytes"], out["retransmitted_bytes"], out["hole_bytes"]) == (4100, 0, 0)
@@ -161,9 +175,9 @@ def test_a_first_fragment_that_cannot_hold_its_header_is_no_flow_of_lies(analyze
 
 def test_a_storm_of_fragments_stays_within_its_bound(analyze: Analyze) -> None:
     def crumb(number: int) -> Packet:
-        return IP(src="10.0.0.1", dst="10.0.0.2", id=number % 65536, proto=17, frag=number // 65536 + 5, flags="MF") / Raw(
-            b"z" * 8
-        )
+        return IP(
+            src="10.0.0.1", dst="10.0.0.2", id=number % 65536, proto=17, frag=number // 65536 + 5, flags="MF"
+        ) / Raw(b"z" * 8)
 
     trace = analyze([(i / 1_000_000, crumb(i)) for i in range(0, 70_000)])
     assert trace.totals["packets"] == 70_000

@@ -27,7 +27,14 @@ class Conversation:
         self.options: list[Any] = []
 
     def send(
-        self, ms: float, side: int, flags: str, position: int = 0, ack: int | None = None, size: int = 0, **tcp: Any
+        self,
+        ms: float,
+        side: int,
+        flags: str,
+        position: int = 0,
+        ack: int | None = None,
+        size: int = 0,
+        **tcp: Any,
     ) -> Conversation:
         """One segment of `side` (0 client, 1 server) at `ms`; SYN is at position -1."""
         (source, sport), (destination, dport) = (CLIENT, SERVER) if side == 0 else (SERVER, CLIENT)
@@ -63,7 +70,7 @@ Analyze = Callable[[Conversation], wiretale.Trace]
 def analyze(tmp_path: Path) -> Analyze:
     def run(conversation: Conversation) -> wiretale.Trace:
         path = tmp_path / "crafted.pcap"
-        wrpcap(str(path), conversation.packets)
+        wrpcap(str(path), sorted(conversation.packets, key=lambda packet: packet.time))
         return wiretale.analyze(path)
 
     return run
@@ -90,7 +97,12 @@ def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tu
     assert flow["handshake_rtt_ns"] == 12_000_000
     assert (flow["source_port"], flow["destination_port"], flow["ip_version"]) == (40000, 80, version)
     out, back = directions(trace)
-    assert (out["packets"], out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (7, 1500, 1500, 3)
+    assert (out["packets"], out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (
+        7,
+        1500,
+        1500,
+        3,
+    )
     assert (out["retransmitted_bytes"], out["holes"], out["unseen_bytes"], out["hole_bytes"]) == (0, 0, 0, 0)
     assert out["rtt_samples"] == 5  # SYN, three segments, FIN
     assert (out["rtt_ns_min"], out["rtt_ns_max"]) == (10_000_000, 20_000_000)
@@ -99,7 +111,7 @@ def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tu
     assert (out["sack_permitted"], back["sack_permitted"]) == (True, False)
     assert (out["window_max"], back["window_max"]) == (8192 << 7, 8192 << 2)
     assert out["initial_sequence"] == isn[0]
-    assert (out["flight_max"], out["duplicate_acks"], back["duplicate_acks"]) == (1000, 0, 0)
+    assert (out["flight_max"], out["duplicate_acks"], back["duplicate_acks"]) == (1500, 0, 0)
     assert len(trace.events) == 0
 
 
@@ -188,7 +200,11 @@ def test_a_midstream_start_takes_the_first_segment_as_base(analyze: Analyze) -> 
     talk.send(12, 0, "PA", 4000, 700, 200)  # below: sent before the capture began, acknowledged
     trace = analyze(talk)
     (flow,) = trace.flows.rows()
-    assert (flow["state"], flow["initiator_evidence"], flow["initiator_known"]) == ("midstream", "first_packet", False)
+    assert (flow["state"], flow["initiator_evidence"], flow["initiator_known"]) == (
+        "midstream",
+        "first_packet",
+        False,
+    )
     client = next(d for d in directions(trace) if d["source_port"] == 40000)
     assert (client["unique_bytes"], client["retransmitted_bytes"]) == (100, 200)
     assert client["window_max"] is None  # its scale was never seen
@@ -221,7 +237,11 @@ def test_an_unanswered_and_a_refused_syn(analyze: Analyze) -> None:
 def test_a_syn_ack_tells_the_initiator_when_the_syn_was_missed(analyze: Analyze) -> None:
     talk = Conversation().send(0, 1, "SA", -1, 0).send(1, 0, "A", 0, 0)
     (flow,) = analyze(talk).flows.rows()
-    assert (flow["source_port"], flow["initiator_evidence"], flow["handshake_rtt_ns"]) == (40000, "syn_ack", None)
+    assert (flow["source_port"], flow["initiator_evidence"], flow["handshake_rtt_ns"]) == (
+        40000,
+        "syn_ack",
+        None,
+    )
 
 
 def test_a_reset_ends_a_conversation_and_the_ports_can_be_used_again(analyze: Analyze) -> None:

@@ -4,6 +4,7 @@
 #include "analysis.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <string.h>
 
 #include "analysis_state.h"
@@ -117,6 +118,8 @@ static int64_t time_of(const struct analysis *analysis, const struct packet *pac
 static void note_time(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
     if (packet->time_ns == TIME_UNKNOWN)
         return;
+    if (!analysis->timed) /* sets the clock of the expiry */
+        flow_table_expired(analysis->flows, time_ns, flow_due_ns);
     int64_t agreed = time_ns < analysis->previous_ns ? time_ns : analysis->previous_ns;
     if (!analysis->timed || agreed > analysis->now_ns)
         analysis->now_ns = analysis->timed ? agreed : time_ns;
@@ -157,6 +160,8 @@ static void take_batch(struct analysis *analysis, const struct packet *packets, 
         kept += ready(analysis, &packets[i], &arrivals[kept]);
     for (size_t i = 0; i < kept; i++)
         flow_table_prefetch_flow(analysis->flows, arrivals[i].hash);
+    for (size_t i = 0; i < kept; i++)
+        flow_table_prefetch_lists(analysis->flows, arrivals[i].hash);
     for (size_t i = 0; i < kept; i++)
         packet_take(analysis, &arrivals[i]);
     flow_expire(analysis);
@@ -213,6 +218,25 @@ bool analysis_finish(struct analysis *analysis, struct problem *problem) {
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {
     return &analysis->tables[number];
+}
+
+bool analysis_add_finding(struct analysis *analysis, const struct finding *finding) {
+    struct row row;
+    int64_t cost;
+    memcpy(&cost, &finding->cost, sizeof cost);
+    row_clear(&row);
+    row_set_text(analysis, &row, findings_code, finding->code);
+    row_set_text(analysis, &row, findings_severity, finding->severity);
+    row_set_text(analysis, &row, findings_scope, finding->scope);
+    row_set_if(&row, findings_flow, finding->flow >= 0, finding->flow);
+    row_set_text(analysis, &row, findings_sentence, finding->sentence);
+    row_set_if(&row, findings_cost, !isnan(finding->cost), cost);
+    row_set_text(analysis, &row, findings_cost_unit, finding->cost_unit);
+    row_set_text(analysis, &row, findings_evidence, finding->evidence);
+    row_set_text(analysis, &row, findings_advice, finding->advice);
+    row_set_text(analysis, &row, findings_filter, finding->filter);
+    add_row(analysis, TABLE_findings, &row);
+    return !analysis->out_of_memory;
 }
 
 struct analysis_totals analysis_totals(const struct analysis *analysis) {

@@ -66,6 +66,10 @@ void capture_set_close(struct capture_set *set);
  * the lower file_index first on a tie. Damage ends that file only. */
 size_t capture_set_read(struct capture_set *set, struct packet *packets, size_t most);
 
+/* Whether all was read. After 0 packets without it a signal came, or a pipe has nothing yet: the
+ * caller has a turn and reads on. */
+bool capture_set_ended(const struct capture_set *set);
+
 /* Interfaces appear as their blocks are read; their number only grows. */
 size_t capture_set_interfaces(const struct capture_set *set);
 const struct interface *capture_set_interface(const struct capture_set *set, size_t index);

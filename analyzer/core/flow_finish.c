@@ -138,13 +138,14 @@ static void put_rates(struct row *row, const struct direction *direction, bool t
                rate_bps(useful_bytes(direction, tcp), span));
 }
 
-static void put_round_trips(struct row *row, struct tcp_stream *stream) {
+static void put_round_trips(struct row *row, struct tcp_stream *stream,
+                            struct allowance *allowance) {
     row_set(row, directions_rtt_samples, (int64_t)stream->rtt.count);
     if (!stream->rtt.count)
         return;
     row_set(row, directions_rtt_ns_min, stream->rtt.least);
-    row_set(row, directions_rtt_ns_median, sample_set_quantile(&stream->rtt, MEDIAN));
-    row_set(row, directions_rtt_ns_p99, sample_set_quantile(&stream->rtt, P99));
+    row_set(row, directions_rtt_ns_median, sample_set_quantile(&stream->rtt, MEDIAN, allowance));
+    row_set(row, directions_rtt_ns_p99, sample_set_quantile(&stream->rtt, P99, allowance));
     row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
 }
 
@@ -190,12 +191,13 @@ static void put_both_ways(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_flight_max, stream->flight_max);
 }
 
-static void put_tcp(struct row *row, struct flow *flow, unsigned number) {
+static void put_tcp(struct row *row, struct flow *flow, unsigned number,
+                    struct allowance *allowance) {
     struct tcp_stream *stream = &flow->directions[number].tcp;
     put_stream(row, &flow->directions[number]);
     put_handshake(row, stream);
     put_segments(row, stream);
-    put_round_trips(row, stream);
+    put_round_trips(row, stream, allowance);
     if (flow->directions[!number].packets)
         put_both_ways(row, stream);
 }
@@ -215,7 +217,7 @@ static void add_direction_row(struct analysis *analysis, struct flow *flow, unsi
     put_header_fields(&row, direction);
     put_rates(&row, direction, tcp);
     if (tcp)
-        put_tcp(&row, flow, number);
+        put_tcp(&row, flow, number, &analysis->allowance);
     add_row(analysis, TABLE_directions, &row);
 }
 

@@ -92,13 +92,28 @@ void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
     __builtin_prefetch(&table->entries[hash & table->mask]);
 }
 
-void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
+static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
     const struct entry *entry = &table->entries[hash & table->mask];
-    if (entry->hash != hash || entry->flow == NONE)
-        return;
-    const char *flow = (const char *)flow_at(table, entry->flow);
-    for (size_t line = 0; line < sizeof(struct flow); line += 64)
+    return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
+}
+
+void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
+    const char *flow = (const char *)likely_flow(table, hash);
+    for (size_t line = 0; flow && line < sizeof(struct flow); line += 64)
         __builtin_prefetch(flow + line);
+}
+
+void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
+    const struct flow *flow = likely_flow(table, hash);
+    for (unsigned number = 0; flow && number < 2; number++) {
+        const struct direction *direction = &flow->directions[number];
+        const struct segment_ring *unacked = &direction->tcp.unacked;
+        __builtin_prefetch(direction->series.bins + direction->series.count - 1);
+        __builtin_prefetch(unacked->segments + unacked->head);
+        __builtin_prefetch(unacked->segments +
+                           ((unacked->head + unacked->count) & (unacked->room - 1)));
+        __builtin_prefetch(direction->tcp.rtt.exact + direction->tcp.rtt.pending);
+    }
 }
 
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
@@ -152,6 +167,7 @@ static bool add_slab(struct flow_table *table) {
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (slab == MAP_FAILED)
         return false;
+    madvise(slab, SLAB_FLOWS * sizeof(struct flow), MADV_HUGEPAGE); /* for the address look-ups */
     table->slabs[table->slab_count++] = slab;
     return true;
 }

@@ -13,10 +13,11 @@ struct flow_table *flow_table_open(uint32_t most);
 void flow_table_close(struct flow_table *table);
 
 uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key);
-/* Starts loading what flow_table_find() will read: first the slot, then (a few packets later) the
- * flow. */
+/* Start loading what will be read, each a few packets after the one before: the slot, the flow,
+ * what the flow points to. */
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash);
+void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key);
 

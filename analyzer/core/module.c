@@ -209,6 +209,22 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
     return problem.kind == PROBLEM_NONE ? Py_NewRef(Py_None) : raise(&problem);
 }
 
+static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct finding f;
+    long long flow;
+    if (!PyArg_ParseTuple(args, "sssLsdzzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
+                          &f.cost, &f.cost_unit, &f.evidence, &f.advice, &f.filter) ||
+        !begin_work(self))
+        return NULL;
+    f.flow = flow;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "findings come after finish()");
+        return NULL;
+    }
+    return analysis_add_finding(self->analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
 static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
     struct analysis_object *self = (struct analysis_object *)object;
     (void)unused;
@@ -531,6 +547,7 @@ static PyMethodDef analysis_methods[] = {
     METHOD("step", analysis_step_method, METH_O,
            "Reads up to about so many packets; False at the end."),
     METHOD("finish", analysis_finish_method, METH_NOARGS, "Fills the tables with what was read."),
+    METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
     {0},

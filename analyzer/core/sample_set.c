@@ -43,26 +43,22 @@ static void count_sample(struct sample_histogram *histogram, int64_t ns,
     histogram->counted++;
 }
 
-static void begin_histogram(struct sample_set *set, struct allowance *allowance) {
-    if (sizeof *set->histogram > allowance->most - allowance->used)
-        return;
-    set->histogram = calloc(1, sizeof *set->histogram);
-    if (!set->histogram)
-        return;
-    allowance->used += sizeof *set->histogram;
-    for (uint64_t i = 0; i < set->count; i++)
+/* The samples at hand go into the histogram together: one by one, each would wait for its memory.
+ */
+static void flush(struct sample_set *set, struct allowance *allowance) {
+    if (!set->histogram && sizeof *set->histogram <= allowance->most - allowance->used) {
+        set->histogram = calloc(1, sizeof *set->histogram);
+        allowance->used += set->histogram ? sizeof *set->histogram : 0;
+    }
+    for (uint32_t i = 0; set->histogram && i < set->pending; i++)
         count_sample(set->histogram, set->exact[i], allowance);
-    allowance_release(allowance, set->exact, set->exact_room, sizeof *set->exact);
-    set->exact = NULL;
-    set->exact_room = 0;
+    set->pending = 0;
 }
 
-static void keep_exact(struct sample_set *set, int64_t ns, struct allowance *allowance) {
-    if (set->count < set->exact_room ||
-        (set->count == set->exact_room &&
-         allowance_grow(allowance, (void **)&set->exact, &set->exact_room, sizeof *set->exact, 4,
-                        SAMPLES_EXACT)))
-        set->exact[set->count] = ns;
+static bool has_room(struct sample_set *set, struct allowance *allowance) {
+    return set->pending < set->exact_room ||
+           allowance_grow(allowance, (void **)&set->exact, &set->exact_room, sizeof *set->exact, 4,
+                          SAMPLES_EXACT);
 }
 
 void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowance) {
@@ -72,13 +68,11 @@ void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowa
         set->least = ns;
     if (!set->count || ns > set->greatest)
         set->greatest = ns;
-    if (set->count == SAMPLES_EXACT && set->exact_room == SAMPLES_EXACT)
-        begin_histogram(set, allowance);
-    if (set->histogram)
-        count_sample(set->histogram, ns, allowance);
-    else
-        keep_exact(set, ns, allowance);
     set->count++;
+    if (!has_room(set, allowance))
+        flush(set, allowance);
+    if (set->pending < set->exact_room)
+        set->exact[set->pending++] = ns;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -107,14 +101,16 @@ static int64_t histogram_quantile(const struct sample_set *set, unsigned per_mil
     return set->greatest;
 }
 
-int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille) {
+int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille,
+                            struct allowance *allowance) {
     if (set->histogram)
+        flush(set, allowance);
+    if (set->histogram && set->histogram->counted)
         return histogram_quantile(set, per_mille);
-    uint64_t kept = set->count < set->exact_room ? set->count : set->exact_room;
-    if (!kept)
+    if (!set->pending)
         return set->greatest;
-    qsort(set->exact, kept, sizeof *set->exact, ascending);
-    return set->exact[rank_of(kept, per_mille) - 1];
+    qsort(set->exact, set->pending, sizeof *set->exact, ascending);
+    return set->exact[rank_of(set->pending, per_mille) - 1];
 }
 
 void sample_set_free(struct sample_set *set, struct allowance *allowance) {

@@ -16,8 +16,8 @@ struct sample_histogram;
 struct sample_set {
     uint64_t count;
     int64_t least, greatest; /* ns; meaningful with count > 0 */
-    int64_t *exact;          /* the first `count`, while there is no histogram */
-    uint32_t exact_room;
+    int64_t *exact;          /* samples not yet in the histogram */
+    uint32_t exact_room, pending;
     struct sample_histogram *histogram;
 };
 
@@ -27,7 +27,8 @@ void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowa
 
 /* The value that a share `per_mille` of the samples does not exceed (nearest rank). `count` > 0.
  * Sorts the exact samples. */
-int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille);
+int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille,
+                            struct allowance *allowance);
 void sample_set_free(struct sample_set *set, struct allowance *allowance);
 
 #endif

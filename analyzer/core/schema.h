@@ -294,6 +294,18 @@
     X(fragment_offset, INT, "bytes",                                                               \
       "place of a fragment in its datagram; null when not fragmented")
 
+#define FINDINGS_COLUMNS(X)                                                                        \
+    X(code, TEXT, "", "name of the rule")                                                          \
+    X(severity, TEXT, "", "error, warning or info")                                                \
+    X(scope, TEXT, "", "capture, flow or datagrams: what it is about")                             \
+    X(flow, INT, "", "flows row; null when it is about the capture or many flows")                 \
+    X(sentence, TEXT, "", "what was found, with its figures")                                      \
+    X(cost, REAL, "", "what it costs, in cost_unit; null when that cannot be said")                \
+    X(cost_unit, TEXT, "", "bytes, packets, seconds or percent")                                   \
+    X(evidence, TEXT, "", "frames or rows that show it; null when the whole table does")           \
+    X(advice, TEXT, "", "what to do")                                                              \
+    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
+
 #define TABLES(X)                                                                                  \
     X(captures, CAPTURES_COLUMNS, "an input interface of an input file")                           \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
@@ -301,7 +313,8 @@
     X(events, EVENTS_COLUMNS, "one thing that happened to one packet or span")                     \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
-    X(packets, PACKETS_COLUMNS, "one IP packet of a flow; made only when asked for")
+    X(packets, PACKETS_COLUMNS, "one IP packet of a flow; made only when asked for")               \
+    X(findings, FINDINGS_COLUMNS, "one explanation of what is odd or costs most")
 
 enum table_number {
 #define X(name, columns, meaning) TABLE_##name,
@@ -349,6 +362,9 @@ enum { DATAGRAMS_COLUMNS(X) datagrams_column_count };
 #undef X
 #define X(name, type, unit, meaning) packets_##name,
 enum { PACKETS_COLUMNS(X) packets_column_count };
+#undef X
+#define X(name, type, unit, meaning) findings_##name,
+enum { FINDINGS_COLUMNS(X) findings_column_count };
 #undef X
 
 #define COLUMNS_MAX 96 /* of a table; a row's null mask has that many bits */

@@ -42,6 +42,8 @@ struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t
         ring->head = (ring->head + 1) & (ring->room - 1);
         ring->count--;
     }
+    if (!ring->count) /* begin again in the same memory */
+        ring->head = 0;
     acked.left = ring->count != 0;
     return acked;
 }

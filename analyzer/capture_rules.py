@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about the capture itself: what it lost, cut or got wrong, and so how far the rest can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.display_filter import frame_filter
+from wiretale.analyzer.finding import Finding, flows_named, total
+from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+
+def capture_damaged(trace: Trace) -> Iterator[Finding]:
+    """A file that ends in the middle of a record, or holds what is none."""
+    said = set()
+    for capture in trace.captures.rows():
+        if capture["damage"] is None or capture["file"] in said:
+            continue
+        said.add(capture["file"])
+        yield Finding(
+            *("capture-damaged", "error", "capture"),
+            f"The capture could not be read to its end: {capture['damage']}.",
+            "What came before is analyzed. Copy the file again, or let the capture finish; "
+            "`pcapfix` or `editcap` may save what follows.",
+            evidence=f"frame {capture['damage_frame']}" if capture["damage_frame"] else None,
+        )
+
+
+def interrupted(trace: Trace) -> Iterator[Finding]:
+    """Ctrl-C."""
+    if trace.interrupted:
+        yield Finding(
+            *("interrupted", "info", "capture"),
+            f"The reading was interrupted after {plural(trace.totals['packets'], 'packet')}; the rest is not analyzed.",
+            "Run it again to the end, or choose a part with --start and --end.",
+        )
+
+
+def capture_drops(trace: Trace) -> Iterator[Finding]:
+    """Drops that the capturing system itself reports (pcapng interface statistics)."""
+    for capture in trace.captures.rows():
+        dropped = (capture["dropped_kernel"] or 0) + (capture["dropped_interface"] or 0)
+        if not dropped:
+            continue
+        whole = dropped + capture["packets"] + capture["filtered_packets"]
+        yield Finding(
+            *("capture-dropped", "warning", "capture"),
+            f"The capture itself lost {plural(dropped, 'packet')} ({show_share(dropped, whole)}) on "
+            f"{capture['name'] or 'interface ' + str(capture['interface'])}: "
+            f"{show_count(capture['dropped_kernel'] or 0)} by the kernel, "
+            f"{show_count(capture['dropped_interface'] or 0)} by the interface. "
+            "What seems lost or unseen may only be missing here.",
+            "Capture with a larger buffer (-B), fewer bytes a packet (-s 96) or a capture filter.",
+            cost=float(dropped),
+            cost_unit="packets",
+        )
+
+
+def capture_missed(trace: Trace) -> Iterator[Finding]:
+    """Bytes acknowledged by the receiver and never seen: lost at the capture, or on another path."""
+    unseen = trace.directions.column("unseen_bytes")
+    numbers = [i for i, value in enumerate(unseen) if value]
+    if not numbers:
+        return
+    missed, payload = sum(unseen[i] for i in numbers), total(trace.directions, "payload_bytes")
+    flows = trace.directions.column("flow")
+    affected = list(dict.fromkeys(flows[i] for i in numbers))
+    yield Finding(
+        *("capture-missed", "warning", "capture"),
+        f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
+        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path.",
+        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric routing.",
+        flow=affected[0] if len(affected) == 1 else None,
+        cost=float(missed),
+        cost_unit="bytes",
+        evidence=flows_named(trace, affected),
+        filter="tcp.analysis.ack_lost_segment",
+    )
+
+
+def time_backward(trace: Trace) -> Iterator[Finding]:
+    """Time stamps that go back within an interface's packets."""
+    for capture in trace.captures.rows():
+        if capture["backward_steps"]:
+            yield Finding(
+                *("time-backward", "warning", "capture"),
+                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
+                f"to {show_duration(capture['backward_ns_max'])}: the clock was set back, or packets of several queues "
+                "were written out of order. Times and orders near them are doubtful.",
+                "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
+                evidence=f"first at frame {capture['backward_frame']}",
+                filter=frame_filter([capture["backward_frame"]]),
+            )
+
+
+def time_unknown(trace: Trace) -> Iterator[Finding]:
+    """Simple packet blocks."""
+    count = total(trace.captures, "time_unknown")
+    if count:
+        yield Finding(
+            *("time-unknown", "warning", "capture"),
+            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): they are "
+            "counted, and no rate or delay is drawn from them.",
+            "Capture with a tool that writes enhanced packet blocks.",
+        )
+
+
+def super_segments(trace: Trace) -> Iterator[Finding]:
+    """Segmentation or receive offload seen by the capture."""
+    for capture in trace.captures.rows():
+        if capture["super_segments"]:
+            device = capture["name"] or "DEVICE"
+            yield Finding(
+                *("offload", "warning", "capture"),
+                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: captured before "
+                "the adapter cut them up (TSO, GSO) or after it joined them (GRO, LRO). Packets, wire bytes and "
+                "round trips are those of the host, not of the wire.",
+                f"Capture on a separate tracer, or first: ethtool -K {device} tso off gso off gro off lro off.",
+                evidence=f"first at frame {capture['super_segment_frame']}",
+                filter="ip.len > 9216 || ip.len == 0",
+            )
+
+
+def headers_cut(trace: Trace) -> Iterator[Finding]:
+    """A snap length so short that it cuts headers."""
+    count = total(trace.captures, "cut_headers")
+    if count:
+        yield Finding(
+            *("headers-cut", "warning", "capture"),
+            f"The snap length cut the headers of {plural(count, 'packet')}: what they carried is not known.",
+            "Capture at least 128 bytes a packet (-s 128), more inside tunnels.",
+            cost=float(count),
+            cost_unit="packets",
+        )
+
+
+def malformed(trace: Trace) -> Iterator[Finding]:
+    """Packets that break their own format."""
+    for capture in trace.captures.rows():
+        if capture["malformed"]:
+            yield Finding(
+                *("malformed", "warning", "capture"),
+                f"{plural(capture['malformed'], 'packet breaks', 'packets break')} the format of a header "
+                f"({capture['reasons']}).",
+                "Look at them: corruption on the path, a broken sender, or an attack.",
+                evidence=f"first at frame {capture['malformed_frame']}",
+                filter=frame_filter([capture["malformed_frame"]]),
+            )
+
+
+def not_understood(trace: Trace) -> Iterator[Finding]:
+    """Packets of a kind that is not read."""
+    for capture in trace.captures.rows():
+        share = capture["not_understood"] / capture["packets"] if capture["packets"] else 0
+        if capture["not_understood"]:
+            yield Finding(
+                *("not-understood", "warning" if share > 0.5 else "info", "capture"),
+                f"{plural(capture['not_understood'], 'packet is', 'packets are')} of a kind that is not read "
+                f"({show_share(capture['not_understood'], capture['packets'])}; {capture['reasons']}).",
+                "They are counted and not analyzed; Wireshark may know them.",
+            )
+
+
+def filter_refused(trace: Trace) -> Iterator[Finding]:
+    """A filter that cannot be compiled for a link type."""
+    if trace.totals["filter_refused"]:
+        yield Finding(
+            *("filter-refused", "warning", "capture"),
+            f"The filter cannot be used on the link type of {plural(trace.totals['filter_refused'], 'packet')}: "
+            "they were left out.",
+            "Use a filter that holds for every link type in the file, such as `ip` or `tcp port 80`.",
+        )
+
+
+def bounds_reached(trace: Trace) -> Iterator[Finding]:
+    """Flows, datagrams or events that were given up to stay within the memory bound."""
+    totals = trace.totals
+    if totals["evicted_flows"]:
+        yield Finding(
+            *("flows-evicted", "warning", "capture"),
+            f"{plural(totals['evicted_flows'], 'flow')} ended early because too many were open at once: a flow may "
+            "appear in several rows.",
+            "Raise --max-flows, or analyze a part with --filter.",
+        )
+    if totals["evicted_datagrams"]:
+        yield Finding(
+            *("datagrams-evicted", "warning", "capture"),
+            f"{plural(totals['evicted_datagrams'], 'incomplete datagram')} ended early because too many were open at "
+            "once.",
+            "A flood of fragments? Analyze a part with --filter.",
+        )
+    if totals["events_dropped"]:
+        yield Finding(
+            *("events-dropped", "info", "capture"),
+            f"{plural(totals['events_dropped'], 'event')} beyond the bound of the events table: counts are whole, "
+            "their list is not.",
+            "Analyze a part with --filter, --start and --end.",
+        )
+
+
+def one_way(trace: Trace) -> Iterator[Finding]:
+    """TCP conversations of which only one direction was captured, though the other must have been there."""
+    flows = trace.flows
+    alone = flows.column("one_way")
+    states = flows.column("state")
+    numbers = [i for i, only in enumerate(alone) if only and states[i] not in (None, "syn_sent")]
+    if numbers:
+        yield Finding(
+            *("one-way", "warning", "capture"),
+            f"Only one direction of {plural(len(numbers), 'TCP flow')} was captured "
+            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not known.",
+            "Mirror both directions of the port, or capture where routing is symmetric.",
+            evidence=flows_named(trace, numbers),
+        )

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wireshark display filters for what a table row is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PORT_FIELDS = {
+    "tcp": "tcp.port",
+    "udp": "udp.port",
+    "udplite": "udplite.port",
+    "sctp": "sctp.port",
+    "dccp": "dccp.port",
+}
+FRAMES_MOST = 50
+
+
+def flow_filter(flow: Mapping[str, Any]) -> str:
+    """The packets of a flows row, both directions: `ip.addr == 10.0.0.1 && … && tcp.port == 80`."""
+    address = "ip.addr" if flow["ip_version"] == 4 else "ipv6.addr"
+    parts = [f"{address} == {flow['source']}", f"{address} == {flow['destination']}"]
+    field = PORT_FIELDS.get(flow["protocol"])
+    if field and flow["source_port"] is not None:
+        parts += [f"{field} == {flow['source_port']}", f"{field} == {flow['destination_port']}"]
+    elif flow["protocol_number"] is not None:
+        parts.append(f"{'ip.proto' if flow['ip_version'] == 4 else 'ipv6.nxt'} == {flow['protocol_number']}")
+    return " && ".join(dict.fromkeys(parts))
+
+
+def frame_filter(frames: Iterable[int]) -> str:
+    """These frames of one file: `frame.number in {4, 7}`."""
+    chosen = sorted(set(frames))[:FRAMES_MOST]
+    if len(chosen) == 1:
+        return f"frame.number == {chosen[0]}"
+    return f"frame.number in {{{', '.join(map(str, chosen))}}}"

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of an analysis: over to any Arrow library without a copy, and readable as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wiretale.analyzer import _core
+
+ROWS_SHOWN = 10
+COLUMNS_SHOWN = 12
+CELL_MAX = 40
+
+
+class Table:
+    """Rows and named columns; see docs/tables.md for what they mean.
+
+    >>> polars.from_arrow(trace.flows), pandas.DataFrame.from_arrow(trace.flows)  # doctest: +SKIP
+    """
+
+    def __init__(self, core: _core.Table) -> None:
+        self._core = core
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._core.name
+
+    @property
+    def meaning(self) -> str:
+        """What a row is."""
+        return self._core.meaning
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def columns(self) -> list[tuple[str, str, str, str]]:
+        """Name, type, unit and meaning of each column."""
+        return self._core.columns()
+
+    def column(self, name: str) -> list[Any]:
+        """A column's values, None for null. KeyError for a name that is none."""
+        return self._core.column(name)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        """Rows `start` to `stop` as dicts; for small pieces."""
+        return self._core.rows(start, stop)
+
+    def packed(self, name: str, code: str, *, offset: int = 0, divisor: int = 1, delta: bool = False) -> bytes:
+        """A column as a little-endian typed array of (value - offset) / divisor.
+
+        Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code; `delta`
+        gives differences to the value before.
+        """
+        return self._core.packed(name, code, offset=offset, divisor=divisor, delta=delta)
+
+    def json(self) -> Iterator[bytes]:
+        """A JSON array of row objects, in pieces."""
+        return self._core.json()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._core.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._core.__arrow_c_schema__()
+
+    def _shown(self) -> tuple[list[str], list[list[str]], str]:
+        """Heads, cells and a line that says what is left out: the columns that hold something, first rows."""
+        rows = self.rows(0, ROWS_SHOWN)
+        held = [name for name, *_ in self.columns() if any(row[name] is not None for row in rows)]
+        heads = held[:COLUMNS_SHOWN]
+        cells = [["" if row[h] is None else shown_cell(row[h]) for h in heads] for row in rows]
+        left = f"{self.name}: {len(self):,} rows, {len(self.columns())} columns"
+        return heads, cells, left
+
+    def __repr__(self) -> str:
+        heads, cells, left = self._shown()
+        widths = [max(len(line[i]) for line in [heads, *cells]) for i in range(len(heads))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in [heads, *cells]]
+        return "\n".join([left, *(line.rstrip() for line in lines if heads)])
+
+    def _repr_html_(self) -> str:
+        heads, cells, left = self._shown()
+        head = "".join(f"<th>{escape(h)}</th>" for h in heads)
+        body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in line) + "</tr>" for line in cells)
+        return f"<p>{escape(left)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def shown_cell(value: object) -> str:
+    """A value as text of a bounded length, without control characters (they could steer a terminal)."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "…"

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An analysis as Python sees it: the tables of one reading of one or more captures."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer import _core, findings
+from wiretale.analyzer.capture_paths import expand_paths
+from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.table import Table
+from wiretale.analyzer.time_parse import parse_time
+
+if TYPE_CHECKING:
+    import duckdb
+
+STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait
+MAX_FLOWS = 1_000_000
+PACKETS_MOST = 2_000_000
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "packets", "findings")
+
+ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
+Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknown), packets
+
+
+@contextmanager
+def core_errors() -> Iterator[None]:
+    """The core's errors as those of this package."""
+    try:
+        yield
+    except _core.Error as error:
+        kind, text = error.args
+        raise ERRORS[kind](text) from None
+
+
+class Trace:
+    """What one or more captures hold. Tables are attributes; `table(name)` and `query(sql)` reach them by name."""
+
+    def __init__(
+        self, core: _core.Analysis, inputs: Sequence[str], options: dict[str, Any], interrupted: bool = False
+    ) -> None:
+        self._core = core
+        self._options = options
+        self._packets: Table | None = None
+        #: the files that were read
+        self.inputs = list(inputs)
+        #: whether Ctrl-C ended the reading before the end
+        self.interrupted = interrupted
+        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped, events_dropped
+        self.totals = core.totals()
+
+    def table(self, name: str) -> Table:
+        """A table by name. UsageError for a name that is none."""
+        if name not in TABLES:
+            raise UsageError(f"no table {name!r}: there are {', '.join(TABLES)}")
+        return Table(self._core.table(name))
+
+    @property
+    def captures(self) -> Table:
+        """An input interface of an input file."""
+        return self.table("captures")
+
+    @property
+    def flows(self) -> Table:
+        """A conversation."""
+        return self.table("flows")
+
+    @property
+    def directions(self) -> Table:
+        """One direction of a flow."""
+        return self.table("directions")
+
+    @property
+    def events(self) -> Table:
+        """One thing that happened to one packet or span."""
+        return self.table("events")
+
+    @property
+    def series(self) -> Table:
+        """One direction in one time bin."""
+        return self.table("series")
+
+    @property
+    def datagrams(self) -> Table:
+        """One fragmented IP datagram."""
+        return self.table("datagrams")
+
+    @property
+    def findings(self) -> Table:
+        """One explanation of what is odd or costs most, the gravest first."""
+        return self.table("findings")
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a file was damaged or cut short."""
+        return any(text is not None for text in self.captures.column("damage"))
+
+    def packets(self, flows: Iterable[int], most: int = PACKETS_MOST) -> Table:
+        """The packets of these flows, at most `most`: a second reading of the files.
+
+        Of standard input and pipes, which cannot be read twice, those that analyze(keep_packets=True) kept.
+        """
+        if self._options["packets"] == "all" or self.interrupted or not all(map(os.path.isfile, self.inputs)):
+            return self.table("packets")
+        with core_errors():
+            again = _core.Analysis(self.inputs, **{**self._options, "packets": list(flows), "packets_max": most})
+            while again.step(STEP_PACKETS):
+                pass
+            again.finish()
+        return Table(again.table("packets"))
+
+    def query(self, sql: str) -> duckdb.DuckDBPyRelation:
+        """The result of an SQL query over the tables, by their names. UsageError for a query that fails."""
+        import duckdb
+
+        from wiretale.analyzer.query import connect
+
+        try:
+            return connect(self).sql(sql)
+        except duckdb.Error as error:
+            raise UsageError(f"query: {str(error).splitlines()[0]}") from None
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the interactive report, one HTML file that needs nothing else, and returns its path."""
+        from wiretale.reports.html import write_report
+
+        return write_report(self, Path(path))
+
+    def write(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes every table as Parquet into a folder, and returns its path."""
+        from wiretale.reports.parquet import write_tables
+
+        return write_tables(self, Path(folder))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
+        counts = f"{self.totals['packets']:,} packets, {self.totals['flows']:,} flows"
+        return f"<wiretale.Trace of {shown}: {counts}, {len(self.findings)} findings>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        findings_html = self.findings._repr_html_() if len(self.findings) else ""
+        return f"<p>{escape(repr(self))}</p>{self.flows._repr_html_()}{findings_html}"
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is noted, and told by what is yielded; a second one ends everything, as usual. Main thread only."""
+    seen = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal seen
+        seen = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:  # not in the main thread: nobody can interrupt it there
+        yield lambda: False
+        return
+    try:
+        yield lambda: seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
+    """Reads to the end, or to Ctrl-C; returns whether it was that."""
+    with interruptible() as interrupted:
+        while not interrupted() and core.step(STEP_PACKETS):
+            if progress:
+                progress(core.bytes_read, core.bytes_total, core.packets_read)
+        return interrupted()
+
+
+def time_ns(time: int | str | None) -> int | None:
+    """Nanoseconds of a time given as such or as text."""
+    return parse_time(time) if isinstance(time, str) else time
+
+
+def analyze(
+    *paths: str | os.PathLike[str],
+    filter: str | None = None,
+    start: int | str | None = None,
+    end: int | str | None = None,
+    max_flows: int = MAX_FLOWS,
+    keep_packets: bool = False,
+    progress: Progress | None = None,
+) -> Trace:
+    """Reads captures (pcap or pcapng, also compressed; several in time order; folders; "-") and returns their tables.
+
+    `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch or texts as
+    "2026-01-15T12:00:00Z"; at most `max_flows` are kept at a time, the longest silent ends first. Ctrl-C ends the
+    reading, and what was read is returned. Raises InputError, UsageError.
+    """
+    if not paths:
+        raise UsageError("no capture given: a file, a folder, or - for standard input was expected")
+    if not 1 <= max_flows < 2**31:
+        raise UsageError(f"max_flows {max_flows}: a number from 1 to {2**31 - 1:,} was expected")
+    inputs = expand_paths(paths)
+    once = keep_packets and not all(map(os.path.isfile, inputs))
+    options: dict[str, Any] = {
+        "filter": filter,
+        "start_ns": time_ns(start),
+        "end_ns": time_ns(end),
+        "max_flows": max_flows,
+        "packets": "all" if once else "none",
+        "packets_max": PACKETS_MOST,
+    }
+    with core_errors():
+        core = _core.Analysis(inputs, **options)
+        interrupted = read_all(core, progress)
+        core.finish()
+    trace = Trace(core, inputs, options, interrupted)
+    for finding in findings.find(trace):
+        core.add_finding(*finding.row())
+    return trace

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures `wiretale analyze` against tcptrace, tshark and a bare libpcap loop, on the same files in one run.
+
+    make bench
+
+Runs of the programs alternate, so that a slow moment of the machine hits all; the best of up to three counts.
+tshark reads the first part of a file only: what is compared is its time for a packet. Exits with 1 when a
+bound is broken. Captures are made once and stay in build/bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BUILD = Path("build/bench")
+ROUNDS = 3
+SLOW_SECONDS = 15.0  # a program that has taken so long is not run again
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A file to be made, by options of make_captures."""
+
+    name: str
+    packets: int
+    options: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        return BUILD / f"{self.name}.pcap"
+
+
+MANY_PACKETS = Capture("packets-5M-flows-5k", 5_000_000, ("--flows", "5000"))
+QUARTER = Capture("packets-1.25M-flows-5k", 1_250_000, ("--flows", "5000"))
+MANY_FLOWS = Capture("packets-2M-flows-200k", 2_000_000, ("--flows", "200000"))
+FULL_SIZE = Capture("packets-1M-full-size", 1_000_000, ("--flows", "200", "--snaplen", "65535", "--ack-every", "16"))
+TSHARK_PART = Capture("packets-200k-flows-5k", 200_000, ("--flows", "5000"))
+CAPTURES = (MANY_PACKETS, QUARTER, MANY_FLOWS, FULL_SIZE, TSHARK_PART)
+
+
+@dataclass
+class Result:
+    """A program on a capture: the best time, the most memory."""
+
+    program: str
+    capture: Capture
+    command: list[str]
+    seconds: float = float("inf")
+    spent: float = 0.0
+    memory: float = 0.0  # MB, of 10^6 bytes
+
+    @property
+    def packet_seconds(self) -> float:
+        return self.seconds / self.capture.packets
+
+    def run(self) -> None:
+        if self.spent > SLOW_SECONDS:
+            return
+        seconds, memory = run_measured(self.command)
+        self.spent += seconds
+        self.seconds = min(self.seconds, seconds)
+        self.memory = max(self.memory, memory)
+
+
+@dataclass
+class Check:
+    """A bound: what was measured must not exceed it."""
+
+    what: str
+    measured: float
+    bound: float
+    unit: str
+    digits: int = 1
+
+    @property
+    def passed(self) -> bool:
+        return self.measured <= self.bound
+
+
+@dataclass
+class Bench:
+    """All results by program and capture."""
+
+    wiretale: str
+    results: dict[tuple[str, str], Result] = field(default_factory=dict)
+
+    def add(self, program: str, capture: Capture, *command: str) -> None:
+        self.results[program, capture.name] = Result(program, capture, list(command))
+
+    def of(self, program: str, capture: Capture) -> Result:
+        return self.results[program, capture.name]
+
+    def plan(self) -> None:
+        for capture in (MANY_PACKETS, QUARTER, MANY_FLOWS, FULL_SIZE):
+            path = str(capture.path)
+            self.add("libpcap loop", capture, str(BUILD / "libpcap_loop"), path)
+            self.add("wiretale --json", capture, self.wiretale, "analyze", "--json", path)
+            if capture is not QUARTER:
+                self.add("tcptrace", capture, "tcptrace", "-n", path)
+        out = str(BUILD / "out")
+        self.add("wiretale -o", MANY_FLOWS, self.wiretale, "analyze", "-o", out, str(MANY_FLOWS.path))
+        self.add("wiretale -o", MANY_PACKETS, self.wiretale, "analyze", "-o", out, str(MANY_PACKETS.path))
+        part = str(TSHARK_PART.path)
+        self.add("tshark", TSHARK_PART, "tshark", "-n", "-q", "-z", "conv,tcp", "-r", part)
+
+    def run(self) -> None:
+        for number in range(ROUNDS):
+            print(f"==> round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
+            for result in self.results.values():
+                result.run()
+
+    def checks(self) -> Iterator[Check]:
+        big = self.of("wiretale --json", MANY_PACKETS)
+        flows = self.of("wiretale -o", MANY_FLOWS)
+        tcptrace, tshark = self.of("tcptrace", MANY_PACKETS), self.of("tshark", TSHARK_PART)
+        tcptrace_flows = self.of("tcptrace", MANY_FLOWS)
+        quarter = self.of("wiretale --json", QUARTER)
+        yield Check("5 M packets: time / tcptrace's", big.seconds / tcptrace.seconds, 1 / 8, "", 4)
+        yield Check(
+            "5 M packets: time for a packet / tshark's",
+            big.packet_seconds / tshark.packet_seconds,
+            0.01,
+            "",
+            4,
+        )
+        yield Check("5 M packets: memory", big.memory, 150, "MB")
+        yield Check("200,000 flows, -o: time / tcptrace's", flows.seconds / tcptrace_flows.seconds, 1 / 20, "", 4)
+        yield Check("200,000 flows, -o: memory", flows.memory, 600, "MB")
+        yield Check("4 times the packets, same flows: memory, times", big.memory / quarter.memory, 1.15, "", 2)
+        yield Check("wiretale --version", best_start(self.wiretale) * 1000, 50, "ms")
+
+    def wish(self) -> float:
+        """Time on the first file in terms of the libpcap loop's: the aim is 1."""
+        big, loop = self.of("wiretale --json", MANY_PACKETS), self.of("libpcap loop", MANY_PACKETS)
+        return big.seconds / loop.seconds
+
+
+def run_measured(command: list[str]) -> tuple[float, float]:
+    """Seconds from start to end, and the most memory resident (MB); output goes nowhere."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stderr.close()
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed ({process.returncode}): {said.decode(errors='replace')[-500:]}")
+    return seconds, usage.ru_maxrss * 1024 / MEGABYTE
+
+
+def best_start(wiretale: str) -> float:
+    """Seconds of the quickest of ten starts."""
+    return min(run_measured([wiretale, "--version"])[0] for _ in range(10))
+
+
+def make_captures() -> None:
+    """Makes what is missing or older than the program that makes it."""
+    program = BUILD / "make_captures"
+    for capture in CAPTURES:
+        if capture.path.exists() and capture.path.stat().st_mtime >= program.stat().st_mtime:
+            continue
+        print(f"==> making {capture.path}", file=sys.stderr, flush=True)
+        partial = capture.path.with_suffix(".partial")
+        subprocess.run([program, "--packets", str(capture.packets), *capture.options, partial], check=True)
+        partial.rename(capture.path)
+
+
+def warm_up() -> None:
+    """Reads every file once, so that the first program does not pay for the disk."""
+    for capture in CAPTURES:
+        with capture.path.open("rb") as file:
+            while file.read(1 << 24):
+                pass
+
+
+def print_table(heads: list[str], rows: list[list[str]]) -> None:
+    """Columns as wide as they need to be; the first two to the left, numbers to the right."""
+    widths = [max(len(row[k]) for row in [heads, *rows]) for k in range(len(heads))]
+    for row in [heads, ["-" * width for width in widths], *rows]:
+        left = (cell.ljust(width) for cell, width in zip(row[:2], widths, strict=False))
+        right = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
+        print("  ".join((*left, *right)).rstrip())
+
+
+def print_results(bench: Bench) -> None:
+    """Every program on every capture."""
+    rows = []
+    for result in sorted(bench.results.values(), key=lambda r: (-r.capture.packets, r.capture.name, r.seconds)):
+        loop = bench.results.get(("libpcap loop", result.capture.name))
+        ratio = f"{result.seconds / loop.seconds:.2f}" if loop else ""
+        speed = f"{1e-6 / result.packet_seconds:.3f}"
+        rows.append(
+            [
+                result.capture.name,
+                result.program,
+                f"{result.seconds:.3f}",
+                speed,
+                ratio,
+                f"{result.memory:.0f}",
+            ]
+        )
+    print_table(["capture", "program", "seconds", "M packets/s", "x libpcap", "MB"], rows)
+
+
+def print_checks(checks: list[Check]) -> None:
+    """Every bound, kept or broken."""
+    rows = [
+        [
+            check.what,
+            "PASS" if check.passed else "FAIL",
+            f"{check.measured:.{check.digits}f} {check.unit}".rstrip(),
+            f"{check.bound:.{check.digits}f} {check.unit}".rstrip(),
+        ]
+        for check in checks
+    ]
+    print_table(["bound", "", "measured", "at most"], rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="make bench")
+    parser.add_argument("--wiretale", default=shutil.which("wiretale"), help="the program to measure")
+    options = parser.parse_args()
+    bench = Bench(options.wiretale)
+    make_captures()
+    warm_up()
+    bench.plan()
+    bench.run()
+    print(f"{platform.platform()}, {os.cpu_count()} CPUs, Python {platform.python_version()}\n")
+    print_results(bench)
+    checks = list(bench.checks())
+    print()
+    print_checks(checks)
+    print(f"\nwiretale on 5 M packets takes {bench.wish():.2f} times the libpcap loop's time (the aim is 1).")
+    return 0 if all(check.passed for check in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From tables to what people and programs read."""

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a capture file says of itself, and what its packets add up to: `wiretale info`."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
+
+LINES = (
+    ("format", "format"),
+    ("compression", "compression"),
+    ("interface", "name"),
+    ("link type", "link_type_name"),
+    ("snap length", "snaplen"),
+    ("hardware", "hardware"),
+    ("system", "system"),
+    ("written by", "capture_application"),
+    ("capture filter", "capture_filter"),
+    ("comment", "comment"),
+    ("damage", "damage"),
+)
+COUNTS = (
+    ("packets", "packets"),
+    ("cut by the snap length", "truncated_packets"),
+    ("with a comment", "packet_comments"),
+    ("received", "received"),
+    ("dropped by the kernel", "dropped_kernel"),
+    ("dropped by the interface", "dropped_interface"),
+    ("stamped before the last", "backward_steps"),
+    ("without a time", "time_unknown"),
+    ("not IP", "not_ip"),
+    ("not understood", "not_understood"),
+    ("malformed", "malformed"),
+)
+ALWAYS = {"packets"}
+
+
+def printable(text: str) -> str:
+    """Text from a file, unable to steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def info_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Label and value of what is known."""
+    lines = [(label, printable(str(row[name]))) for label, name in LINES if row[name] is not None]
+    for label, name in COUNTS:
+        if row[name] or name in ALWAYS:
+            lines.append((label, show_count(row[name])))
+    lines.append(("bytes", f"{show_bytes(row['bytes'])} ({show_bytes(row['captured_bytes'])} in the file)"))
+    if row["first_ns"] is not None:
+        span = row["last_ns"] - row["first_ns"]
+        lines += [("first", show_time(row["first_ns"])), ("last", show_time(row["last_ns"]))]
+        lines.append(("lasts", show_duration(span)))
+        if span:
+            lines.append(("rate", show_rate(row["bytes"] * 8e9 / span)))
+    return lines
+
+
+def print_info(captures: Table, out: IO[str]) -> None:
+    """A paragraph for each input interface."""
+    for number, row in enumerate(captures.rows()):
+        out.write("\n" * bool(number) + printable(row["file"]) + "\n")
+        for label, value in info_lines(row):
+            out.write(f"  {label + ':':26}{value}\n")

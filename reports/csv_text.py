@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table as CSV (RFC 4180) on a stream; null is empty."""
+
+from __future__ import annotations
+
+import csv
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
+
+
+def write_csv(table: Table, out: IO[str]) -> None:
+    """Writes a line of column names and a line for each row."""
+    names = [name for name, *_ in table.columns()]
+    writer = csv.writer(out)
+    writer.writerow(names)
+    writer.writerows(zip(*(table.column(name) for name in names), strict=True))

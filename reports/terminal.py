@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An analysis in the terminal: the capture and what is wrong with it first, then flows, fragmentation, findings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import IO, TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from wiretale.analyzer.finding import named, row_at
+from wiretale.analyzer.table import shown_cell
+from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.units import (
+    plural,
+    show_bytes,
+    show_count,
+    show_duration,
+    show_rate,
+    show_share,
+)
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+FLOWS_SHOWN = 10
+TROUBLED_SHOWN = 5
+PIPE_WIDTH = 160  # columns where there is no terminal to ask
+STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+TROUBLE = ("seen_before_packets", "holes", "zero_windows", "incomplete_datagrams", "resets")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FlowLine:
+    """A flow and its directions, as the table of flows shows them."""
+
+    flow: Row
+    out: Row
+    back: Row
+
+    def sum(self, column: str) -> int:
+        """Over both directions; nulls count nothing."""
+        return (self.out[column] or 0) + (self.back[column] or 0)
+
+    def trouble(self) -> str:
+        """What went wrong, in few words."""
+        parts = [
+            (self.sum("seen_before_packets"), "again"),
+            (self.sum("holes"), "gaps"),
+            (self.sum("unseen_bytes"), "B unseen"),
+            (self.sum("zero_windows"), "zero win"),
+            (self.sum("incomplete_datagrams"), "incomplete"),
+            (self.flow["icmp_errors"], "ICMP"),
+        ]
+        return ", ".join(f"{count:,} {word}" for count, word in parts if count)
+
+    def duration(self) -> int | None:
+        """From the first packet to the last, ns."""
+        first, last = self.flow["first_ns"], self.flow["last_ns"]
+        return None if first is None else last - first
+
+    def more(self) -> Row:
+        """The direction that carries more."""
+        return max(self.out, self.back, key=lambda row: row["wire_bytes"])
+
+
+@dataclass(frozen=True)
+class FlowColumn:
+    """A column of the table of flows: shown when the terminal is that wide."""
+
+    head: str
+    cell: Callable[[FlowLine], str]
+    least_width: int = 0
+    right: bool = True
+
+
+def rtt_cell(line: FlowLine) -> str:
+    """Least round trip over both directions: the whole path where the handshake tells it."""
+    known = line.flow["handshake_rtt_ns"]
+    return show_duration(known if known is not None else line.more()["rtt_ns_median"])
+
+
+FLOW_COLUMNS = (
+    FlowColumn("flow", lambda line: str(line.flow["flow"])),
+    FlowColumn("", lambda line: line.flow["protocol"], 60, False),
+    FlowColumn("initiator → responder", lambda line: named(line.flow), 0, False),
+    FlowColumn("inside", lambda line: line.flow["path"] or "", 150, False),
+    FlowColumn("state", lambda line: line.flow["state"] or "", 110, False),
+    FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 70),
+    FlowColumn("→", lambda line: show_bytes(line.out["payload_bytes"]), 120),
+    FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 120),
+    FlowColumn("bytes", lambda line: show_bytes(line.flow["wire_bytes"])),
+    FlowColumn("lasted", lambda line: show_duration(line.duration()), 100),
+    FlowColumn("throughput", lambda line: show_rate(line.more()["throughput_bps"]), 80),
+    FlowColumn("RTT", rtt_cell, 90),
+    FlowColumn("trouble", lambda line: line.trouble(), 0, False),
+)
+
+
+def make_console(out: IO[str], width: int | None = None) -> Console:
+    """As wide as the terminal; a pipe gets plain text of a fixed width (or COLUMNS)."""
+    if width is None and not out.isatty():
+        width = int(os.environ.get("COLUMNS", "0") or 0) or PIPE_WIDTH
+    return Console(file=out, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
+
+
+def safe(text: str) -> str:
+    """Text from a capture, unable to steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def capture_lines(trace: Trace) -> list[Text]:
+    """A line for each input interface: file, kind, packets, bytes, duration, drops, artefacts."""
+    return [line for row in trace.captures.rows() for line in [capture_line(row)]]
+
+
+def capture_line(row: Row) -> Text:
+    """One input interface."""
+    line = Text(safe(row["file"]), style="bold")
+    if row["name"]:
+        line.append(f" [{shown_cell(row['name'])}]")
+    kind = row["format"] if row["compression"] == "none" else f"{row['format']}, {row['compression']}"
+    facts = [kind, row["link_type_name"] or f"link type {row['link_type']}", plural(row["packets"], "packet")]
+    facts.append(show_bytes(row["bytes"]))
+    if row["first_ns"] is not None:
+        facts.append(f"{show_duration(row['last_ns'] - row['first_ns'])} from {show_time(row['first_ns'])}")
+    if row["filtered_packets"]:
+        facts.append(f"{row['filtered_packets']:,} left out")
+    facts.append(drops_fact(row))
+    if row["truncated_packets"]:
+        facts.append(f"{row['truncated_packets']:,} cut to {row['snaplen'] or '?'} bytes")
+    line.append("\n  " + ", ".join(facts), style="not bold")
+    return line
+
+
+def drops_fact(row: Row) -> str:
+    """What the file tells of drops."""
+    known = [row[name] for name in ("dropped_kernel", "dropped_interface") if row[name] is not None]
+    return f"{sum(known):,} dropped by the capture" if known else "drops not told"
+
+
+def finding_block(row: Row) -> RenderableType:
+    """One finding: severity, sentence, evidence, advice, filter."""
+    lines = Grid.grid(padding=(0, 1))
+    lines.add_column(no_wrap=True)
+    lines.add_column(overflow="fold")
+    lines.add_row(Text(row["severity"], style=STYLES[row["severity"]]), Text(safe(row["sentence"])))
+    for name in ("evidence", "advice", "filter"):
+        if row[name]:
+            lines.add_row(Text(name, style="dim"), Text(safe(row[name]), style="dim" if name != "advice" else ""))
+    return lines
+
+
+def chosen_flows(trace: Trace, most: int) -> tuple[list[int], list[int]]:
+    """The largest flows by wire bytes, and of the others those with the most trouble."""
+    sizes = trace.flows.column("wire_bytes")
+    largest = nlargest(most, range(len(sizes)), key=sizes.__getitem__)
+    trouble = [0] * len(sizes)
+    for name in TROUBLE:
+        counts = trace.directions.column(name)
+        for number in range(len(sizes)):
+            trouble[number] += (counts[2 * number] or 0) + (counts[2 * number + 1] or 0)
+    for number in largest:
+        trouble[number] = 0
+    worst = nlargest(TROUBLED_SHOWN, range(len(sizes)), key=trouble.__getitem__)
+    return largest, [number for number in worst if trouble[number]]
+
+
+def flow_line(trace: Trace, number: int) -> FlowLine:
+    """A flow with its directions."""
+    out, back = trace.directions.rows(2 * number, 2 * number + 2)
+    return FlowLine(row_at(trace.flows, number), out, back)
+
+
+def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
+    """The flows as a table of as many columns as fit."""
+    lines = [flow_line(trace, number) for number in numbers]
+    columns = [column for column in FLOW_COLUMNS if width >= column.least_width]
+    columns = [column for column in columns if any(column.cell(line) for line in lines)]
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        grid.add_column(column.head, justify="right" if column.right else "left", overflow="fold")
+    for line in lines:
+        grid.add_row(*(Text(safe(column.cell(line))) for column in columns))
+    return grid
+
+
+def fragmentation_line(trace: Trace) -> Text | None:
+    """What came in fragments, in one line."""
+    states = trace.datagrams.column("state")
+    if not states:
+        return None
+    fragments = sum(trace.datagrams.column("fragments"))
+    whole = sum(trace.directions.column("wire_bytes"))
+    overhead = sum(trace.datagrams.column("overhead_bytes"))
+    late = {name: sum(trace.datagrams.column(name)) for name in ("out_of_order", "duplicates", "overlaps", "late")}
+    odd = "".join(f", {count:,} {name.replace('_', ' ')}" for name, count in late.items() if count)
+    return Text(
+        f"{plural(len(states), 'datagram')} in {plural(fragments, 'fragment')}: {states.count('complete'):,} complete, "
+        f"{states.count('incomplete'):,} incomplete{odd}; {show_bytes(overhead)} of headers and gaps "
+        f"({show_share(overhead, whole)} of the wire bytes)"
+    )
+
+
+def section(title: str, *parts: RenderableType) -> RenderableType:
+    """A heading and what is under it."""
+    return Group(Text(f"\n{title}", style="bold underline"), *(Padding(part, (0, 0, 0, 2)) for part in parts))
+
+
+def print_summary(trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None) -> None:
+    """Writes what an engineer wants to know first; `flows` of the largest are listed."""
+    console = make_console(out, width)
+    found = trace.findings.rows()
+    about_capture = [row for row in found if row["scope"] == "capture"]
+    others = [row for row in found if row["scope"] != "capture"]
+    for line in capture_lines(trace):
+        console.print(line)
+    if about_capture:
+        console.print(section("The capture itself", *map(finding_block, about_capture)))
+    print_flows(trace, console, flows)
+    fragmentation = fragmentation_line(trace)
+    if fragmentation:
+        console.print(section("Fragmentation", fragmentation))
+    if others:
+        console.print(section("Findings", *map(finding_block, others)))
+    elif not about_capture:
+        console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
+
+
+def print_flows(trace: Trace, console: Console, most: int) -> None:
+    """The sections of flows."""
+    count = len(trace.flows)
+    if not count:
+        console.print(Text("\nNo IP conversation in it."))
+        return
+    largest, troubled = chosen_flows(trace, most)
+    title = (
+        f"Flows: the {len(largest)} largest of {count:,}"
+        if count > len(largest)
+        else plural(count, "flow").capitalize()
+    )
+    if largest:
+        console.print(section(title, flow_grid(trace, largest, console.width)))
+    if troubled:
+        console.print(section("Others with trouble", flow_grid(trace, troubled, console.width)))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened on the wire, and why.
+
+import wiretale
+
+trace = wiretale.analyze("transfer.pcapng")
+trace.flows                   # a table: shows itself, speaks the Arrow PyCapsule protocol
+trace.query("from flows order by wire_bytes desc limit 5")
+trace.report("transfer.html")
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.errors import InputError, MissingToolError, UsageError, WiretaleError
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace, analyze
+
+__all__ = [
+    "InputError",
+    "MissingToolError",
+    "Table",
+    "Trace",
+    "UsageError",
+    "WiretaleError",
+    "__version__",
+    "analyze",
+]
+
+HOMES = {
+    "InputError": "errors",
+    "MissingToolError": "errors",
+    "Table": "table",
+    "Trace": "trace",
+    "UsageError": "errors",
+    "WiretaleError": "errors",
+    "analyze": "trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first used: `wiretale --version` needs none of them."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'wiretale' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"wiretale.analyzer.{HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m wiretale` is `wiretale`."""
+
+from wiretale.cli import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())

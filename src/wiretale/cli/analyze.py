@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale analyze: captures in, tables, findings and a report out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Progress, Trace
+
+EXAMPLES = """\
+examples:
+  wiretale analyze transfer.pcapng
+  wiretale analyze day/*.pcap.zst --filter 'tcp port 443' --start 2026-01-15T12:00:00Z
+  wiretale analyze transfer.pcapng -o transfer.wiretale     every table as Parquet, and report.html
+  tcpdump -i eth0 -w - | wiretale analyze - --report live.html
+
+Reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4; several are read as one in time order, a
+folder stands for the captures in it, - for standard input. Ctrl-C ends the reading and shows what was read.
+"""
+EXIT_CODES = """\
+exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
+writable, 130 interrupted
+"""
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "packets", "findings")
+INTERRUPTED = 130
+DAMAGED = 3
+
+
+def table_names(text: str) -> list[str]:
+    """The names in `a,b,c`."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in TABLES:
+            raise argparse.ArgumentTypeError(f"{name!r} is no table: there are {', '.join(TABLES)}")
+    return names
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or not 0 < int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 was expected")
+    return int(text)
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "analyze",
+        help="flows, findings and a report of captures",
+        usage="wiretale analyze FILE... [options]",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    reading = parser.add_argument_group("what is read")
+    reading.add_argument("-f", "--filter", metavar="BPF", help="capture filter, as for tcpdump: 'host 10.0.0.1'")
+    reading.add_argument("--start", metavar="TIME", help="leave out packets before: ISO 8601 (UTC) or epoch seconds")
+    reading.add_argument("--end", metavar="TIME", help="leave out packets at or after")
+    reading.add_argument(
+        "--max-flows",
+        type=positive,
+        default=1_000_000,
+        metavar="N",
+        help="flows kept open at a time; beyond, the longest silent ends first (default 1000000, about 1 kB each)",
+    )
+    output = parser.add_argument_group("what comes out")
+    output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
+    output.add_argument("--csv", action="store_true", help="tables as CSV: on stdout, or with -o as files too")
+    output.add_argument(
+        "--tables", type=table_names, metavar="A,B", help="tables for --json and --csv (docs/tables.md)"
+    )
+    output.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write every table as Parquet, and report.html"
+    )
+    output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report")
+    output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    parser.set_defaults(command=analyze)
+
+
+@contextmanager
+def progress_bar(wanted: bool) -> Iterator[Progress | None]:
+    """A bar on stderr by bytes read, where that is a terminal."""
+    if not wanted or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("reading"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[packets]:,} packets"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None, packets=0)
+        yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
+
+
+def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
+    """The summary, or what --json or --csv ask for instead."""
+    if arguments.json:
+        from wiretale.reports import json_object
+
+        json_object.write_json(trace, __version__, sys.stdout.buffer, arguments.tables or json_object.TABLES)
+    elif arguments.csv and not arguments.output:
+        from wiretale.reports.csv_text import write_csv
+
+        for name in arguments.tables or ["flows"]:
+            write_csv(trace.table(name), sys.stdout)
+    elif not arguments.quiet:
+        from wiretale.reports.terminal import print_summary
+
+        print_summary(trace, sys.stdout, arguments.flows)
+
+
+def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
+    """What -o and --report ask for, each named on stderr when it is there."""
+    written: list[Path] = []
+    if arguments.output:
+        from wiretale.reports.parquet import write_tables
+
+        formats = ("parquet", "csv") if arguments.csv else ("parquet",)
+        written += [
+            write_tables(trace, arguments.output, formats),
+            trace.report(arguments.output / "report.html"),
+        ]
+    if arguments.report:
+        written.append(trace.report(arguments.report))
+    for path in written if not arguments.quiet else []:
+        print(f"wiretale: wrote {path}", file=sys.stderr)
+
+
+def needs_packets(arguments: argparse.Namespace) -> bool:
+    """Whether packets of standard input must be kept: it cannot be read twice."""
+    return bool(arguments.output or arguments.report or "packets" in (arguments.tables or []))
+
+
+def exit_code(trace: Trace) -> int:
+    """By how the reading went."""
+    if trace.interrupted:
+        print(
+            f"wiretale: interrupted after {trace.totals['packets']:,} packets; this is what was read",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    for row in trace.captures.rows() if trace.damaged else []:
+        if row["damage"]:
+            print(f"wiretale: {shown(row['damage'])}", file=sys.stderr)
+    return DAMAGED if trace.damaged else 0
+
+
+def shown(text: str) -> str:
+    """Text that may hold a hostile file name."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def analyze(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    from wiretale.analyzer import trace as traces
+
+    with progress_bar(not arguments.quiet) as progress:
+        trace = traces.analyze(
+            *arguments.files,
+            filter=arguments.filter,
+            start=arguments.start,
+            end=arguments.end,
+            max_flows=arguments.max_flows,
+            keep_packets=needs_packets(arguments),
+            progress=progress,
+        )
+    write_stdout(trace, arguments)
+    sys.stdout.flush()
+    write_files(trace, arguments)
+    return exit_code(trace)
