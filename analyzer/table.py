@@ -49,13 +49,26 @@ class Table:
         """Rows `start` to `stop` as dicts; for small pieces."""
         return self._core.rows(start, stop)
 
-    def packed(self, name: str, code: str, *, offset: int = 0, divisor: int = 1, delta: bool = False) -> bytes:
+    def packed(
+        self,
+        name: str,
+        code: str,
+        *,
+        offset: int = 0,
+        divisor: int = 1,
+        delta: bool = False,
+        flows: list[int] | None = None,
+    ) -> bytes:
         """A column as a little-endian typed array of (value - offset) / divisor.
 
         Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code; `delta`
-        gives differences to the value before.
+        gives differences to the value before; `flows` (ascending) chooses the rows of these flows.
         """
-        return self._core.packed(name, code, offset=offset, divisor=divisor, delta=delta)
+        return self._core.packed(name, code, offset=offset, divisor=divisor, delta=delta, flows=flows)
+
+    def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
+        """Of the packets table: number and columns of the packets of these flows, as analyzer/core/packet_pack.h says."""
+        return self._core.packet_streams(flows, base_ns)
 
     def json(self) -> Iterator[bytes]:
         """A JSON array of row objects, in pieces."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any
 
 from rich import box
@@ -26,6 +26,7 @@ from wiretale.analyzer.units import (
     show_rate,
     show_share,
 )
+from wiretale.reports.flow_choice import choose_flows
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -34,7 +35,6 @@ FLOWS_SHOWN = 10
 TROUBLED_SHOWN = 5
 PIPE_WIDTH = 160  # columns where there is no terminal to ask
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
-TROUBLE = ("seen_before_packets", "holes", "zero_windows", "incomplete_datagrams", "resets")
 
 Row = dict[str, Any]
 
@@ -118,11 +118,6 @@ def safe(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def capture_lines(trace: Trace) -> list[Text]:
-    """A line for each input interface: file, kind, packets, bytes, duration, drops, artefacts."""
-    return [line for row in trace.captures.rows() for line in [capture_line(row)]]
-
-
 def capture_line(row: Row) -> Text:
     """One input interface."""
     line = Text(safe(row["file"]), style="bold")
@@ -158,21 +153,6 @@ def finding_block(row: Row) -> RenderableType:
         if row[name]:
             lines.add_row(Text(name, style="dim"), Text(safe(row[name]), style="dim" if name != "advice" else ""))
     return lines
-
-
-def chosen_flows(trace: Trace, most: int) -> tuple[list[int], list[int]]:
-    """The largest flows by wire bytes, and of the others those with the most trouble."""
-    sizes = trace.flows.column("wire_bytes")
-    largest = nlargest(most, range(len(sizes)), key=sizes.__getitem__)
-    trouble = [0] * len(sizes)
-    for name in TROUBLE:
-        counts = trace.directions.column(name)
-        for number in range(len(sizes)):
-            trouble[number] += (counts[2 * number] or 0) + (counts[2 * number + 1] or 0)
-    for number in largest:
-        trouble[number] = 0
-    worst = nlargest(TROUBLED_SHOWN, range(len(sizes)), key=trouble.__getitem__)
-    return largest, [number for number in worst if trouble[number]]
 
 
 def flow_line(trace: Trace, number: int) -> FlowLine:
@@ -218,12 +198,21 @@ def section(title: str, *parts: RenderableType) -> RenderableType:
 
 def print_summary(trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None) -> None:
     """Writes what an engineer wants to know first; `flows` of the largest are listed."""
-    console = make_console(out, width)
+    if out.isatty():
+        print_sections(trace, make_console(out, width), flows)
+        return
+    plain = StringIO()  # tables are padded to the width, which only a terminal needs
+    print_sections(trace, make_console(plain, width), flows)
+    out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
+
+
+def print_sections(trace: Trace, console: Console, flows: int) -> None:
+    """The capture and what is wrong with it, flows, fragmentation, findings."""
     found = trace.findings.rows()
     about_capture = [row for row in found if row["scope"] == "capture"]
     others = [row for row in found if row["scope"] != "capture"]
-    for line in capture_lines(trace):
-        console.print(line)
+    for row in trace.captures.rows():
+        console.print(capture_line(row))
     if about_capture:
         console.print(section("The capture itself", *map(finding_block, about_capture)))
     print_flows(trace, console, flows)
@@ -242,7 +231,7 @@ def print_flows(trace: Trace, console: Console, most: int) -> None:
     if not count:
         console.print(Text("\nNo IP conversation in it."))
         return
-    largest, troubled = chosen_flows(trace, most)
+    largest, troubled = choose_flows(trace, most, TROUBLED_SHOWN)
     title = (
         f"Flows: the {len(largest)} largest of {count:,}"
         if count > len(largest)

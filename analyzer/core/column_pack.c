@@ -69,22 +69,48 @@ static double real_value(const struct column_pack *pack, int64_t value, uint8_t 
     return (double)moved / (double)pack->divisor;
 }
 
-void column_pack(const struct table *table, unsigned column, const struct column_pack *pack,
-                 uint8_t *out) {
+static bool is_chosen(const struct column_pack *pack, int flow_column, const struct row *row) {
+    size_t low = 0, high = pack->flow_count;
+    if (!pack->flows || flow_column < 0)
+        return true;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (pack->flows[middle] < row->value[flow_column])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < pack->flow_count && pack->flows[low] == row->value[flow_column];
+}
+
+static void put_value(const struct code *code, const struct column_pack *pack,
+                      const struct row *row, unsigned column, uint8_t type, int64_t *before,
+                      uint8_t *out) {
+    bool known = row_known(row, column);
+    if (code->real) {
+        put_real(out, known ? real_value(pack, row->value[column], type) : (double)NAN, code->size);
+        return;
+    }
+    int64_t value = known ? bounded(code, pack, row->value[column]) : code->most;
+    put(out, (uint64_t)value - (pack->delta ? (uint64_t)*before : 0), code->size);
+    *before = value;
+}
+
+size_t column_pack(const struct table *table, unsigned column, const struct column_pack *pack,
+                   uint8_t *out) {
     const struct code *code = find_code(pack->code);
     uint8_t type = table->schema->columns[column].type;
+    int flow_column = schema_column(table->schema, "flow");
     struct table_cursor cursor = {0};
     int64_t before = 0;
+    size_t count = 0;
     struct row row;
-    for (; table_next(table, &cursor, &row); out += code->size) {
-        bool known = row_known(&row, column);
-        if (code->real) {
-            put_real(out, known ? real_value(pack, row.value[column], type) : (double)NAN,
-                     code->size);
+    while (table_next(table, &cursor, &row)) {
+        if (!is_chosen(pack, flow_column, &row))
             continue;
-        }
-        int64_t value = known ? bounded(code, pack, row.value[column]) : code->most;
-        put(out, (uint64_t)value - (pack->delta ? (uint64_t)before : 0), code->size);
-        before = value;
+        if (out)
+            put_value(code, pack, &row, column, type, &before, out + count * code->size);
+        count++;
     }
+    return count;
 }

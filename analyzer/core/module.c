@@ -13,6 +13,7 @@
 #include "analysis.h"
 #include "arrow_stream.h"
 #include "column_pack.h"
+#include "packet_pack.h"
 #include "table_json.h"
 #include "vocabulary.h"
 
@@ -94,23 +95,28 @@ static bool take_paths(struct arguments *arguments, PyObject *list) {
     return true;
 }
 
-static bool take_flow_list(struct arguments *arguments, PyObject *list) {
-    Py_ssize_t count = PyList_Size(list);
-    if (count < 0)
-        return false;
-    arguments->flows = PyMem_Calloc((size_t)count + 1, sizeof *arguments->flows);
-    if (!arguments->flows)
-        return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count; i++) {
+/* Flow numbers as an array to be freed with PyMem_Free, NULL with an exception set. */
+static uint32_t *flow_numbers(PyObject *list, size_t *count) {
+    Py_ssize_t size = PyList_Size(list);
+    uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);
+    if (size >= 0 && !flows)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; flows && i < size; i++) {
         unsigned long number = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
-        if (PyErr_Occurred())
-            return false;
-        arguments->flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+        flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
     }
+    *count = size < 0 ? 0 : (size_t)size;
+    if (!PyErr_Occurred())
+        return flows;
+    PyMem_Free(flows);
+    return NULL;
+}
+
+static bool take_flow_list(struct arguments *arguments, PyObject *list) {
+    arguments->flows = flow_numbers(list, &arguments->options.packet_flow_count);
     arguments->options.packets = PACKETS_OF_FLOWS;
     arguments->options.packet_flows = arguments->flows;
-    arguments->options.packet_flow_count = (size_t)count;
-    return true;
+    return arguments->flows;
 }
 
 static bool take_packets(struct arguments *arguments, PyObject *wanted) {
@@ -418,24 +424,71 @@ static bool check_pack(const struct table *table, int column, const struct colum
     return false;
 }
 
+static PyObject *pack_bytes(const struct table *table, unsigned column,
+                            const struct column_pack *pack) {
+    size_t count = pack->flows ? column_pack(table, column, pack, NULL) : table->row_count;
+    size_t size = count * column_pack_size(pack->code);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    if (bytes)
+        column_pack(table, column, pack, (uint8_t *)PyBytes_AsString(bytes));
+    return bytes;
+}
+
 static PyObject *table_packed(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"name", "code", "offset", "divisor", "delta", NULL};
+    static char *names[] = {"name", "code", "offset", "divisor", "delta", "flows", NULL};
     const struct table *table = table_of(self);
     long long offset = 0, divisor = 1;
     const char *name, *code;
+    PyObject *chosen = NULL, *bytes = NULL;
+    uint32_t *flows = NULL;
+    size_t flow_count = 0;
     int delta = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss|$LLp", names, &name, &code, &offset,
-                                     &divisor, &delta))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss|$LLpO", names, &name, &code, &offset,
+                                     &divisor, &delta, &chosen))
         return NULL;
-    struct column_pack pack = {code[0], delta, offset, divisor};
+    if (chosen && chosen != Py_None && !(flows = flow_numbers(chosen, &flow_count)))
+        return NULL;
+    struct column_pack pack = {code[0], delta, offset, divisor, flows, flow_count};
     int column = find_column(table, name);
-    if (!check_pack(table, column, &pack))
-        return NULL;
-    size_t size = table->row_count * column_pack_size(pack.code);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-    if (bytes)
-        column_pack(table, (unsigned)column, &pack, (uint8_t *)PyBytes_AsString(bytes));
+    if (check_pack(table, column, &pack))
+        bytes = pack_bytes(table, (unsigned)column, &pack);
+    PyMem_Free(flows);
     return bytes;
+}
+
+static PyObject *streams_object(const struct packet_streams *streams) {
+    PyObject *dict = PyDict_New();
+    for (unsigned i = 0; dict && i < STREAM_COUNT; i++) {
+        PyObject *bytes = PyBytes_FromStringAndSize((const char *)streams->streams[i].bytes,
+                                                    (Py_ssize_t)streams->streams[i].used);
+        if (!bytes || PyDict_SetItemString(dict, packet_stream_names[i], bytes))
+            Py_CLEAR(dict);
+        Py_XDECREF(bytes);
+    }
+    return dict;
+}
+
+static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    struct packet_streams streams = {0};
+    PyObject *chosen, *result = NULL;
+    long long base_ns;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "OL", &chosen, &base_ns))
+        return NULL;
+    if (table->schema != &schemas[TABLE_packets])
+        return PyErr_Format(PyExc_TypeError, "only the packets table has packet streams");
+    uint32_t *flows = flow_numbers(chosen, &count);
+    if (!flows)
+        return NULL;
+    if (packet_pack(table, flows, count, base_ns, &streams))
+        result =
+            Py_BuildValue("(KN)", (unsigned long long)streams.packets, streams_object(&streams));
+    else
+        PyErr_NoMemory();
+    packet_streams_free(&streams);
+    PyMem_Free(flows);
+    return result;
 }
 
 /* --- Arrow ---------------------------------------------------------------------------------- */
@@ -565,6 +618,7 @@ static PyMethodDef table_methods[] = {
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
     METHOD("packed", table_packed, METH_VARARGS | METH_KEYWORDS, "A column as a typed array."),
+    METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
            "The rows as an Arrow stream."),

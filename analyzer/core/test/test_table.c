@@ -89,16 +89,19 @@ static void check_packed(void) {
         row_set_if(&row, events_time_ns, i < 4, values[i]);
         CHECK(table_add(&table, &row));
     }
-    pack(&table, (struct column_pack){'i', false, 1000, 100}, narrow);
+    pack(&table, (struct column_pack){.code = 'i', .delta = false, .offset = 1000, .divisor = 100},
+         narrow);
     CHECK_INT(narrow[1], 5);
     CHECK_INT(narrow[2], INT32_MIN);
     CHECK_INT(narrow[3], INT32_MAX);
     CHECK_INT(narrow[4], INT32_MAX);
-    pack(&table, (struct column_pack){'I', true, 1000, 1}, delta);
+    pack(&table, (struct column_pack){.code = 'I', .delta = true, .offset = 1000, .divisor = 1},
+         delta);
     CHECK_INT(delta[0], 0);
     CHECK_INT(delta[1], 500);
     CHECK_INT(delta[2], (uint32_t)-500);
-    pack(&table, (struct column_pack){'d', false, 500, 1000}, real);
+    pack(&table, (struct column_pack){.code = 'd', .delta = false, .offset = 500, .divisor = 1000},
+         real);
     CHECK(real[1] == 1.0 && isnan(real[4]));
     table_free(&table);
 }

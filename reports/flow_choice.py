@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which flows a page or a terminal shows when it cannot show all: the largest, and those with the most trouble."""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+TROUBLE = ("seen_before_packets", "holes", "zero_windows", "incomplete_datagrams", "resets")
+
+
+def trouble_counts(trace: Trace) -> list[int]:
+    """For each flow how often something went wrong in it, whatever it was."""
+    trouble = [0] * len(trace.flows)
+    for name in TROUBLE:
+        counts = trace.directions.column(name)
+        for number in range(len(trouble)):
+            trouble[number] += (counts[2 * number] or 0) + (counts[2 * number + 1] or 0)
+    return trouble
+
+
+def choose_flows(trace: Trace, largest: int, troubled: int) -> tuple[list[int], list[int]]:
+    """Numbers of the largest flows by wire bytes, and of the others those with the most trouble (none without)."""
+    sizes = trace.flows.column("wire_bytes")
+    first = nlargest(largest, range(len(sizes)), key=sizes.__getitem__)
+    trouble = trouble_counts(trace)
+    for number in first:
+        trouble[number] = 0
+    worst = nlargest(troubled, range(len(sizes)), key=trouble.__getitem__)
+    return first, [number for number in worst if trouble[number]]

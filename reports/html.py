@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interactive report: one HTML file that works offline.
+
+Tables go into the page as numbers packed by the core; what is drawn is chosen in the page, by the range in view, so
+that a million packets open at once and every single one can be zoomed to. The figure itself is Plotly's, made here.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.finding import named
+from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration
+from wiretale.reports.figures import flow_figure
+from wiretale.reports.flow_choice import choose_flows
+from wiretale.reports.output_folder import output_file
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace
+
+FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
+PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
+SERIES_MOST = 60_000  # bins
+DATAGRAMS_MOST = 100_000
+
+# Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
+FLOW_FIELDS = (
+    ("protocol", "f", "protocol"),
+    ("state", "f", "state"),
+    ("path", "f", "path"),
+    ("packets", "f", "packets"),
+    ("bytes", "f", "wire_bytes"),
+    ("first", "f", "first_ns"),
+    ("last", "f", "last_ns"),
+    ("handshake", "f", "handshake_rtt_ns"),
+    ("icmp", "f", "icmp_errors"),
+    ("payload0", "0", "payload_bytes"),
+    ("payload1", "1", "payload_bytes"),
+    ("throughput0", "0", "throughput_bps"),
+    ("throughput1", "1", "throughput_bps"),
+    ("rtt0", "0", "rtt_ns_median"),
+    ("rtt1", "1", "rtt_ns_median"),
+    ("again0", "0", "seen_before_packets"),
+    ("again1", "1", "seen_before_packets"),
+    ("holes0", "0", "holes"),
+    ("holes1", "1", "holes"),
+    ("incomplete0", "0", "incomplete_datagrams"),
+    ("incomplete1", "1", "incomplete_datagrams"),
+)
+# Columns of the series: name, array code, divisor. Times are ms since the page's base.
+SERIES_FIELDS = (
+    ("flow", "I", 1),
+    ("direction", "B", 1),
+    ("start_ns", "d", 1_000_000),
+    ("width_ns", "d", 1_000_000),
+    ("instant_bps", "f", 1),
+    ("system_bps", "f", 1),
+    ("goodput_bps", "f", 1),
+    ("rtt_ns", "f", 1_000_000),
+    ("flight_bytes", "f", 1),
+    ("window_bytes", "f", 1),
+)
+DATAGRAM_FIELDS = (
+    ("flow", "I", 1),
+    ("first_ns", "d", 1_000_000),
+    ("first_frame", "d", 1),
+    ("fragments", "I", 1),
+    ("missing_bytes", "d", 1),
+)
+
+
+def page_text(name: str) -> str:
+    """A part of the page."""
+    return files("wiretale.reports").joinpath("page", name).read_text("utf-8")
+
+
+def plotly_script() -> bytes:
+    """The Plotly bundle that is drawn with, compressed."""
+    return files("wiretale.reports").joinpath("page", "plotly-cartesian.min.js.gz").read_bytes()
+
+
+def source_hash(script: bytes) -> str:
+    """How the page's security policy names an inline script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
+
+
+def encoded(data: bytes) -> str:
+    """Compressed and as text; the page undoes both."""
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+
+
+def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list[int]:
+    """The first of these flows whose sizes together stay within a bound."""
+    return [flow for flow, so_far in zip(flows, accumulate(sizes), strict=True) if so_far <= most]
+
+
+def base_time(trace: Trace) -> int:
+    """What times in the page count from: the first packet, down to a whole second."""
+    times = [ns for ns in trace.captures.column("first_ns") if ns is not None]
+    return min(times, default=0) // 1_000_000_000 * 1_000_000_000
+
+
+def flow_entry(trace: Trace, number: int) -> dict[str, Any]:
+    """A flow as the page lists it."""
+    flow = trace.flows.rows(number, number + 1)[0]
+    out, back = trace.directions.rows(2 * number, 2 * number + 2)
+    tables = {"f": flow, "0": out, "1": back}
+    entry = {name: tables[table][column] for name, table, column in FLOW_FIELDS}
+    return {"flow": number, "name": named(flow), "filter": flow_filter(flow), **entry}
+
+
+def packed_table(
+    table: Table, fields: Iterable[tuple[str, str, int]], flows: Sequence[int], base_ns: int
+) -> dict[str, Any]:
+    """Columns of the rows of some flows: code and data of each."""
+    chosen = sorted(flows)
+    columns = {}
+    for name, code, divisor in fields:
+        offset = base_ns if name in ("start_ns", "first_ns") else 0
+        data = table.packed(name, code, offset=offset, divisor=divisor, flows=chosen)
+        columns[name] = [code, encoded(data)]
+    return columns
+
+
+def packed_packets(trace: Trace, flows: list[int], base_ns: int) -> dict[str, Any]:
+    """Packets of some flows as analyzer/core/packet_pack.h says."""
+    if not flows:
+        return {"count": 0, "flows": [], "streams": {}}
+    count, streams = trace.packets(flows, PACKETS_MOST).packet_streams(flows, base_ns)
+    return {
+        "count": count,
+        "flows": flows,
+        "streams": {name: [len(data), encoded(data)] for name, data in streams.items()},
+    }
+
+
+def count_by_flow(table: Table, flows: Sequence[int]) -> list[int]:
+    """How many rows of a table each of these flows has."""
+    counts: dict[int, int] = dict.fromkeys(flows, 0)
+    for flow in table.column("flow"):
+        if flow in counts:
+            counts[flow] += 1
+    return [counts[flow] for flow in flows]
+
+
+def page_data(trace: Trace) -> dict[str, Any]:
+    """All that the page's script works with."""
+    base_ns = base_time(trace)
+    largest, troubled = choose_flows(trace, FLOWS_LARGEST, FLOWS_TROUBLED)
+    listed = largest + troubled
+    by_trouble = troubled + largest if troubled else largest
+    sizes = trace.flows.column("packets")
+    with_packets = fitting_flows(by_trouble, [sizes[flow] for flow in by_trouble], PACKETS_MOST)
+    with_series = fitting_flows(by_trouble, count_by_flow(trace.series, by_trouble), SERIES_MOST)
+    with_datagrams = fitting_flows(by_trouble, count_by_flow(trace.datagrams, by_trouble), DATAGRAMS_MOST)
+    return {
+        "base": str(base_ns),
+        "listed": [flow_entry(trace, flow) for flow in listed],
+        "flow_count": len(trace.flows),
+        "file_count": len(set(trace.captures.column("file"))),
+        "series_flows": with_series,
+        "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
+        "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),
+        "packets": packed_packets(trace, with_packets, base_ns),
+        "figure": flow_figure(),
+    }
+
+
+def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
+    """What the head of the page says of an input interface."""
+    drops = [row[name] for name in ("dropped_kernel", "dropped_interface") if row[name] is not None]
+    timed = row["first_ns"] is not None
+    return {
+        "file": row["file"],
+        "interface": row["name"],
+        "kind": ", ".join(filter(None, (row["format"], row["link_type_name"] or f"link type {row['link_type']}"))),
+        "packets": plural(row["packets"], "packet"),
+        "bytes": show_bytes(row["bytes"]),
+        "start": show_time(row["first_ns"]) if timed else "no times",
+        "duration": show_duration(row["last_ns"] - row["first_ns"]) if timed else "–",
+        "drops": f"{sum(drops):,} dropped" if drops else "drops not told",
+        "cut": f"{show_count(row['truncated_packets'])} cut short" if row["truncated_packets"] else "",
+        "system": ", ".join(filter(None, (row["system"], row["capture_application"], row["comment"]))),
+    }
+
+
+def render(trace: Trace) -> str:
+    """The page."""
+    from jinja2 import Environment
+
+    compressed = plotly_script()
+    library, script = gzip.decompress(compressed), page_text("page.js")
+    template = Environment(autoescape=True).from_string(page_text("template.html"))
+    found = trace.findings.rows()
+    data = json.dumps(page_data(trace), separators=(",", ":"), allow_nan=False)
+    return template.render(
+        version=__version__,
+        title=", ".join(Path(name).name for name in trace.inputs[:3]),
+        captures=[capture_facts(row) for row in trace.captures.rows()],
+        interrupted=trace.interrupted,
+        capture_findings=[row for row in found if row["scope"] == "capture"],
+        findings=[row for row in found if row["scope"] != "capture"],
+        hashes=f"'{source_hash(script.encode())}' '{source_hash(library)}'",
+        style=page_text("page.css"),
+        script=script,
+        plotly=base64.b64encode(compressed).decode(),
+        # "<" could end the element that holds it; in JSON it only stands in strings.
+        data=data.replace("<", "\\u003c"),
+    )
+
+
+def write_report(trace: Trace, path: Path) -> Path:
+    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    page = render(trace)
+    with output_file(path) as partial:
+        partial.write_text(page, "utf-8")
+    return path

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report's page: the list of flows, and the figure of the chosen one, thinned to what is in view.
+"use strict";
+
+const DRAWN_MOST = 4000; // points of a trace; more are thinned to the least and greatest of THIN_BINS parts
+const THIN_BINS = 1000;
+const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, fragments: 2 };
+const ROW_HEIGHT_PX = 78;
+const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64 };
+const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
+const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
+
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("data").textContent);
+const state = { sort: "bytes", down: true, chosen: null, traces: {}, full: {}, drawing: false };
+
+// --- numbers ---------------------------------------------------------------------------------------------------
+
+async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+async function loadTable(columns) {
+  const names = Object.keys(columns);
+  const buffers = await Promise.all(names.map((name) => inflate(columns[name][1])));
+  return Object.fromEntries(names.map((name, i) => [name, new ARRAYS[columns[name][0]](buffers[i])]));
+}
+
+// A reader of zigzag varints; beyond 2^32 in doubles, exact to 2^53.
+function reader(bytes) {
+  let at = 0;
+  return () => {
+    let low = 0, shift = 0, byte;
+    do {
+      byte = bytes[at++];
+      low |= (byte & 0x7f) << shift;
+      shift += 7;
+    } while (byte & 0x80 && shift < 28);
+    if (!(byte & 0x80)) return (low >>> 1) ^ -(low & 1);
+    let high = 0, scale = 1;
+    do {
+      byte = bytes[at++];
+      high += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte & 0x80);
+    const value = high * 2 ** 28 + low;
+    return value % 2 ? -(value + 1) / 2 : value / 2;
+  };
+}
+
+async function loadPackets({ count, flows, streams }) {
+  const names = Object.keys(streams);
+  const buffers = await Promise.all(names.map((name) => inflate(streams[name][1])));
+  const next = Object.fromEntries(names.map((name, i) => [name, reader(new Uint8Array(buffers[i]))]));
+  const p = {
+    who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
+    known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
+    window: new Float64Array(count), flags: new Uint16Array(count), unique: new Float64Array(count), rtt: new Float64Array(count),
+    offset: new Float64Array(count),
+  };
+  const sides = 2 * flows.length;
+  const last = { size: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
+  let time = 0, frame = 0;
+  for (let i = 0; i < count; i++) {
+    const who = (p.who[i] = next.who());
+    p.time[i] = (time += next.time()) / 1e9;
+    p.frame[i] = frame += next.frame();
+    p.capture[i] = next.capture();
+    const known = (p.known[i] = next.known());
+    const size = (p.size[i] = last.size[who] += next.size());
+    if (known & KNOWN.sequence) {
+      p.sequence[i] = last.end[who] + next.sequence();
+      last.end[who] = p.sequence[i] + size;
+    }
+    if (known & KNOWN.ack) p.ack[i] = last.ack[who] += next.ack();
+    if (known & KNOWN.window) p.window[i] = last.window[who] += next.window();
+    if (known & KNOWN.flags) p.flags[i] = last.flags[who] += next.flags();
+    p.unique[i] = known & KNOWN.repeated ? 0 : size;
+    if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
+    if (known & KNOWN.repeated) p.unique[i] = next.unique();
+    if (known & KNOWN.fragment) p.offset[i] = next.offset();
+  }
+  return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
+}
+
+// Row numbers of each who, in order of time.
+function rowsByWho(who, sides) {
+  const starts = new Uint32Array(sides + 1);
+  for (const w of who) starts[w + 1]++;
+  for (let w = 0; w < sides; w++) starts[w + 1] += starts[w];
+  const fill = starts.slice(), order = new Uint32Array(who.length);
+  for (let i = 0; i < who.length; i++) order[fill[who[i]]++] = i;
+  return (w) => order.subarray(starts[w], starts[w + 1]);
+}
+
+// --- units -----------------------------------------------------------------------------------------------------
+
+const digits = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)).replace(/\.0+$/, "");
+function prefixed(value, unit) {
+  if (value === null || value === undefined) return "–";
+  let power = 0;
+  while (value >= 999.5 && power < 5) { value /= 1000; power++; }
+  return `${digits(value)} ${["", "k", "M", "G", "T", "P"][power]}${unit}`;
+}
+function duration(ns) {
+  if (ns === null || ns === undefined) return "–";
+  for (const [size, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) if (ns >= size) return `${digits(ns / size)} ${unit}`;
+  return `${ns} ns`;
+}
+const whole = (v) => (v === null || v === undefined ? "–" : v.toLocaleString("en"));
+
+// --- the list of flows -----------------------------------------------------------------------------------------
+
+const sum = (...values) => values.reduce((total, v) => total + (v || 0), 0);
+const most = (f, name) => Math.max(f[name + "0"] ?? -1, f[name + "1"] ?? -1);
+const known = (v) => (v < 0 ? null : v);
+function trouble(f) {
+  const parts = [[sum(f.again0, f.again1), "seen before"], [sum(f.holes0, f.holes1), "gaps"], [sum(f.incomplete0, f.incomplete1), "incomplete"], [f.icmp, "ICMP"]];
+  return parts.filter(([n]) => n).map(([n, what]) => `${whole(n)} ${what}`).join(", ");
+}
+const troubles = (f) => sum(f.again0, f.again1, f.holes0, f.holes1, f.incomplete0, f.incomplete1, f.icmp);
+const lasted = (f) => (f.first === null ? null : f.last - f.first);
+const COLUMNS = [
+  { key: "flow", head: "flow", value: (f) => f.flow, text: (f) => String(f.flow), number: true },
+  { key: "protocol", head: "protocol", value: (f) => f.protocol, text: (f) => f.protocol },
+  { key: "name", head: "initiator → responder", value: (f) => f.name, text: (f) => f.name },
+  { key: "path", head: "inside", value: (f) => f.path || "", text: (f) => f.path || "" },
+  { key: "state", head: "state", value: (f) => f.state || "", text: (f) => f.state || "" },
+  { key: "packets", head: "packets", value: (f) => f.packets, text: (f) => whole(f.packets), number: true },
+  { key: "bytes", head: "wire bytes", value: (f) => f.bytes, text: (f) => prefixed(f.bytes, "B"), number: true },
+  { key: "lasted", head: "lasted", value: lasted, text: (f) => duration(lasted(f)), number: true },
+  { key: "throughput", head: "throughput", value: (f) => most(f, "throughput"), text: (f) => prefixed(known(most(f, "throughput")), "bit/s"), number: true },
+  { key: "rtt", head: "RTT", value: (f) => f.handshake ?? known(most(f, "rtt")), text: (f) => duration(f.handshake ?? known(most(f, "rtt"))), number: true },
+  { key: "trouble", head: "trouble", value: troubles, text: trouble },
+].filter((column) => !["path", "state"].includes(column.key) || data.listed.some((f) => column.text(f)));
+
+function makeHead() {
+  const row = $("flows").tHead.insertRow();
+  for (const column of COLUMNS) {
+    const cell = document.createElement("th"), button = document.createElement("button");
+    cell.scope = "col";
+    cell.dataset.key = column.key;
+    if (column.number) cell.className = "n";
+    button.type = "button";
+    button.textContent = column.head;
+    button.addEventListener("click", () => sortBy(column));
+    cell.append(button);
+    row.append(cell);
+  }
+}
+
+function sortBy(column) {
+  const numeric = column.number || column.key === "trouble";
+  state.down = state.sort === column.key ? !state.down : numeric;
+  state.sort = column.key;
+  list();
+}
+
+function matches(f, words) {
+  const text = `${f.name} ${f.protocol} ${f.state || ""} ${f.path || ""} ${trouble(f)}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+function compare(a, b) {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return a < b ? -1 : 1;
+}
+
+function list() {
+  const column = COLUMNS.find((c) => c.key === state.sort);
+  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = data.listed.filter((f) => matches(f, words));
+  shown.sort((a, b) => (state.down ? -1 : 1) * compare(column.value(a), column.value(b)) || a.flow - b.flow);
+  for (const cell of $("flows").tHead.rows[0].cells) {
+    if (cell.dataset.key === state.sort) cell.setAttribute("aria-sort", state.down ? "descending" : "ascending");
+    else cell.removeAttribute("aria-sort");
+  }
+  const body = document.createElement("tbody");
+  for (const f of shown) body.append(flowRow(f));
+  $("flows").tBodies[0].replaceWith(body);
+  const left = data.flow_count - data.listed.length;
+  $("count").textContent = `${whole(shown.length)} of ${whole(data.flow_count)} flows` +
+    (left ? ` (the largest and the most troubled are listed; all ${whole(data.flow_count)} are in the flows table of -o)` : "");
+}
+
+function flowRow(f) {
+  const row = document.createElement("tr");
+  row.tabIndex = 0;
+  row.dataset.flow = f.flow;
+  row.setAttribute("aria-selected", state.chosen === f.flow);
+  for (const column of COLUMNS) {
+    const cell = row.insertCell();
+    cell.textContent = column.text(f);
+    if (column.number) cell.className = "n";
+  }
+  row.addEventListener("click", () => choose(f.flow));
+  row.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(f.flow); }
+  });
+  return row;
+}
+
+// --- what the figure of a flow shows ---------------------------------------------------------------------------
+
+const empty = () => ({ x: [], y: [], frame: null, text: null });
+
+function seriesData(flow) {
+  const s = state.series, found = {};
+  const lines = ["instant", "system", "goodput"];
+  for (const line of lines) for (const d of [0, 1]) found[line + d] = { x: [], y: [] };
+  for (let i = 0; i < s.flow.length; i++) {
+    if (s.flow[i] !== flow) continue;
+    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3;
+    const follows = i + 1 < s.flow.length && s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+    for (const line of ["instant", "goodput"]) {
+      const out = found[line + d], value = s[line + "_bps"][i];
+      if (Number.isNaN(value)) continue;
+      out.x.push(start);
+      out.y.push(value);
+      if (!follows) { out.x.push(end); out.y.push(0); }
+    }
+    if (!Number.isNaN(s.system_bps[i])) { found["system" + d].x.push(end); found["system" + d].y.push(s.system_bps[i]); }
+  }
+  return found;
+}
+
+const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, name]) => name).join(" ");
+function packetText(p, i, tcp) {
+  const size = `${whole(p.size[i])} bytes`;
+  if (!tcp) return p.known[i] & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
+  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them seen before` : "";
+  return `${size} from ${whole(p.sequence[i])}${repeated}<br>${flagText(p.flags[i])}`;
+}
+
+function picked(p, rows, y, tcp) {
+  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: p.capture[rows[0]], text: (k) => packetText(p, rows[k], tcp) };
+  for (let k = 0; k < rows.length; k++) {
+    out.x[k] = p.time[rows[k]];
+    out.y[k] = y(rows[k]);
+    out.frame[k] = p.frame[rows[k]];
+  }
+  return out;
+}
+
+// The time-sequence graph of the direction that carries more; of other protocols, packets by size.
+function packetData(f) {
+  const p = state.packets, place = p.places.get(f.flow);
+  if (place === undefined) return {};
+  const tcp = f.protocol === "tcp";
+  const main = (f.payload1 || 0) > (f.payload0 || 0) ? 1 : 0;
+  const rows = [p.rows(2 * place), p.rows(2 * place + 1)];
+  const found = {};
+  for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i], tcp);
+  if (!tcp) {
+    found.data = picked(p, rows[0], (i) => p.size[i], false);
+    found.other = picked(p, rows[1], (i) => p.size[i], false);
+    return found;
+  }
+  const carries = (i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence;
+  found.data = picked(p, rows[main].filter((i) => carries(i) && !(p.known[i] & KNOWN.repeated)), (i) => p.sequence[i], true);
+  found.again = picked(p, rows[main].filter((i) => carries(i) && p.known[i] & KNOWN.repeated), (i) => p.sequence[i], true);
+  const acks = rows[1 - main].filter((i) => p.known[i] & KNOWN.ack);
+  found.ack = picked(p, acks, (i) => p.ack[i], true);
+  found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i], true);
+  return found;
+}
+
+function seriesRtt(flow) {
+  const s = state.series, found = { rtt0: empty(), rtt1: empty() };
+  for (let i = 0; i < s.flow.length; i++) {
+    if (s.flow[i] !== flow || Number.isNaN(s.rtt_ns[i])) continue;
+    found["rtt" + s.direction[i]].x.push((s.start_ns[i] + s.width_ns[i] / 2) / 1e3);
+    found["rtt" + s.direction[i]].y.push(s.rtt_ns[i]);
+  }
+  return found;
+}
+
+function datagramData(flow) {
+  const g = state.datagrams, found = { whole: { x: [], y: [], frame: [] }, broken: { x: [], y: [], frame: [] } };
+  for (let i = 0; i < g.flow.length; i++) {
+    if (g.flow[i] !== flow || Number.isNaN(g.first_ns[i])) continue;
+    const out = g.missing_bytes[i] === 0 ? found.whole : found.broken;
+    out.x.push(g.first_ns[i] / 1e3);
+    out.y.push(g.fragments[i]);
+    out.frame.push(g.first_frame[i]);
+  }
+  return found;
+}
+
+// --- thinning --------------------------------------------------------------------------------------------------
+
+function firstAtOrAfter(x, value) {
+  let low = 0, high = x.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (x[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// Rows to draw of [from, to]: all, or the first, last, least and greatest of each part of the time.
+function thinned(trace, from, to) {
+  const start = Math.max(0, firstAtOrAfter(trace.x, from) - 1);
+  const end = Math.min(trace.x.length, firstAtOrAfter(trace.x, to) + 1);
+  const chosen = [];
+  if (end - start <= DRAWN_MOST) {
+    for (let i = start; i < end; i++) chosen.push(i);
+    return chosen;
+  }
+  for (let bin = 0; bin < THIN_BINS; bin++) {
+    const a = start + Math.floor(((end - start) * bin) / THIN_BINS), b = start + Math.floor(((end - start) * (bin + 1)) / THIN_BINS);
+    let least = a, greatest = a;
+    for (let i = a; i < b; i++) {
+      if (trace.y[i] < trace.y[least]) least = i;
+      if (trace.y[i] > trace.y[greatest]) greatest = i;
+    }
+    chosen.push(...[...new Set([a, least, greatest, b - 1])].sort((i, j) => i - j));
+  }
+  return chosen;
+}
+
+function fill(trace, source, from, to) {
+  const rows = source && source.x.length ? thinned(source, from, to) : [];
+  trace.x = rows.map((i) => source.x[i]);
+  trace.y = rows.map((i) => source.y[i]);
+  trace.customdata = source && source.frame ? rows.map((i) => source.frame[i]) : undefined;
+  trace.text = source && source.text ? rows.map((i) => source.text(i)) : undefined;
+  trace.showlegend = Boolean(source && source.x.length);
+}
+
+// --- drawing ---------------------------------------------------------------------------------------------------
+
+function colors() {
+  const style = getComputedStyle(document.documentElement);
+  return { ink: style.getPropertyValue("--ink").trim(), line: style.getPropertyValue("--line").trim() };
+}
+
+function layoutFor(f, panels) {
+  const layout = structuredClone(data.figure.plot.layout), { ink, line } = colors();
+  const used = data.figure.panels.filter((panel) => panels.has(panel.name));
+  const weights = used.map((panel) => PANEL_WEIGHTS[panel.name]), total = weights.reduce((a, b) => a + b, 0);
+  layout.height = 90 + ROW_HEIGHT_PX * total;
+  layout.font.color = ink;
+  Object.assign(layout.xaxis, { gridcolor: line, linecolor: line, range: state.range.slice(), title: { text: `seconds since ${state.baseText}` } });
+  let top = 1;
+  for (const panel of data.figure.panels) layout[panel.axis === 1 ? "yaxis" : `yaxis${panel.axis}`].visible = false;
+  used.forEach((panel, i) => {
+    const share = weights[i] / total, gap = i ? 0.05 : 0;
+    const axis = layout[panel.axis === 1 ? "yaxis" : `yaxis${panel.axis}`];
+    Object.assign(axis, { visible: true, gridcolor: line, domain: [Math.max(0, top - share), top - gap] });
+    top -= share;
+  });
+  if (f.protocol !== "tcp") layout.yaxis2.title.text = "payload, bytes";
+  return layout;
+}
+
+function panelsWith(full) {
+  const panels = new Set();
+  for (const trace of data.figure.plot.data) {
+    const axis = trace.yaxis === "y" || !trace.yaxis ? 1 : Number(trace.yaxis.slice(1));
+    if (full[trace.meta] && full[trace.meta].x.length) panels.add(data.figure.panels.find((p) => p.axis === axis).name);
+  }
+  return panels;
+}
+
+function extent(full) {
+  let from = Infinity, to = -Infinity;
+  for (const { x } of Object.values(full)) {
+    if (!x.length) continue;
+    from = Math.min(from, x[0]);
+    to = Math.max(to, x[x.length - 1]);
+  }
+  if (!(to >= from)) return [0, 1];
+  const margin = (to - from) * 0.02 || 0.001;
+  return [from - margin, to + margin];
+}
+
+function sorted(source) {
+  for (let i = 1; i < source.x.length; i++) {
+    if (source.x[i] >= source.x[i - 1]) continue;
+    const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]);
+    const text = source.text;
+    return { ...source, x: order.map((k) => source.x[k]), y: order.map((k) => source.y[k]), frame: source.frame && order.map((k) => source.frame[k]), text: text && ((k) => text(order[k])) };
+  }
+  return source;
+}
+
+async function draw() {
+  const f = data.listed.find((flow) => flow.flow === state.chosen);
+  const [from, to] = state.range;
+  const traces = data.figure.plot.data.map((trace) => structuredClone(trace));
+  for (const trace of traces) {
+    fill(trace, state.full[trace.meta], from, to);
+    if (f.protocol !== "tcp" && trace.meta === "data") trace.name = "packets →";
+    if (f.protocol !== "tcp" && trace.meta === "other") trace.name = "packets ←";
+  }
+  state.drawing = true;
+  await Plotly.react($("plot"), traces, layoutFor(f, state.panels), {
+    displaylogo: false, showSendToCloud: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  });
+  state.drawing = false;
+  document.body.dataset.points = traces.reduce((n, trace) => n + trace.x.length, 0);
+}
+
+function zoomed(change) {
+  if (state.drawing) return;
+  const from = change["xaxis.range[0]"] ?? change["xaxis.range"]?.[0], to = change["xaxis.range[1]"] ?? change["xaxis.range"]?.[1];
+  if (change["xaxis.autorange"]) state.range = extent(state.full);
+  else if (from !== undefined) state.range = [Number(from), Number(to)];
+  else return;
+  draw();
+}
+
+function clicked({ points: [point] }) {
+  if (point.customdata === undefined) return;
+  $("packet").hidden = false;
+  $("packet-filter").textContent = `frame.number == ${point.customdata}`;
+}
+
+function noteFor(f) {
+  if (state.packets.places.has(f.flow)) return "";
+  return `The packets of this flow are not in the page (it holds ${whole(data.packets.count)} packets of the most troubled and largest flows): ` +
+    "what is drawn comes from the series. Make a report of this flow alone with --filter to see them.";
+}
+
+async function choose(flow) {
+  const f = data.listed.find((entry) => entry.flow === flow);
+  if (!f) return;
+  state.chosen = flow;
+  for (const row of $("flows").tBodies[0].rows) row.setAttribute("aria-selected", Number(row.dataset.flow) === flow);
+  $("chosen").hidden = false;
+  $("h-flow").textContent = `Flow ${f.flow}: ${f.protocol} ${f.name}${f.path ? ` inside ${f.path}` : ""}`;
+  $("flow-filter").textContent = f.filter;
+  $("packet").hidden = true;
+  $("note").textContent = noteFor(f);
+  const full = { ...seriesData(flow), ...seriesRtt(flow), ...packetData(f), ...datagramData(flow) };
+  state.full = Object.fromEntries(Object.entries(full).map(([key, source]) => [key, sorted(source)]));
+  state.panels = panelsWith(state.full);
+  state.range = extent(state.full);
+  $("plot").hidden = !state.panels.size;
+  if (!state.panels.size) $("note").textContent ||= "Nothing of this flow can be drawn over time.";
+  else await draw();
+  if (!state.listening && state.panels.size) {
+    state.listening = true;
+    $("plot").on("plotly_relayout", zoomed);
+    $("plot").on("plotly_click", clicked);
+  }
+  history.replaceState(null, "", `#flow=${flow}`);
+  document.body.dataset.flow = flow;
+}
+
+// --- start -----------------------------------------------------------------------------------------------------
+
+async function copy(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  document.body.dataset.copied = text;
+  const before = button.textContent;
+  button.textContent = "copied";
+  setTimeout(() => (button.textContent = before), 1200);
+}
+
+async function loadPlotly() {
+  const script = document.createElement("script");
+  script.textContent = new TextDecoder().decode(await inflate($("plotly").textContent));
+  document.head.append(script);
+}
+
+async function start() {
+  makeHead();
+  list();
+  $("find").addEventListener("input", list);
+  for (const button of document.querySelectorAll("button[data-copy]")) button.addEventListener("click", () => copy(button, button.dataset.copy));
+  $("copy-flow").addEventListener("click", (event) => copy(event.target, $("flow-filter").textContent));
+  $("copy-packet").addEventListener("click", (event) => copy(event.target, $("packet-filter").textContent));
+  state.baseText = new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
+  const [series, datagrams, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadPackets(data.packets), loadPlotly()]);
+  Object.assign(state, { series, datagrams, packets });
+  const wanted = Number((location.hash.match(/flow=(\d+)/) || [])[1]);
+  const first = data.listed.find((f) => f.flow === wanted) || data.listed[0];
+  if (first) await choose(first.flow);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => state.chosen !== null && draw());
+  document.body.dataset.ready = "yes";
+}
+
+start();
