@@ -26,10 +26,11 @@
 
 #include "table.h"
 
+/* clang-format off */
 #define PACKET_STREAMS(X)                                                                          \
-    X(who)                                                                                         \
-    X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags) X(unique)   \
-        X(rtt) X(offset)
+    X(who) X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags)      \
+    X(unique) X(rtt) X(offset)
+/* clang-format on */
 
 enum packet_stream {
 #define X(name) STREAM_##name,

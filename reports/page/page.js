@@ -17,7 +17,8 @@ const state = { sort: "bytes", down: true, chosen: null, traces: {}, full: {}, d
 // --- numbers ---------------------------------------------------------------------------------------------------
 
 async function inflate(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: exit codes, streams, bad input, Ctrl-C, closed pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+
+WIRETALE = [sys.executable, "-m", "wiretale"]
+
+
+def one_line(text: str) -> bool:
+    return text.startswith("wiretale: ") and text.count("\n") == 1 and "Traceback" not in text
+
+
+def test_version_and_public_names(wiretale_run: Any) -> None:
+    done = wiretale_run("--version")
+    assert (done.returncode, done.stdout) == (0, f"wiretale {wiretale.__version__}\n")
+    assert all(hasattr(wiretale, name) for name in wiretale.__all__)
+    assert set(wiretale.__all__) <= set(dir(wiretale))
+    with pytest.raises(AttributeError):
+        _ = wiretale.nothing
+
+
+@pytest.mark.parametrize("command", [[], ["analyze"], ["info"], ["doctor"]])
+def test_help_begins_with_an_example(wiretale_run: Any, command: list[str]) -> None:
+    done = wiretale_run(*command, "--help")
+    assert done.returncode == 0
+    text = done.stdout.split("\n\n", 1)[1]
+    assert text.startswith("examples:\n  wiretale")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["analyze", "FILE", "--json"]])
+def test_heavy_imports_are_left_out(samples: Path, arguments: list[str]) -> None:
+    arguments = [str(samples / "tcp_losses.pcap") if a == "FILE" else a for a in arguments]
+    code = (
+        f"import sys; from wiretale.cli import main\ntry: main({arguments!r})\nexcept SystemExit: pass\n"
+        "heavy = {'duckdb', 'plotly', 'rich', 'jinja2', 'asyncio'} & set(sys.modules)\n"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_exit_codes(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    good, damaged = samples / "tcp_losses.pcap", samples / "damaged.pcap"
+    text = tmp_path / "notes.txt"
+    text.write_text("this is no capture\n")
+    expected = {
+        (good,): 0,
+        (good, "--json"): 0,
+        (damaged,): 3,
+        (damaged, "--json"): 3,
+        (text,): 4,
+        (text, "--json"): 4,
+        (tmp_path / "nothing.pcap",): 4,
+        (tmp_path,): 4,
+        (good, "--filter", "nonsense("): 2,
+        (good, "--start", "yesterday"): 2,
+        (good, "--tables", "nothing", "--json"): 2,
+        (good, "--max-flows", "0"): 2,
+        (): 2,
+    }
+    for arguments, code in expected.items():
+        done = wiretale_run("analyze", *arguments)
+        assert done.returncode == code, (arguments, done.stderr)
+        if code == 4 or arguments[1:2] == ("--start",):
+            assert one_line(done.stderr), done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample: Path) -> None:
+    found = json.loads(wiretale_run("analyze", sample, "--json").stdout)
+    assert found["schema"] == "wiretale.analyze/1" and found["wiretale"] == wiretale.__version__
+    for name in ("captures", "flows", "directions", "datagrams", "blocks_summary", "findings"):
+        assert isinstance(found[name], list)
+    trace = wiretale.analyze(sample)
+    assert found["flows"] == trace.flows.rows() and found["directions"] == trace.directions.rows()
+    other = json.loads(wiretale_run("analyze", sample, "--json", "--tables", "series,events,packets").stdout)
+    assert other["series"] == trace.series.rows() and "flows" not in other
+
+
+def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:
+    with (samples / "tcp_losses.pcap").open("rb") as file:
+        done = wiretale_run("analyze", "-", "--json", stdin=file)
+    assert json.loads(done.stdout)["captures"][0]["file"] == "-"
+    assert json.loads(done.stdout)["totals"]["packets"] == 345
+
+
+def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> None:
+    found = json.loads(wiretale_run("analyze", samples, "--json").stdout)
+    assert len({row["file"] for row in found["captures"]}) == 5
+
+
+def test_a_closed_pipe_ends_quietly(samples: Path) -> None:
+    command = f"{sys.executable} -m wiretale analyze {samples}/vlan_ipv6.pcap --json | head -c 10"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == "" and done.stdout == '{"schema":'[:10]
+
+
+def test_a_full_disk_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = wiretale_run(
+            "analyze", samples / "tcp_losses.pcap", capture_output=False, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 4 and one_line(done.stderr)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_loses_nothing_that_was_good(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(small)], check=False).returncode:
+        pytest.skip("no mount here")
+    try:
+        (small / "report.html").write_text("good")
+        done = wiretale_run("analyze", samples / "tcp_losses.pcap", "-q", "--report", small / "report.html")
+        assert done.returncode == 4 and one_line(done.stderr)
+        assert [path.name for path in small.iterdir()] == ["report.html"]
+        assert (small / "report.html").read_text() == "good"
+        done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "-q", "-o", small / "out")
+        assert done.returncode == 4 and one_line(done.stderr)
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(
+        [*WIRETALE, "analyze", str(pipe), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with pipe.open("wb") as writer:
+        writer.write((samples / "tcp_losses.pcap").read_bytes())
+        writer.flush()
+        time.sleep(1.5)
+        reader.send_signal(signal.SIGINT)
+        out, err = reader.communicate(timeout=20)
+    assert reader.returncode == 130
+    assert one_line(err) and "interrupted after 345 packets" in err
+    assert json.loads(out)["interrupted"] is True and json.loads(out)["totals"]["packets"] == 345
+
+
+def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sample: Path, tmp_path: Path) -> None:
+    import duckdb
+
+    done = wiretale_run("analyze", sample, "-o", tmp_path / "out", "--csv", "-q")
+    assert done.returncode in (0, 3)
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    tables = ("captures", "flows", "directions", "events", "series", "datagrams", "findings")
+    assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
+    trace = wiretale.analyze(sample)
+    for table in tables:
+        query = f"from '{tmp_path}/out/{table}.parquet'"
+        columns = [c[0] for c in duckdb.sql(f"describe {query}").fetchall()]
+        rows = [dict(zip(columns, row, strict=True)) for row in duckdb.sql(query).fetchall()]
+        assert rows == trace.table(table).rows(), table
+
+
+def test_csv_on_stdout(wiretale_run: Any, samples: Path) -> None:
+    lines = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--csv").stdout.splitlines()
+    assert lines[0].startswith("flow,protocol,") and len(lines) == 8
+
+
+def test_hostile_names_do_not_steer_the_terminal(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "[red]\x1b[31mname\x07.pcap"
+    shutil.copy(samples / "damaged.pcap", path)
+    for arguments in (("analyze", path), ("info", path)):
+        done = wiretale_run(*arguments)
+        assert done.returncode == 3
+        assert "\x1b" not in done.stdout + done.stderr and "\x07" not in done.stdout + done.stderr
+        assert "[red]" in done.stdout
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: str) -> None:
+    done = wiretale_run("analyze", sample, env={"COLUMNS": width})
+    assert done.stdout and all(len(line) <= int(width) for line in done.stdout.splitlines())
+
+
+def test_a_terminal_gets_colour_and_no_color_takes_it(samples: Path) -> None:
+    def on_terminal(**env: str) -> str:
+        command = f"{sys.executable} -m wiretale analyze {samples}/damaged.pcap"
+        done = subprocess.run(
+            ["script", "-qec", command, "/dev/null"],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm-256color", **env},
+            check=False,
+        )
+        return done.stdout
+
+    assert "\x1b[1;31m" in on_terminal()
+    assert "\x1b[1;31m" not in on_terminal(NO_COLOR="1")
+
+
+def test_info_says_what_the_file_says(wiretale_run: Any, samples: Path) -> None:
+    done = wiretale_run("info", samples / "two_interfaces.pcapng")
+    assert done.returncode == 0
+    for text in ("tun0", "dropped by the kernel", "dumpcap 4.4", "Two interfaces of one host"):
+        assert text in done.stdout
+    assert wiretale_run("info", samples / "damaged.pcap").returncode == 3
+
+
+def test_doctor_names_what_it_checks(wiretale_run: Any) -> None:
+    done = wiretale_run("doctor", "--json")
+    checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    assert {"Python", "duckdb", "libpcap", "capturing", "disk"} <= set(checks)
+    assert done.returncode == (5 if any(c["state"] == "missing" for c in checks.values()) else 0)
+    assert "duckdb" in wiretale_run("doctor").stdout

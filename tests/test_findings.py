@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule with a capture that shows it; a healthy capture gives no warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from scapy.all import ICMP, IP, TCP, UDP, Ether, IPv6, Packet, Raw, fragment, raw, wrpcap
+
+import wiretale
+
+A, B = IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")
+Codes = Callable[..., dict[str, str]]
+
+
+def ether(packet: Packet) -> Packet:
+    return Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / packet
+
+
+def out(flags: str, seq: int, ack: int = 0, size: int = 0, **tcp: int) -> Packet:
+    return ether(A / TCP(sport=4000, dport=80, flags=flags, seq=seq, ack=ack, **tcp) / Raw(b"x" * size))
+
+
+def back(flags: str, seq: int, ack: int = 0, size: int = 0, **tcp: int) -> Packet:
+    return ether(B / TCP(sport=80, dport=4000, flags=flags, seq=seq, ack=ack, **tcp) / Raw(b"x" * size))
+
+
+HANDSHAKE = [out("S", 99), back("SA", 499, 100), out("A", 100, 500)]
+
+
+@pytest.fixture
+def codes(tmp_path: Path) -> Codes:
+    def run(packets: Sequence[Packet], times: Sequence[float] | None = None, **options: int) -> dict[str, str]:
+        path = tmp_path / "crafted.pcap"
+        for number, packet in enumerate(packets):
+            packet.time = 1_700_000_000 + (times[number] if times else number / 1000)
+        wrpcap(str(path), packets, **options)
+        return {row["code"]: row["severity"] for row in wiretale.analyze(path).findings.rows()}
+
+    return run
+
+
+def test_a_healthy_transfer_has_no_findings(codes: Codes) -> None:
+    data = [p for i in range(20) for p in (out("PA", 100 + 100 * i, 500, 100), back("A", 500, 200 + 100 * i))]
+    end = [out("FA", 2100, 500), back("FA", 500, 2101), out("A", 2101, 501)]
+    assert codes(HANDSHAKE + data + end) == {}
+
+
+def test_sample_findings(samples: Path) -> None:
+    def found(name: str) -> set[str]:
+        return set(wiretale.analyze(samples / name).findings.column("code"))
+
+    assert found("damaged.pcap") == {"capture-damaged"}
+    assert found("two_interfaces.pcapng") == {"capture-dropped", "icmp-errors"}
+    assert found("udp_fragments.pcap") == {"datagram-incomplete", "fragmentation"}
+    assert found("tcp_losses.pcap") == {"retransmitted"}
+    assert found("vlan_ipv6.pcap") == set()
+
+
+def test_repeated_payload(codes: Codes) -> None:
+    talk = [*HANDSHAKE, out("PA", 100, 500, 500), out("PA", 100, 500, 500), back("A", 500, 600)]
+    assert codes(talk) == {"retransmitted": "warning"}
+    much = [out("PA", 600 + 1400 * i, 500, 1400) for i in range(200)]
+    assert codes(talk + much) == {"retransmitted": "info"}
+
+
+def test_gaps(codes: Codes) -> None:
+    assert codes([*HANDSHAKE, out("PA", 600, 500, 500), out("PA", 100, 500, 500)]) == {"missing-upstream": "warning"}
+
+
+def test_bytes_that_the_capture_missed(codes: Codes) -> None:
+    found = codes([*HANDSHAKE, out("PA", 600, 500, 500), back("A", 500, 1100)])
+    assert found["capture-missed"] == "warning"
+
+
+def test_a_full_receiver(codes: Codes) -> None:
+    assert codes([*HANDSHAKE, out("PA", 100, 500, 500), back("A", 500, 600, window=0)]) == {"zero-window": "warning"}
+
+
+def test_handshakes_that_fail(codes: Codes) -> None:
+    assert codes([out("S", 99)]) == {"syn-unanswered": "warning"}
+    assert codes([out("S", 99), back("RA", 0, 100)]) == {"connection-refused": "warning"}
+    assert codes([*HANDSHAKE, back("R", 500)]) == {"reset": "info"}
+
+
+def test_one_way(codes: Codes) -> None:
+    assert codes([out("PA", 100 + i * 10, 500, 10) for i in range(5)]) == {"one-way": "warning"}
+
+
+def test_icmp_errors(codes: Codes) -> None:
+    sent = A / UDP(sport=1, dport=2) / Raw(b"x")
+    error = IP(src="10.0.0.2", dst="10.0.0.1") / ICMP(type=3, code=3) / Raw(raw(sent)[:28])
+    assert codes([ether(sent), ether(error)]) == {"icmp-errors": "warning"}
+
+
+def test_fragments(codes: Codes) -> None:
+    pieces = [ether(p) for p in fragment(A / UDP(sport=1, dport=2) / Raw(b"x" * 5000), 1480)]
+    assert codes(pieces) == {"fragmentation": "warning"}
+    assert codes(pieces[1:]) == {"fragmentation": "warning", "datagram-incomplete": "warning"}
+
+
+def test_clocks_and_offload(codes: Codes) -> None:
+    udp = ether(A / UDP(sport=1, dport=2) / Raw(b"x"))
+    assert codes([udp.copy(), udp.copy()], times=[1, 0]) == {"time-backward": "warning"}
+    assert codes([*HANDSHAKE, out("PA", 100, 500, 20_000), back("A", 500, 20_100)])["offload"] == "warning"
+
+
+def test_cut_and_broken_headers(codes: Codes) -> None:
+    udp = ether(A / UDP(sport=1, dport=2) / Raw(b"x" * 100))
+    assert codes([udp.copy()], snaplen=30) == {"headers-cut": "warning"}
+    broken = Ether(raw(ether(IPv6(src="fd00::1", dst="fd00::2") / UDP())))
+    broken[IPv6].version = 9
+    assert codes([broken]) == {"malformed": "warning"}
+
+
+def test_evictions(tmp_path: Path) -> None:
+    path = tmp_path / "many.pcap"
+    wrpcap(str(path), [ether(A / UDP(sport=port, dport=2)) for port in range(1, 50)])
+    assert "flows-evicted" in wiretale.analyze(path, max_flows=10).findings.column("code")

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a real browser: it opens offline, draws, zooms to single packets, and runs nothing of an attacker's."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import IP, TCP, UDP, Ether, Raw, wrpcap
+
+import wiretale
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
+
+
+class Page:
+    """An open report and what the browser said about it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: Path, fragment: str = "") -> Page:
+        self.page.goto(path.as_uri() + fragment)
+        self.until("document.body.dataset.ready")
+        return self
+
+    def until(self, expression: str) -> Any:
+        """The value of an expression as soon as it is true; polled, since the page's policy forbids more."""
+        for _ in range(200):
+            value = self.page.evaluate(expression)
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"never true: {expression}; {self.complaints}")
+
+    def points(self) -> int:
+        """Marks that are drawn."""
+        return int(self.page.evaluate("document.querySelectorAll('#plot .scatterlayer .point').length"))
+
+    def frames(self, meta: str) -> list[int]:
+        """Frame numbers that a trace of the figure carries for its hover."""
+        found = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}').customdata")
+        return [int(frame) for frame in found or []]
+
+    def zoom(self, start: float, end: float) -> None:
+        self.page.evaluate(f"Plotly.relayout('plot', {{'xaxis.range[0]': {start}, 'xaxis.range[1]': {end}}})")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Page]:
+    opened = browser.new_page()
+    yield Page(opened)
+    opened.close()
+
+
+def test_every_sample_opens_offline_and_draws(page: Page, sample: Path, tmp_path: Path) -> None:
+    report = wiretale.analyze(sample).report(tmp_path / "report.html")
+    page.open(report)
+    assert page.points() > 0
+    assert page.complaints == [] and page.requests == [report.as_uri()]
+
+
+def test_a_click_on_a_flow_draws_it(page: Page, samples: Path, tmp_path: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    page.open(trace.report(tmp_path / "report.html"))
+    for flow in (0, 3, 6):
+        page.page.click(f"tr[data-flow='{flow}']")
+        page.until(f"document.body.dataset.flow === '{flow}'")
+        assert f"Flow {flow}:" in page.page.inner_text("#h-flow")
+        assert page.points() > 0
+        drawn = set(page.frames("data") + page.frames("other") + page.frames("ack"))
+        packets = trace.packets([flow])
+        assert drawn and drawn <= set(packets.column("frame"))
+    assert page.complaints == []
+
+
+def test_the_list_sorts_and_filters(page: Page, samples: Path, tmp_path: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    page.open(trace.report(tmp_path / "report.html"))
+
+    def listed() -> list[int]:
+        return [
+            int(n)
+            for n in page.page.evaluate("[...document.querySelectorAll('#flows tbody tr')].map(r => r.dataset.flow)")
+        ]
+
+    sizes = trace.flows.column("wire_bytes")
+    assert listed() == sorted(range(7), key=lambda flow: -sizes[flow])
+    page.page.click("th[data-key='flow'] button")
+    assert listed() == list(range(6, -1, -1))
+    page.page.click("th[data-key='flow'] button")
+    assert listed() == list(range(7))
+    page.page.fill("#find", "udp vlan")
+    assert listed() == [2]
+    page.page.focus("tr[data-flow='2']")
+    page.page.keyboard.press("Enter")
+    page.until("document.body.dataset.flow === '2'")
+
+
+def test_packets_in_the_page_are_those_of_the_table(page: Page, sample: Path, tmp_path: Path) -> None:
+    trace = wiretale.analyze(sample)
+    page.open(trace.report(tmp_path / "report.html"))
+    packets = trace.packets(trace.flows.column("flow"))
+    listed = page.page.evaluate("data.packets.flows")
+    assert sorted(listed) == trace.flows.column("flow")
+    loaded = page.page.evaluate(
+        "(({who, time, frame, size, sequence, ack, window, flags, unique, rtt, known}) => "
+        "[who, time, frame, size, sequence, ack, window, flags, unique, rtt, known].map(a => [...a]))(state.packets)"
+    )
+    base = int(page.page.evaluate("data.base"))
+    for row, *values in zip(packets.rows(), *loaded, strict=True):
+        who, seconds, frame, size, sequence, ack, window, flags, unique, rtt, known = values
+        assert (listed[who // 2], who % 2, frame) == (row["flow"], row["direction"], row["frame"])
+        assert abs(seconds * 1e9 + base - row["time_ns"]) < 1000
+        assert size == row["payload_bytes"]
+        for value, column, bit in (
+            (sequence, "sequence", 1),
+            (ack, "acknowledged", 2),
+            (window, "window", 4),
+            (flags, "flags", 8),
+        ):
+            assert (row[column] is not None) == bool(known & bit)
+            assert not known & bit or value == row[column]
+        assert row["unique_bytes"] is None or unique == row["unique_bytes"]
+        assert row["rtt_ns"] is None or abs(rtt * 1e6 - row["rtt_ns"]) < 1
+
+
+def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "long.pcap"
+    packets = []
+    for number in range(20_000):
+        packet = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1, dport=2, flags="A", seq=1 + 100 * number)
+        packet = packet / Raw(b"x" * 100)
+        packet.time = 1_700_000_000 + number / 1000
+        packets.append(packet)
+    wrpcap(str(path), packets)
+    page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
+    assert 0 < len(page.frames("data")) <= 4000  # thinned
+    page.zoom(10.0, 10.0049)
+    page.until("document.getElementById('plot').data.find(t => t.meta === 'data').customdata.length < 20")
+    assert set(range(10_001, 10_006)) <= set(page.frames("data")) <= set(range(9_999, 10_008))
+    assert page.complaints == []
+
+
+def test_filters_can_be_copied(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.page.click("#copy-flow")
+    copied = page.until("document.body.dataset.copied")
+    assert copied == "ip.addr == 192.0.2.10 && ip.addr == 198.51.100.20 && tcp.port == 50512 && tcp.port == 8443"
+    page.page.evaluate("clicked({points: [{customdata: 160}]})")
+    assert page.page.inner_text("#packet-filter") == "frame.number == 160"
+
+
+def test_nothing_can_be_shared_by_a_click(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    titles = page.page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    assert titles and not [title for title in titles if title and ("hare" in title or "loud" in title)]
+
+
+def test_hostile_names_run_nothing(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "<img src=x onerror=alert(1)><script>document.title='owned'<\x2fscript>.pcap".replace("/", "_")
+    wrpcap(str(path), [Ether() / IP() / UDP(sport=1, dport=2) / Raw(b"x")])
+    page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
+    assert "<img src=x" in page.page.inner_text("h1")
+    assert page.page.evaluate("document.querySelectorAll('h1 img, main script').length") == 0
+    assert page.page.title() != "owned" and page.complaints == []
+
+
+def test_a_capture_without_packets_has_a_report(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
+    assert page.page.inner_text("#count") == "0 of 0 flows" and page.complaints == []
+
+
+def test_a_page_costs_a_few_bytes_a_packet(tmp_path: Path) -> None:
+    def page_size(count: int) -> int:
+        path = tmp_path / f"{count}.pcap"
+        packets = []
+        for number in range(count):
+            packet = (
+                Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1, dport=2, flags="A", seq=1 + 1448 * number)
+            )
+            packet = packet / Raw(b"x" * 1448)
+            packet.time = 1_700_000_000 + number * 0.00012 + (number * 7919 % 97) / 1e6
+            packets.append(packet)
+        wrpcap(str(path), packets, snaplen=96)
+        return wiretale.analyze(path).report(tmp_path / "report.html").stat().st_size
+
+    assert (page_size(20_000) - page_size(10_000)) / 10_000 < 5.0
