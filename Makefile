@@ -100,8 +100,8 @@ lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from co
 	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src analyzer reports sample_pcaps benchmarks tests
-	$(call say,gcc -fanalyzer)
-	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -c $$source -o /dev/null || exit 1; done
+	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
+	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md is what the code says)
 	@$(PY) docs/make_tables.py --check
 

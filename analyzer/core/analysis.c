@@ -50,21 +50,28 @@ static bool open_state(struct analysis *analysis) {
     return analysis->flows && analysis->paths && analysis->datagrams && list_flows(analysis);
 }
 
+static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
+                       struct problem *problem) {
+    const char *filter = analysis->options.filter;
+    analysis->options.filter = NULL; /* the caller's */
+    if (!open_state(analysis))
+        return problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
+    if (filter && !(analysis->filter = packet_filter_open(filter, problem)))
+        return false;
+    analysis->captures = capture_set_open(paths, count, problem);
+    return analysis->captures != NULL;
+}
+
 struct analysis *analysis_open(const char *const *paths, size_t count,
                                const struct analysis_options *options, struct problem *problem) {
     struct analysis *analysis = calloc(1, sizeof *analysis);
     problem->kind = PROBLEM_NONE;
-    if (analysis) {
-        analysis->options = *options;
-        analysis->options.filter = NULL; /* the caller's */
-    }
-    if (!analysis || !open_state(analysis))
+    if (!analysis) {
         problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
-    else if (options->filter)
-        analysis->filter = packet_filter_open(options->filter, problem);
-    if (problem->kind == PROBLEM_NONE)
-        analysis->captures = capture_set_open(paths, count, problem);
-    if (problem->kind == PROBLEM_NONE)
+        return NULL;
+    }
+    analysis->options = *options;
+    if (open_input(analysis, paths, count, problem))
         return analysis;
     analysis_close(analysis);
     return NULL;

@@ -184,9 +184,8 @@ static size_t read_merged(struct capture_set *set, struct packet *packets, size_
         return 0;
     while (count < most && set->live_count) {
         struct source *best = earliest(set, NULL);
-        if (best->probed && load_source(best) != INPUT_READY)
-            break;
-        if (best->next == best->count)
+        if (!best || (best->probed && load_source(best) != INPUT_READY) ||
+            best->next == best->count)
             break;
         count += take_run(best, earliest(set, best), packets + count, most - count);
     }

@@ -105,7 +105,7 @@ size_t column_pack(const struct table *table, unsigned column, const struct colu
     int64_t before = 0;
     size_t count = 0;
     struct row row;
-    while (table_next(table, &cursor, &row)) {
+    while (code && table_next(table, &cursor, &row)) {
         if (!is_chosen(pack, flow_column, &row))
             continue;
         if (out)
