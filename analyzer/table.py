@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,10 @@ class Table:
     def rows(self, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
         """Rows `start` to `stop` as dicts; for small pieces."""
         return self._core.rows(start, stop)
+
+    def rows_by_flow(self, flow_count: int) -> array[int]:
+        """How many rows the table has of each of the flows 0 to `flow_count` - 1."""
+        return array("I", self._core.rows_by_flow(flow_count))
 
     def packed(
         self,

@@ -146,15 +146,6 @@ def packed_packets(trace: Trace, flows: list[int], base_ns: int) -> dict[str, An
     }
 
 
-def count_by_flow(table: Table, flows: Sequence[int]) -> list[int]:
-    """How many rows of a table each of these flows has."""
-    counts: dict[int, int] = dict.fromkeys(flows, 0)
-    for flow in table.column("flow"):
-        if flow in counts:
-            counts[flow] += 1
-    return [counts[flow] for flow in flows]
-
-
 def page_data(trace: Trace) -> dict[str, Any]:
     """All that the page's script works with."""
     base_ns = base_time(trace)
@@ -162,9 +153,10 @@ def page_data(trace: Trace) -> dict[str, Any]:
     listed = largest + troubled
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
+    bins, datagrams = (table.rows_by_flow(len(sizes)) for table in (trace.series, trace.datagrams))
     with_packets = fitting_flows(by_trouble, [sizes[flow] for flow in by_trouble], PACKETS_MOST)
-    with_series = fitting_flows(by_trouble, count_by_flow(trace.series, by_trouble), SERIES_MOST)
-    with_datagrams = fitting_flows(by_trouble, count_by_flow(trace.datagrams, by_trouble), DATAGRAMS_MOST)
+    with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
+    with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     return {
         "base": str(base_ns),
         "listed": [flow_entry(trace, flow) for flow in listed],

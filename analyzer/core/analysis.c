@@ -41,6 +41,7 @@ static bool list_flows(struct analysis *analysis) {
 
 static bool open_state(struct analysis *analysis) {
     analysis->allowance.most = ALLOWANCE_BYTES;
+    analysis->packets_only = analysis->options.packets == PACKETS_OF_FLOWS;
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_init(&analysis->tables[i], (enum table_number)i, &analysis->texts,
                    grouped((enum table_number)i));

@@ -9,11 +9,11 @@
 enum packets_wanted { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS };
 
 struct analysis_options {
-    const char *filter;  /* libpcap expression, NULL for none */
-    int64_t start_ns;    /* packets before are left out; INT64_MIN for none */
-    int64_t end_ns;      /* packets at or after are left out; INT64_MAX for none */
-    uint32_t flows_most; /* live flows */
-    enum packets_wanted packets;
+    const char *filter;           /* libpcap expression, NULL for none */
+    int64_t start_ns;             /* packets before are left out; INT64_MIN for none */
+    int64_t end_ns;               /* packets at or after are left out; INT64_MAX for none */
+    uint32_t flows_most;          /* live flows */
+    enum packets_wanted packets;  /* PACKETS_OF_FLOWS: no other table but captures is filled */
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
     uint64_t packet_rows_most;

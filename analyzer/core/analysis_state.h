@@ -32,6 +32,8 @@ struct analysis {
     struct datagram_table *datagrams;
     struct path_table *paths;
     struct allowance allowance;
+    struct allowance nothing; /* of a flow that is only told apart from others */
+    bool packets_only;        /* no table but packets is wanted */
     struct text_store texts;
     struct table tables[TABLE_COUNT];
     struct capture_count *counts; /* by interface */

@@ -71,8 +71,6 @@ static double real_value(const struct column_pack *pack, int64_t value, uint8_t 
 
 static bool is_chosen(const struct column_pack *pack, int flow_column, const struct row *row) {
     size_t low = 0, high = pack->flow_count;
-    if (!pack->flows || flow_column < 0)
-        return true;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (pack->flows[middle] < row->value[flow_column])
@@ -96,21 +94,54 @@ static void put_value(const struct code *code, const struct column_pack *pack,
     *before = value;
 }
 
+/* Where packing stands. */
+struct packing {
+    const struct table *table;
+    const struct column_pack *pack;
+    const struct code *code;
+    unsigned column;
+    int64_t before;
+    size_t count;
+    uint8_t *out;
+};
+
+static void pack_next(struct packing *packing, const struct row *row) {
+    uint8_t type = packing->table->schema->columns[packing->column].type;
+    if (packing->out)
+        put_value(packing->code, packing->pack, row, packing->column, type, &packing->before,
+                  packing->out + packing->count * packing->code->size);
+    packing->count++;
+}
+
+static void pack_all(struct packing *packing) {
+    int flow_column = schema_column(packing->table->schema, "flow");
+    bool choose = packing->pack->flows && flow_column >= 0;
+    struct table_cursor cursor = {0};
+    struct row row;
+    while (table_next(packing->table, &cursor, &row))
+        if (!choose || is_chosen(packing->pack, flow_column, &row))
+            pack_next(packing, &row);
+}
+
+/* Of a grouped table only the groups asked for are read. */
+static void pack_groups(struct packing *packing) {
+    struct table_cursor cursor;
+    struct row row;
+    for (size_t i = 0; i < packing->pack->flow_count; i++) {
+        uint32_t left = table_enter_group(packing->table, &cursor, packing->pack->flows[i]);
+        for (; left && table_next(packing->table, &cursor, &row); left--)
+            pack_next(packing, &row);
+    }
+}
+
 size_t column_pack(const struct table *table, unsigned column, const struct column_pack *pack,
                    uint8_t *out) {
-    const struct code *code = find_code(pack->code);
-    uint8_t type = table->schema->columns[column].type;
-    int flow_column = schema_column(table->schema, "flow");
-    struct table_cursor cursor = {0};
-    int64_t before = 0;
-    size_t count = 0;
-    struct row row;
-    while (code && table_next(table, &cursor, &row)) {
-        if (!is_chosen(pack, flow_column, &row))
-            continue;
-        if (out)
-            put_value(code, pack, &row, column, type, &before, out + count * code->size);
-        count++;
-    }
-    return count;
+    struct packing packing = {table, pack, find_code(pack->code), column, 0, 0, out};
+    if (!packing.code)
+        return 0;
+    if (table->grouped && pack->flows)
+        pack_groups(&packing);
+    else
+        pack_all(&packing);
+    return packing.count;
 }

@@ -5,6 +5,8 @@
 void event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
                const struct sighting *seen, enum word kind, int64_t bytes, uint64_t related_frame,
                const char *detail) {
+    if (analysis->packets_only)
+        return;
     if ((flow && flow->event_count >= EVENTS_A_FLOW_MOST) ||
         analysis->tables[TABLE_events].row_count >= EVENTS_MOST) {
         analysis->totals.events_dropped++;

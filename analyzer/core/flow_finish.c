@@ -234,15 +234,20 @@ void flow_release(struct analysis *analysis, struct flow *flow) {
     }
 }
 
-void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
-    if (begin_rows(analysis, flow->number)) {
-        add_flow_row(analysis, flow, end);
-        for (unsigned number = 0; number < 2; number++) {
-            add_direction_row(analysis, flow, number);
-            series_finish(analysis, flow, number);
-        }
-    } else {
+static void add_rows(struct analysis *analysis, struct flow *flow, enum word end) {
+    if (!begin_rows(analysis, flow->number)) {
         analysis->out_of_memory = true;
+        return;
     }
+    add_flow_row(analysis, flow, end);
+    for (unsigned number = 0; number < 2; number++) {
+        add_direction_row(analysis, flow, number);
+        series_finish(analysis, flow, number);
+    }
+}
+
+void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
+    if (!analysis->packets_only)
+        add_rows(analysis, flow, end);
     flow_release(analysis, flow);
 }

@@ -404,13 +404,35 @@ static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
     if (PyErr_Occurred() || !(list = PyList_New(0)))
         return NULL;
     PySlice_AdjustIndices(count, &start, &stop, 1);
-    for (Py_ssize_t i = 0; list && i < stop && table_next(table, &cursor, &row); i++) {
-        PyObject *dict = i < start ? NULL : row_object(table, &row);
-        if (i >= start && (!dict || PyList_Append(list, dict)))
+    table_seek(table, &cursor, (uint64_t)start);
+    for (Py_ssize_t i = start; list && i < stop && table_next(table, &cursor, &row); i++) {
+        PyObject *dict = row_object(table, &row);
+        if (!dict || PyList_Append(list, dict))
             Py_CLEAR(list);
         Py_XDECREF(dict);
     }
     return list;
+}
+
+static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
+    const struct table *table = table_of(self);
+    int column = find_column(table, "flow");
+    size_t count = PyLong_AsSize_t(flow_count);
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (column < 0 || PyErr_Occurred() || count > UINT32_MAX)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "too many flows");
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint32_t)));
+    uint32_t *counts = bytes ? (uint32_t *)(void *)PyBytes_AsString(bytes) : NULL;
+    if (!counts)
+        return bytes;
+    memset(counts, 0, count * sizeof *counts);
+    for (size_t flow = 0; table->grouped && flow < table->group_count && flow < count; flow++)
+        counts[flow] = table->group_sizes[flow];
+    while (!table->grouped && table_next(table, &cursor, &row))
+        if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
+            counts[row.value[column]]++;
+    return bytes;
 }
 
 static bool check_pack(const struct table *table, int column, const struct column_pack *pack) {
@@ -617,6 +639,7 @@ static PyMethodDef table_methods[] = {
     METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
+    METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS | METH_KEYWORDS, "A column as a typed array."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),

@@ -153,12 +153,14 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     struct tcp_listener listener = {log_event, &place};
     struct tcp_effect effect = {.rtt_ns = -1};
     bool tcp = flow->key.protocol == IP_TCP;
+    struct allowance *allowance =
+        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
     count_packet(flow, &flow->directions[number], seen);
     if (tcp && headers && headers->layer == LAYER_TRANSPORT)
-        effect = tcp_track(flow, number, headers, seen, &analysis->allowance, &listener);
+        effect = tcp_track(flow, number, headers, seen, allowance, &listener);
     else if (tcp && sequence)
-        effect = tcp_track_data(flow, number, *sequence, seen, &analysis->allowance, &listener);
-    if (seen->time_known) {
+        effect = tcp_track_data(flow, number, *sequence, seen, allowance, &listener);
+    if (seen->time_known && !analysis->packets_only) {
         draw_packet(analysis, flow, number, seen, &effect);
         draw_acknowledgment(analysis, flow, number, seen, &effect);
     }

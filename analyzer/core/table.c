@@ -147,6 +147,25 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     return true;
 }
 
+uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
+    *cursor = (struct table_cursor){.group = group};
+    if (group >= table->group_count || !table->group_sizes[group])
+        return 0;
+    enter_next_group(table, cursor);
+    return cursor->left;
+}
+
+/* Whole groups are stepped over without unpacking a row. */
+void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
+    struct row row;
+    *cursor = (struct table_cursor){0};
+    while (table->grouped && cursor->group < table->group_count &&
+           number - cursor->row >= table->group_sizes[cursor->group])
+        cursor->row += table->group_sizes[cursor->group++];
+    while (cursor->row < number && table_next(table, cursor, &row))
+        continue;
+}
+
 int schema_column(const struct schema *schema, const char *name) {
     for (size_t i = 0; i < schema->column_count; i++)
         if (!strcmp(schema->columns[i].name, name))

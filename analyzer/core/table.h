@@ -68,6 +68,12 @@ struct table_cursor {
 /* Unpacks the next row; false at the end. Values of null columns are 0. */
 bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
 
+/* Moves a cursor to the first row of a group and returns how many it has. */
+uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
+
+/* Moves a cursor to row `number`, as if the ones before had been read. */
+void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number);
+
 /* The column's number, or -1. */
 int schema_column(const struct schema *schema, const char *name);
 
