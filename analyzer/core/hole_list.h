@@ -34,7 +34,7 @@ struct hole_fill {
  */
 int64_t hole_list_open(struct hole_list *list, struct hole hole, struct allowance *allowance);
 
-/* Takes [start, end) out of the holes. `*given_up` gets bytes lost to a split without room. */
+/* Takes [start, end) out of the holes. `*given_up` grows by bytes lost to a split without room. */
 struct hole_fill hole_list_fill(struct hole_list *list, int64_t start, int64_t end,
                                 struct allowance *allowance, int64_t *given_up);
 

@@ -26,7 +26,7 @@ static void check_random_fills(void) {
     struct allowance allowance = {0, 1 << 20};
     struct hole_list list = {0};
     uint8_t seen[SPAN];
-    int64_t highest = 0, given_up;
+    int64_t highest = 0, given_up = 0;
     memset(seen, 0, sizeof seen);
     for (unsigned i = 0; i < 2000; i++) {
         int64_t start = random_below(SPAN - 100), end = start + 1 + random_below(100);
@@ -63,7 +63,7 @@ static void check_bound(void) {
 static void check_acknowledged_holes(void) {
     struct allowance allowance = {0, 1 << 20};
     struct hole_list list = {0};
-    int64_t given_up;
+    int64_t given_up = 0;
     hole_list_open(&list, (struct hole){100, 200, 0, 7, false}, &allowance);
     hole_list_open(&list, (struct hole){300, 400, 0, 8, false}, &allowance);
     CHECK_INT(hole_list_acknowledge(&list, 350, &allowance), 150);
