@@ -19,7 +19,7 @@ struct source {
     size_t next, count;     /* of them */
     int64_t head_ns;        /* time of the next packet, of the one before where it has none */
     bool probed;            /* head_ns is known, the file is closed */
-    char *name;
+    char *path, *name;      /* copies: as given, and for people */
 };
 
 struct capture_set {
@@ -87,12 +87,15 @@ static bool open_source(struct capture_set *set, size_t at, const char *path,
     struct source *source = &set->sources[at];
     size_t room = 3 * strlen(path) + 1; /* each byte may become U+FFFD */
     source->name = malloc(room);
+    source->path = strdup(path);
     source->packets = calloc(LOOKAHEAD, sizeof *source->packets);
-    if (!source->name || !source->packets)
+    if (!source->name || !source->path || !source->packets)
         return problem_set(problem, PROBLEM_MEMORY, "out of memory for %zu files", set->count);
     valid_text_copy(source->name, room, path, room);
-    source->file = (struct capture_file){
-        .path = path, .name = source->name, .index = (uint32_t)at, .list = &set->interfaces};
+    source->file = (struct capture_file){.path = source->path,
+                                         .name = source->name,
+                                         .index = (uint32_t)at,
+                                         .list = &set->interfaces};
     source->head_ns = INT64_MIN;
     if (!capture_file_open(&source->file, problem))
         return false;
@@ -127,6 +130,7 @@ void capture_set_close(struct capture_set *set) {
         capture_file_free(&set->sources[i].file);
         free(set->sources[i].packets);
         free(set->sources[i].name);
+        free(set->sources[i].path);
     }
     if (!set)
         return;
