@@ -103,16 +103,22 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
         __builtin_prefetch(flow + line);
 }
 
+/* An element of a list that may not be there yet. */
+static inline void prefetch_element(const void *list, uint32_t index, size_t size) {
+    __builtin_prefetch((const void *)((uintptr_t)list + index * size));
+}
+
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     const struct flow *flow = likely_flow(table, hash);
     for (unsigned number = 0; flow && number < 2; number++) {
-        const struct direction *direction = &flow->directions[number];
-        const struct segment_ring *unacked = &direction->tcp.unacked;
-        __builtin_prefetch(direction->series.bins + direction->series.count - 1);
-        __builtin_prefetch(unacked->segments + unacked->head);
-        __builtin_prefetch(unacked->segments +
-                           ((unacked->head + unacked->count) & (unacked->room - 1)));
-        __builtin_prefetch(direction->tcp.rtt.exact + direction->tcp.rtt.pending);
+        const struct series_bins *series = &flow->directions[number].series;
+        const struct segment_ring *unacked = &flow->directions[number].tcp.unacked;
+        const struct sample_set *rtt = &flow->directions[number].tcp.rtt;
+        uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
+        prefetch_element(series->bins, series->count - 1, sizeof *series->bins);
+        prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
+        prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
+        prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
     }
 }
 
