@@ -104,9 +104,13 @@ def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> N
 
 
 def test_a_closed_pipe_ends_quietly(samples: Path) -> None:
-    command = f"{sys.executable} -m wiretale analyze {samples}/vlan_ipv6.pcap --json | head -c 10"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
-    assert done.stderr == "" and done.stdout == '{"schema":'[:10]
+    arguments = [*WIRETALE, "analyze", str(samples), "--json", "--tables", "series,packets,directions"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout and writer.stderr
+        assert writer.stdout.read(10) == b'{"schema":'
+        writer.stdout.close()
+        assert writer.stderr.read() == b""
+    assert writer.returncode == 0
 
 
 def test_a_full_disk_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -191,16 +195,13 @@ def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: s
 
 def test_a_terminal_gets_colour_and_no_color_takes_it(samples: Path) -> None:
     def on_terminal(**env: str) -> str:
-        command = f"{sys.executable} -m wiretale analyze {samples}/damaged.pcap"
-        done = subprocess.run(
-            ["script", "-qec", command, "/dev/null"],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm-256color", **env},
-            check=False,
-        )
-        return done.stdout
+        main, terminal = os.openpty()
+        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        command = [*WIRETALE, "analyze", str(samples / "damaged.pcap")]
+        subprocess.run(command, stdout=terminal, check=False, env={**kept, "TERM": "xterm-256color", **env})
+        os.close(terminal)
+        with open(main, "rb", buffering=0) as shown:
+            return shown.read(4096).decode()
 
     assert "\x1b[1;31m" in on_terminal()
     assert "\x1b[1;31m" not in on_terminal(NO_COLOR="1")
