@@ -188,11 +188,16 @@ def difference(ours: dict[str, Any] | None, theirs: dict[str, list[str]]) -> str
         return "not decoded" if has_ip else None
     if ours["sender"] not in theirs["ip.src"] + theirs["ipv6.src"]:
         return "tunnel" if protocols[-1] == "udp" or protocols[-2:] == ["udp", "data"] else "sender"
-    ports = theirs["tcp.srcport"] if ours["protocol"] == "tcp" else theirs["udp.srcport"]
+    return transport_difference(ours, theirs)
+
+
+def transport_difference(ours: dict[str, Any], theirs: dict[str, list[str]]) -> str | None:
+    """The same above IP: ports, and the payload of TCP."""
+    tcp, told = ours["protocol"] == "tcp", ours["payload_bytes"] is not None
+    ports = theirs[{"tcp": "tcp.srcport", "udp": "udp.srcport"}.get(ours["protocol"], "frame.protocols")]
     if ours["protocol"] in ("tcp", "udp") and ports and str(ours["port"]) not in ports:
         return "port not told" if ours["port"] is None else "port"
-    sizes = theirs["tcp.len"] if ours["protocol"] == "tcp" else []
-    if sizes and ours["payload_bytes"] is not None and str(ours["payload_bytes"]) not in sizes:
+    if tcp and told and theirs["tcp.len"] and str(ours["payload_bytes"]) not in theirs["tcp.len"]:
         return "payload"
     return None
 

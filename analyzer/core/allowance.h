@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all flows together may take beyond their fixed part: the bound of every growing list. */
+/* The memory of every list that grows with a flow, and its bound over all flows together.
+ *
+ * Blocks come from huge pages and go back to a list of free ones of about their size; all are given
+ * back to the system at the end. {.most = N} is an empty allowance of N bytes.
+ */
 #ifndef WIRETALE_ALLOWANCE_H
 #define WIRETALE_ALLOWANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+
+#define ALLOWANCE_SIZES 64 /* four for each doubling, from 32 bytes */
 
 struct allowance {
     size_t used, most; /* bytes */
+    void *free[ALLOWANCE_SIZES];
+    void *chunks; /* each begins with the address of the one before */
+    uint8_t *cursor;
+    size_t left; /* of the newest chunk */
 };
+
+/* `size` bytes of anything, or NULL at the bound or without memory. */
+void *allowance_take(struct allowance *allowance, size_t size);
+void allowance_give(struct allowance *allowance, void *block, size_t size);
+/* After this every block is gone. */
+void allowance_close(struct allowance *allowance);
 
 /* Doubles a list from `*room` elements (from `first` when it has none) up to `most_room`. Returns
  * false, with the list as it was, when it may not or cannot grow. */
-static inline bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room,
-                                  size_t element, uint32_t first, uint32_t most_room) {
-    uint32_t wanted = *room ? *room * 2 : first;
-    if (wanted > most_room)
-        wanted = most_room;
-    size_t more = (size_t)(wanted - *room) * element;
-    if (wanted <= *room || more > allowance->most - allowance->used)
-        return false;
-    void *grown = realloc(*list, wanted * element);
-    if (!grown)
-        return false;
-    *list = grown;
-    *room = wanted;
-    allowance->used += more;
-    return true;
-}
+bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,
+                    uint32_t first, uint32_t most_room);
 
 static inline void allowance_release(struct allowance *allowance, void *list, size_t room,
                                      size_t element) {
-    free(list);
-    allowance->used -= room * element;
+    if (list)
+        allowance_give(allowance, list, room * element);
 }
 
 #endif

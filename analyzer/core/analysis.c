@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis_state.h"
@@ -84,6 +85,7 @@ static void close_state(struct analysis *analysis) {
         flow_table_close(analysis->flows);
     if (analysis->datagrams)
         datagram_table_close(analysis->datagrams);
+    allowance_close(&analysis->allowance);
     if (analysis->paths)
         path_table_close(analysis->paths);
     if (analysis->filter)

@@ -5,6 +5,16 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "huge_pages.h"
+
+#define SMALL_CHUNKS 4 /* small tables take no huge pages */
+
+static void *map_small(void) {
+    void *chunk =
+        mmap(NULL, ARENA_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return chunk == MAP_FAILED ? NULL : chunk;
+}
+
 static bool arena_grow(struct arena *arena) {
     if (arena->chunk_count == arena->chunk_room) {
         size_t room = arena->chunk_room ? arena->chunk_room * 2 : 16;
@@ -14,9 +24,8 @@ static bool arena_grow(struct arena *arena) {
         arena->chunks = chunks;
         arena->chunk_room = room;
     }
-    void *chunk =
-        mmap(NULL, ARENA_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (chunk == MAP_FAILED)
+    void *chunk = arena->chunk_count < SMALL_CHUNKS ? map_small() : huge_pages_map(ARENA_CHUNK);
+    if (!chunk)
         return false;
     arena->chunks[arena->chunk_count++] = chunk;
     arena->used = 0;

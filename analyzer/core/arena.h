@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ARENA_CHUNK (1u << 20) /* bytes; nothing larger can be reserved at once */
+#define ARENA_CHUNK (2u << 20) /* bytes; nothing larger can be reserved at once */
 
 struct arena {
     uint8_t **chunks;

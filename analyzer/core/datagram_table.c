@@ -3,6 +3,7 @@
  * fragments, complete ones in the order of their last. */
 #include "datagram_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -95,14 +96,18 @@ static void delist(struct datagram_table *table, const struct datagram *datagram
         table->datagrams[datagram->newer].older = datagram->older;
 }
 
-static void finish(struct datagram_table *table, struct datagram *datagram) {
-    table->finished(table->context, datagram);
-    unchain(table, datagram);
-    delist(table, datagram);
+static void release_lists(struct datagram_table *table, struct datagram *datagram) {
     allowance_release(table->allowance, datagram->holes, datagram->hole_room,
                       sizeof *datagram->holes);
     allowance_release(table->allowance, datagram->waiting, datagram->waiting_room,
                       sizeof *datagram->waiting);
+}
+
+static void finish(struct datagram_table *table, struct datagram *datagram) {
+    table->finished(table->context, datagram);
+    unchain(table, datagram);
+    delist(table, datagram);
+    release_lists(table, datagram);
     *datagram = (struct datagram){.chain = table->free};
     table->free = (uint32_t)(datagram - table->datagrams);
     table->count--;
@@ -115,11 +120,9 @@ void datagram_table_finish(struct datagram_table *table) {
 }
 
 void datagram_table_close(struct datagram_table *table) {
-    for (uint32_t i = 0; i < table->used; i++) {
-        free(table->datagrams[i].holes);
-        free(table->datagrams[i].waiting);
-    }
-    free(table->datagrams);
+    for (uint32_t i = 0; i < table->used; i++)
+        release_lists(table, &table->datagrams[i]);
+    allowance_release(table->allowance, table->datagrams, table->room, sizeof *table->datagrams);
     free(table);
 }
 

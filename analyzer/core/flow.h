@@ -4,6 +4,8 @@
 #ifndef WIRETALE_FLOW_H
 #define WIRETALE_FLOW_H
 
+#include <string.h>
+
 #include "hole_list.h"
 #include "sample_set.h"
 #include "segment_ring.h"
@@ -15,9 +17,27 @@ struct flow_key {
     uint16_t port[2];       /* 0 where the protocol has none */
     uint8_t protocol;
     uint8_t ip_version;
-    uint16_t zero; /* the key is compared as bytes */
+    uint16_t zero;
     uint32_t path; /* number in the path table: equal addresses in two VLANs are two flows */
+    uint32_t zeros;
 };
+
+/* The key is hashed and compared as words. */
+#define FLOW_KEY_WORDS 6
+_Static_assert(sizeof(struct flow_key) == FLOW_KEY_WORDS * sizeof(uint64_t), "no padding");
+
+static inline uint64_t flow_key_word(const struct flow_key *key, unsigned number) {
+    uint64_t word;
+    memcpy(&word, (const uint8_t *)key + number * sizeof word, sizeof word);
+    return word;
+}
+
+static inline bool flow_key_equals(const struct flow_key *a, const struct flow_key *b) {
+    uint64_t different = 0;
+    for (unsigned i = 0; i < FLOW_KEY_WORDS; i++)
+        different |= flow_key_word(a, i) ^ flow_key_word(b, i);
+    return !different;
+}
 
 /* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
  * first one is counted from this alone. */

@@ -13,21 +13,35 @@
 #define TCP_ENDED_NS (60 * NS_A_SECOND)
 #define OTHERS_NS    (300 * NS_A_SECOND)
 
-static bool is_greater(const uint8_t *a, const uint8_t *b) {
-    return memcmp(a, b, 16) > 0;
+static uint64_t load_word(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* Whether the sender is the second end: any fixed order of addresses will do. */
+static bool is_second(const struct headers *headers) {
+    uint64_t source[] = {load_word(headers->source), load_word(headers->source + 8)};
+    uint64_t destination[] = {load_word(headers->destination), load_word(headers->destination + 8)};
+    if (source[0] != destination[0])
+        return source[0] > destination[0];
+    if (source[1] != destination[1])
+        return source[1] > destination[1];
+    return headers->source_port > headers->destination_port;
 }
 
 struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped) {
-    bool same = !memcmp(headers->source, headers->destination, 16);
-    bool second = same ? headers->source_port > headers->destination_port
-                       : is_greater(headers->source, headers->destination);
-    struct flow_key key = {
-        .protocol = headers->protocol, .ip_version = headers->ip_version, .path = path};
-    memcpy(key.address[second], headers->source, 16);
-    memcpy(key.address[!second], headers->destination, 16);
-    key.port[second] = headers->source_port;
-    key.port[!second] = headers->destination_port;
-    *swapped = second;
+    bool second = *swapped = is_second(headers);
+    const uint8_t *low = second ? headers->destination : headers->source;
+    const uint8_t *high = second ? headers->source : headers->destination;
+    uint16_t ports[] = {second ? headers->destination_port : headers->source_port,
+                        second ? headers->source_port : headers->destination_port};
+    struct flow_key key = {.port = {ports[0], ports[1]},
+                           .protocol = headers->protocol,
+                           .ip_version = headers->ip_version,
+                           .path = path};
+    memcpy(key.address[0], low, sizeof key.address[0]);
+    memcpy(key.address[1], high, sizeof key.address[1]);
     return key;
 }
 

@@ -4,9 +4,12 @@
  * and is looked at again only when that slot passes, so that a packet costs the wheel nothing. */
 #include "flow_table.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+
+#include "huge_pages.h"
 
 #define SLAB_BITS   8
 #define SLAB_FLOWS  (1u << SLAB_BITS)
@@ -80,8 +83,9 @@ static inline uint64_t fold(uint64_t a, uint64_t b) {
 }
 
 uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
-    uint64_t words[6] = {0};
-    memcpy(words, key, sizeof *key);
+    uint64_t words[FLOW_KEY_WORDS];
+    for (unsigned i = 0; i < FLOW_KEY_WORDS; i++)
+        words[i] = flow_key_word(key, i);
     uint64_t low = fold(words[0] ^ table->seed[0], words[2] ^ UINT64_C(0xA0761D6478BD642F));
     uint64_t high = fold(words[1] ^ table->seed[1], words[3] ^ UINT64_C(0xE7037ED1A0B428DB));
     uint64_t ports = fold(words[4] ^ table->seed[0], words[5] ^ UINT64_C(0x8EBC6AF09C88C6E3));
@@ -116,6 +120,7 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
         const struct sample_set *rtt = &flow->directions[number].tcp.rtt;
         uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
         prefetch_element(series->bins, series->count - 1, sizeof *series->bins);
+        prefetch_element(series->bins, series->count, sizeof *series->bins);
         prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
         prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
         prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
@@ -131,7 +136,7 @@ struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
         if (entry.hash != hash)
             continue;
         struct flow *flow = flow_at(table, entry.flow);
-        if (!memcmp(&flow->key, key, sizeof *key))
+        if (flow_key_equals(&flow->key, key))
             return flow;
     }
 }
@@ -169,11 +174,9 @@ static bool add_slab(struct flow_table *table) {
         table->slabs = slabs;
         table->slab_room = room;
     }
-    void *slab = mmap(NULL, SLAB_FLOWS * sizeof(struct flow), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (slab == MAP_FAILED)
+    void *slab = huge_pages_map(SLAB_FLOWS * sizeof(struct flow));
+    if (!slab)
         return false;
-    madvise(slab, SLAB_FLOWS * sizeof(struct flow), MADV_HUGEPAGE); /* for the address look-ups */
     table->slabs[table->slab_count++] = slab;
     return true;
 }

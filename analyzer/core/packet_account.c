@@ -157,9 +157,9 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
         analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
     count_packet(flow, &flow->directions[number], seen);
     if (tcp && headers && headers->layer == LAYER_TRANSPORT)
-        effect = tcp_track(flow, number, headers, seen, allowance, &listener);
+        tcp_track(flow, number, headers, seen, allowance, &listener, &effect);
     else if (tcp && sequence)
-        effect = tcp_track_data(flow, number, *sequence, seen, allowance, &listener);
+        tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
     if (seen->time_known && !analysis->packets_only) {
         draw_packet(analysis, flow, number, seen, &effect);
         draw_acknowledgment(analysis, flow, number, seen, &effect);

@@ -19,21 +19,20 @@ static bool is_payload_known(const struct headers *headers) {
     return headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
 }
 
-static struct sighting sighting_of(const struct packet *packet, const struct headers *headers,
-                                   int64_t time_ns) {
-    bool payload_known = is_payload_known(headers);
-    return (struct sighting){.time_ns = time_ns,
-                             .frame = packet->frame,
-                             .capture = packet->interface,
-                             .wire_bytes = wire_bytes_of(packet),
-                             .ip_bytes = headers->ip_length,
-                             .payload_bytes = payload_known ? headers->payload_length : 0,
-                             .fragment_offset = headers->fragment_offset,
-                             .fragment = headers->fragment,
-                             .time_known = packet->time_ns != TIME_UNKNOWN,
-                             .payload_known = payload_known,
-                             .ttl = headers->ttl,
-                             .traffic_class = headers->traffic_class};
+static void see_packet(struct sighting *seen, const struct packet *packet,
+                       const struct headers *headers, int64_t time_ns) {
+    seen->time_ns = time_ns;
+    seen->frame = packet->frame;
+    seen->capture = packet->interface;
+    seen->wire_bytes = wire_bytes_of(packet);
+    seen->ip_bytes = headers->ip_length;
+    seen->payload_known = is_payload_known(headers);
+    seen->payload_bytes = seen->payload_known ? headers->payload_length : 0;
+    seen->fragment_offset = headers->fragment_offset;
+    seen->fragment = headers->fragment;
+    seen->time_known = packet->time_ns != TIME_UNKNOWN;
+    seen->ttl = headers->ttl;
+    seen->traffic_class = headers->traffic_class;
 }
 
 static void set_key(struct analysis *analysis, struct arrival *arrival, uint32_t path) {
@@ -48,7 +47,7 @@ void packet_prepare(struct analysis *analysis, struct arrival *arrival, const st
     arrival->keyed = headers->layer >= LAYER_NETWORK;
     if (!arrival->keyed)
         return;
-    arrival->seen = sighting_of(packet, headers, time_ns);
+    see_packet(&arrival->seen, packet, headers, time_ns);
     set_key(analysis, arrival,
             path_table_number(analysis->paths, headers->path, headers->path_depth));
     flow_table_prefetch_slot(analysis->flows, arrival->hash);

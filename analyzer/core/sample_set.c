@@ -3,6 +3,9 @@
  * within a few. */
 #include "sample_set.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define STEP_BITS 5 /* 32 steps an octave */
 #define STEPS     (1u << STEP_BITS)
 #define OCTAVES   (64 - STEP_BITS)
@@ -28,15 +31,17 @@ static int64_t middle_of(unsigned octave, unsigned step) {
     return (int64_t)(low + ((UINT64_C(1) << (octave - 1)) >> 1));
 }
 
+static void *take_zeroed(struct allowance *allowance, size_t size) {
+    void *block = allowance_take(allowance, size);
+    return block ? memset(block, 0, size) : NULL;
+}
+
 static void count_sample(struct sample_histogram *histogram, int64_t ns,
                          struct allowance *allowance) {
     unsigned octave = octave_of((uint64_t)ns);
     uint32_t **steps = &histogram->octaves[octave];
-    size_t size = STEPS * sizeof **steps;
-    if (!*steps && size <= allowance->most - allowance->used) {
-        *steps = calloc(STEPS, sizeof **steps);
-        allowance->used += *steps ? size : 0;
-    }
+    if (!*steps)
+        *steps = take_zeroed(allowance, STEPS * sizeof **steps);
     if (!*steps)
         return;
     (*steps)[step_of((uint64_t)ns, octave)]++;
@@ -46,10 +51,8 @@ static void count_sample(struct sample_histogram *histogram, int64_t ns,
 /* The samples at hand go into the histogram together: one by one, each would wait for its memory.
  */
 static void flush(struct sample_set *set, struct allowance *allowance) {
-    if (!set->histogram && sizeof *set->histogram <= allowance->most - allowance->used) {
-        set->histogram = calloc(1, sizeof *set->histogram);
-        allowance->used += set->histogram ? sizeof *set->histogram : 0;
-    }
+    if (!set->histogram)
+        set->histogram = take_zeroed(allowance, sizeof *set->histogram);
     for (uint32_t i = 0; set->histogram && i < set->pending; i++)
         count_sample(set->histogram, set->exact[i], allowance);
     set->pending = 0;

@@ -22,15 +22,15 @@ static bool has_room(struct segment_ring *ring, uint32_t most, struct allowance 
     return true;
 }
 
-void segment_ring_push(struct segment_ring *ring, struct segment segment, uint32_t most,
-                       struct allowance *allowance) {
+struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
+                                  struct allowance *allowance) {
     if (!has_room(ring, most, allowance)) {
         if (!ring->room)
-            return;
+            return NULL;
         ring->head = (ring->head + 1) & (ring->room - 1);
         ring->count--;
     }
-    *at(ring, ring->count++) = segment;
+    return at(ring, ring->count++);
 }
 
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position) {

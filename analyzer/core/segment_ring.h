@@ -29,8 +29,9 @@ struct segment_acked {
     struct segment newest; /* the last of them */
 };
 
-void segment_ring_push(struct segment_ring *ring, struct segment segment, uint32_t most,
-                       struct allowance *allowance);
+/* The place for a new segment at the end, NULL without any memory. */
+struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
+                                  struct allowance *allowance);
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
 /* Marks every segment that ends within (start, end] as sent again; returns the frame of the one
  * that ended at or last before `end`, 0 when it is not known. */

@@ -10,9 +10,11 @@ int64_t series_bins_width_ns(const struct series_bins *series) {
     return (int64_t)BIN_WIDTH_LEAST_NS << series->doublings;
 }
 
-/* Rounds down, also below 0. */
-static int64_t bin_number(int64_t time_ns, int64_t width) {
-    return time_ns / width - (time_ns % width < 0);
+/* The bin on the grid, rounded down also below 0: the division is by a constant, the rest a shift.
+ */
+static int64_t bin_number(int64_t time_ns, uint8_t doublings) {
+    int64_t least = time_ns / BIN_WIDTH_LEAST_NS - (time_ns % BIN_WIDTH_LEAST_NS < 0);
+    return least >> doublings;
 }
 
 int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
@@ -45,11 +47,11 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
 static void double_width(struct series_bins *series) {
     int64_t old_first = series->first;
     uint32_t kept = 0;
-    series->first = bin_number(old_first, 2);
+    series->first = old_first >> 1;
     series->doublings++;
     for (uint32_t i = 0; i < series->count; i++) {
         struct series_bin bin = series->bins[i];
-        bin.index = (uint32_t)(bin_number(old_first + bin.index, 2) - series->first);
+        bin.index = (uint32_t)(((old_first + bin.index) >> 1) - series->first);
         if (kept && series->bins[kept - 1].index == bin.index)
             add_bin(&series->bins[kept - 1], &bin);
         else
@@ -105,13 +107,16 @@ static struct series_bin *open_bin(struct series_bins *series, uint32_t place, u
 struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns, uint64_t packets,
                                   struct allowance *allowance) {
     for (;;) {
-        int64_t number = bin_number(time_ns, series_bins_width_ns(series));
+        int64_t number = bin_number(time_ns, series->doublings);
         if (!series->count) {
             series->first = number;
             return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
         }
         if (spans(series, number)) {
             uint32_t index = (uint32_t)(number - series->first);
+            struct series_bin *newest = &series->bins[series->count - 1];
+            if (newest->index == index)
+                return newest;
             uint32_t place = place_of(series, index);
             if (place < series->count && series->bins[place].index == index)
                 return &series->bins[place];

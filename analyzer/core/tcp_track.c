@@ -22,7 +22,7 @@ struct step {
     const struct sighting *seen;
     struct allowance *allowance;
     const struct tcp_listener *listener;
-    struct tcp_effect effect;
+    struct tcp_effect *effect;
     unsigned direction;
 };
 
@@ -57,10 +57,14 @@ static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
 
 static void push_unacked(const struct step *step, int64_t end) {
     bool one_way = !step->other->based;
-    segment_ring_push(
-        &step->stream->unacked,
-        (struct segment){end, step->seen->time_ns, frame_of(step), !step->seen->time_known},
-        one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
+    struct segment *segment = segment_ring_push(
+        &step->stream->unacked, one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
+    if (!segment)
+        return;
+    segment->end = end;
+    segment->time_ns = step->seen->time_ns;
+    segment->frame = frame_of(step);
+    segment->resent = !step->seen->time_known;
 }
 
 static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
@@ -80,7 +84,7 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
         open_hole(step, stream->highest, start, false);
     else
         start = stream->highest < end ? stream->highest : end;
-    step->effect.unique_bytes += end - start;
+    step->effect->unique_bytes += end - start;
     stream->highest = end + fin;
     push_unacked(step, stream->highest);
 }
@@ -101,7 +105,7 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
     int64_t below = (end < stream->base ? end : stream->base) - start;
     if (stream->acked_known && end <= stream->acked)
         return below;
-    step->effect.unique_bytes += below;
+    step->effect->unique_bytes += below;
     return 0;
 }
 
@@ -115,7 +119,7 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
     stream->unknown_bytes += (uint64_t)given_up;
     stream->unseen_bytes -= (uint64_t)fill.acked_bytes;
     stream->holes_filled += fill.closed;
-    step->effect.unique_bytes += fill.bytes;
+    step->effect->unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
     if (fill.bytes) {
         /* What waited above the hole is acknowledged late: no sample of the path. */
@@ -125,7 +129,7 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
     if (!repeated)
         return;
     uint32_t first = segment_ring_mark_resent(&stream->unacked, start, end);
-    step->effect.retransmitted_bytes += repeated;
+    step->effect->retransmitted_bytes += repeated;
     stream->seen_before_packets++;
     tell(step, WORD_SEEN_BEFORE, repeated, first);
 }
@@ -139,8 +143,8 @@ static void take_fin_again(struct step *step) {
 static void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
     struct tcp_stream *stream = step->stream;
     int64_t start = position_of(stream, sequence), end = start + length;
-    step->effect.positions_known = true;
-    step->effect.sequence = start;
+    step->effect->positions_known = true;
+    step->effect->sequence = start;
     if (start > stream->highest + POSITION_SPAN || start < stream->highest - POSITION_SPAN) {
         stream->unknown_bytes += length;
         return;
@@ -158,8 +162,8 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         stream->fin_seen = true;
         stream->fin_end = end + 1;
     }
-    stream->unique_bytes += (uint64_t)step->effect.unique_bytes;
-    stream->retransmitted_bytes += (uint64_t)step->effect.retransmitted_bytes;
+    stream->unique_bytes += (uint64_t)step->effect->unique_bytes;
+    stream->retransmitted_bytes += (uint64_t)step->effect->retransmitted_bytes;
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -202,9 +206,9 @@ static void advance(struct step *step, int64_t position) {
     other->acked = position;
     other->acked_known = true;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
-    step->effect.rtt_ns = round_trip(step, &acked, repeats);
-    if (step->effect.rtt_ns >= 0)
-        sample_set_add(&other->rtt, step->effect.rtt_ns, step->allowance);
+    step->effect->rtt_ns = round_trip(step, &acked, repeats);
+    if (step->effect->rtt_ns >= 0)
+        sample_set_add(&other->rtt, step->effect->rtt_ns, step->allowance);
 }
 
 static bool is_duplicate(const struct step *step, const struct headers *headers) {
@@ -232,8 +236,8 @@ static void take_acknowledgment(struct step *step, const struct headers *headers
         tell(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
         return;
     }
-    step->effect.acknowledges = true;
-    step->effect.acknowledged = position;
+    step->effect->acknowledges = true;
+    step->effect->acknowledged = position;
     stream->sack_acks += tcp->sack_count > 0;
     if (!other->acked_known || position > other->acked) {
         advance(step, position);
@@ -271,8 +275,8 @@ static void take_window(struct step *step, const struct tcp_header *tcp) {
     if (shift < 0)
         return;
     int64_t window = (int64_t)tcp->window << shift;
-    step->effect.window_known = true;
-    step->effect.window = window;
+    step->effect->window_known = true;
+    step->effect->window = window;
     if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
     if (!stream->window_known || window > stream->window_max)
@@ -347,21 +351,23 @@ static void note_flight(struct step *step) {
 }
 
 static struct step begin_step(struct flow *flow, unsigned direction, const struct sighting *seen,
-                              struct allowance *allowance, const struct tcp_listener *listener) {
+                              struct allowance *allowance, const struct tcp_listener *listener,
+                              struct tcp_effect *effect) {
+    *effect = (struct tcp_effect){.rtt_ns = -1};
     return (struct step){.flow = flow,
                          .stream = &flow->directions[direction].tcp,
                          .other = &flow->directions[!direction].tcp,
                          .seen = seen,
                          .allowance = allowance,
                          .listener = listener,
-                         .effect = {.rtt_ns = -1},
+                         .effect = effect,
                          .direction = direction};
 }
 
-struct tcp_effect tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
-                            const struct sighting *seen, struct allowance *allowance,
-                            const struct tcp_listener *listener) {
-    struct step step = begin_step(flow, direction, seen, allowance, listener);
+void tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
+               const struct sighting *seen, struct allowance *allowance,
+               const struct tcp_listener *listener, struct tcp_effect *effect) {
+    struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
     const struct tcp_header *tcp = &headers->tcp;
     bool syn = tcp->flags & TCP_SYN, rst = tcp->flags & TCP_RST;
     /* The rest of a fragmented segment is still to come, and its end with it. */
@@ -375,7 +381,7 @@ struct tcp_effect tcp_track(struct flow *flow, unsigned direction, const struct 
         base_stream(step.stream, tcp->sequence);
     if (rst) {
         take_reset(&step);
-        return step.effect;
+        return;
     }
     take_data(&step, tcp->sequence + syn, headers->payload_length, fin);
     if (tcp->flags & TCP_ACK) {
@@ -384,16 +390,14 @@ struct tcp_effect tcp_track(struct flow *flow, unsigned direction, const struct 
     }
     take_window(&step, tcp);
     note_flight(&step);
-    return step.effect;
 }
 
-struct tcp_effect tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,
-                                 const struct sighting *seen, struct allowance *allowance,
-                                 const struct tcp_listener *listener) {
-    struct step step = begin_step(flow, direction, seen, allowance, listener);
+void tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,
+                    const struct sighting *seen, struct allowance *allowance,
+                    const struct tcp_listener *listener, struct tcp_effect *effect) {
+    struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
     take_data(&step, sequence, seen->payload_bytes, false);
     note_flight(&step);
-    return step.effect;
 }
 
 bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp) {

@@ -29,14 +29,14 @@ struct tcp_listener {
 bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp);
 
 /* The header's part: options, handshake and close, acknowledgment, window; then its data. */
-struct tcp_effect tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
-                            const struct sighting *seen, struct allowance *allowance,
-                            const struct tcp_listener *listener);
+void tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
+               const struct sighting *seen, struct allowance *allowance,
+               const struct tcp_listener *listener, struct tcp_effect *effect);
 
 /* A later fragment of a segment's datagram: `sequence` is of its first byte. */
-struct tcp_effect tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,
-                                 const struct sighting *seen, struct allowance *allowance,
-                                 const struct tcp_listener *listener);
+void tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,
+                    const struct sighting *seen, struct allowance *allowance,
+                    const struct tcp_listener *listener, struct tcp_effect *effect);
 
 /* How far the conversation came (enum word). */
 int tcp_state(const struct flow *flow);

@@ -23,7 +23,7 @@ static int64_t missing(const uint8_t *seen, int64_t start, int64_t end) {
 }
 
 static void check_random_fills(void) {
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct hole_list list = {0};
     uint8_t seen[SPAN];
     int64_t highest = 0, given_up = 0;
@@ -49,7 +49,7 @@ static void check_random_fills(void) {
 }
 
 static void check_bound(void) {
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct hole_list list = {0};
     int64_t given_up = 0;
     for (int64_t i = 0; i < 2 * HOLES_MOST; i++)
@@ -61,7 +61,7 @@ static void check_bound(void) {
 }
 
 static void check_acknowledged_holes(void) {
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct hole_list list = {0};
     int64_t given_up = 0;
     hole_list_open(&list, (struct hole){100, 200, 0, 7, false}, &allowance);
@@ -77,7 +77,7 @@ static void check_acknowledged_holes(void) {
 }
 
 static void check_no_allowance(void) {
-    struct allowance allowance = {0, 0};
+    struct allowance allowance = {.most = 0};
     struct hole_list list = {0};
     CHECK_INT(hole_list_open(&list, (struct hole){0, 10, 0, 0, false}, &allowance), 10);
     CHECK_INT(hole_list_bytes(&list), 0);

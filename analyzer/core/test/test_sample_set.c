@@ -18,7 +18,7 @@ static int64_t expected_quantile(const int64_t *sorted, size_t count, unsigned p
 
 static void check_quantiles(size_t count, double tolerance) {
     static int64_t samples[MOST];
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct sample_set set = {0};
     uint32_t state = 7;
     for (size_t i = 0; i < count; i++) {
@@ -40,7 +40,7 @@ static void check_quantiles(size_t count, double tolerance) {
 }
 
 static void check_negative_is_zero(void) {
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct sample_set set = {0};
     sample_set_add(&set, -5, &allowance);
     CHECK_INT(set.least, 0);
@@ -49,7 +49,7 @@ static void check_negative_is_zero(void) {
 }
 
 static void check_extremes(void) {
-    struct allowance allowance = {0, 1 << 20};
+    struct allowance allowance = {.most = 1 << 20};
     struct sample_set set = {0};
     for (int i = 0; i < 200; i++)
         sample_set_add(&set, i % 2 ? INT64_MAX : 0, &allowance);

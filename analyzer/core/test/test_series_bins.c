@@ -25,7 +25,7 @@ static uint64_t check_order(const struct series_bins *series) {
 }
 
 static void check_stream(int64_t start_ns, int64_t step_ns, uint64_t packets, int64_t width_most) {
-    struct allowance allowance = {0, 1 << 24};
+    struct allowance allowance = {.most = 1 << 24};
     struct series_bins series = {0};
     for (uint64_t i = 0; i < packets; i++)
         add(&series, start_ns + (int64_t)i * step_ns, i + 1, &allowance);
@@ -36,7 +36,7 @@ static void check_stream(int64_t start_ns, int64_t step_ns, uint64_t packets, in
 }
 
 static void check_disorder(void) {
-    struct allowance allowance = {0, 1 << 24};
+    struct allowance allowance = {.most = 1 << 24};
     struct series_bins series = {0};
     uint32_t state = 3;
     for (uint64_t i = 0; i < 50000; i++) {
@@ -48,7 +48,7 @@ static void check_disorder(void) {
 }
 
 static void check_extremes(void) {
-    struct allowance allowance = {0, 1 << 24};
+    struct allowance allowance = {.most = 1 << 24};
     struct series_bins series = {0};
     add(&series, INT64_C(1) << 62, 1, &allowance);
     add(&series, -(INT64_C(1) << 61), 2, &allowance);
