@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.units import plural
+
 if TYPE_CHECKING:
     from wiretale.analyzer import _core
 
@@ -91,7 +93,7 @@ class Table:
         held = [name for name, *_ in self.columns() if any(row[name] is not None for row in rows)]
         heads = held[:COLUMNS_SHOWN]
         cells = [["" if row[h] is None else shown_cell(row[h]) for h in heads] for row in rows]
-        left = f"{self.name}: {len(self):,} rows, {len(self.columns())} columns"
+        left = f"{self.name}: {plural(len(self), 'row')}, {len(self.columns())} columns"
         return heads, cells, left
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.time_parse import parse_time
+from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -139,8 +140,8 @@ class Trace:
 
     def __repr__(self) -> str:
         shown = ", ".join(self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
-        counts = f"{self.totals['packets']:,} packets, {self.totals['flows']:,} flows"
-        return f"<wiretale.Trace of {shown}: {counts}, {len(self.findings)} findings>"
+        counts = (plural(self.totals["packets"], "packet"), plural(self.totals["flows"], "flow"))
+        return f"<wiretale.Trace of {shown}: {', '.join((*counts, plural(len(self.findings), 'finding')))}>"
 
     def _repr_html_(self) -> str:
         from html import escape

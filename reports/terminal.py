@@ -146,7 +146,7 @@ def drops_fact(row: Row) -> str:
 def finding_block(row: Row) -> RenderableType:
     """One finding: severity, sentence, evidence, advice, filter."""
     lines = Grid.grid(padding=(0, 1))
-    lines.add_column(no_wrap=True)
+    lines.add_column(no_wrap=True, min_width=8)
     lines.add_column(overflow="fold")
     lines.add_row(Text(row["severity"], style=STYLES[row["severity"]]), Text(safe(row["sentence"])))
     for name in ("evidence", "advice", "filter"):

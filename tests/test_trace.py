@@ -23,7 +23,7 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
         assert relation.columns == [column[0] for column in table.columns()]
         rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
         assert rows == table.rows()
-        assert repr(table).startswith(f"{name}: {len(table):,} rows")
+        assert repr(table).startswith(f"{name}: {len(table):,} row")
         assert "<table>" in table._repr_html_()
     assert "flows" in repr(trace) and "<table>" in trace._repr_html_()
 

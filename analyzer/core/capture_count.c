@@ -124,7 +124,7 @@ static void put_interface(struct analysis *analysis, struct row *row,
     row_set_text(analysis, row, captures_name, interface->name);
     row_set(row, captures_link_type, interface->link_type);
     row_set_text(analysis, row, captures_link_type_name,
-                 pcap_datalink_val_to_name(interface->link_type));
+                 pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
     row_set_if(row, captures_snaplen, interface->snaplen, interface->snaplen);
     row_set(row, captures_time_resolution_ns, interface->time_resolution_ns);
     row_set_if(row, captures_received, interface->received != DROPS_UNKNOWN,

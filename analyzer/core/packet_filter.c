@@ -19,7 +19,7 @@ static struct bpf_program refused_program; /* stands for a link type that cannot
 
 /* LINKTYPE_ numbers are what files hold, libpcap compiles for its own DLT_ numbers; they differ for
  * a few (https://www.tcpdump.org/linktypes.html). */
-static int dlt_of(uint16_t link_type) {
+int link_type_dlt(uint16_t link_type) {
     switch (link_type) {
     case 100: return DLT_ATM_RFC1483;
     case 101: return DLT_RAW;
@@ -32,7 +32,7 @@ static int dlt_of(uint16_t link_type) {
 static struct bpf_program *compile(const char *expression, uint16_t link_type,
                                    struct problem *problem) {
     struct bpf_program *program = calloc(1, sizeof *program);
-    pcap_t *handle = program ? pcap_open_dead(dlt_of(link_type), SNAPLEN_MOST) : NULL;
+    pcap_t *handle = program ? pcap_open_dead(link_type_dlt(link_type), SNAPLEN_MOST) : NULL;
     bool compiled = false;
     if (!handle)
         problem_set(problem, PROBLEM_MEMORY, "out of memory for the filter");

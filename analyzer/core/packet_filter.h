@@ -8,6 +8,9 @@
 
 struct packet_filter;
 
+/* The number that libpcap uses within itself for a LINKTYPE_ number of a file. */
+int link_type_dlt(uint16_t link_type);
+
 /* Compiles for Ethernet at once, so that a wrong expression is a usage problem before any reading;
  * NULL with problem->kind PROBLEM_USAGE and libpcap's message. */
 struct packet_filter *packet_filter_open(const char *expression, struct problem *problem);

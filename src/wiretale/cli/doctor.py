@@ -9,8 +9,8 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 EXAMPLES = """\
 examples:
@@ -32,8 +32,7 @@ TOOLS = (
 MODULES = ("duckdb", "plotly", "jinja2", "rich")
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One line: state is ok, note, warning or missing."""
 
     state: str
@@ -178,9 +177,8 @@ def doctor(arguments: argparse.Namespace) -> int:
     checks = [check for run in CHECKS for check in run()]
     if arguments.json:
         import json
-        from dataclasses import asdict
 
-        print(json.dumps({"schema": "wiretale.doctor/1", "checks": [asdict(check) for check in checks]}))
+        print(json.dumps({"schema": "wiretale.doctor/1", "checks": [check._asdict() for check in checks]}))
     else:
         for check in checks:
             mend = f"  →  {check.mend}" if check.mend else ""
