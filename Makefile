@@ -15,7 +15,7 @@ say = @echo "==> $(1)"
 
 CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-LIBRARIES = -lpcap -lz -lzstd -llz4 -lm
+LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
 HEADERS = $(wildcard analyzer/core/*.h)
 MODULE_SOURCES = $(wildcard analyzer/core/*.c)

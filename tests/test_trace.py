@@ -25,7 +25,7 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
         assert rows == table.rows()
         assert repr(table).startswith(f"{name}: {len(table):,} row")
         assert "<table>" in table._repr_html_()
-    assert "flows" in repr(trace) and "<table>" in trace._repr_html_()
+    assert f"{len(trace.flows):,} flow" in repr(trace) and "<table>" in trace._repr_html_()
 
 
 def test_columns_are_the_rows_turned(sample: Path) -> None:

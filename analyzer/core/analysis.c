@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass itself: packets in batches, each decoded and its flow's memory called for before any of
- * them is taken, so that the loads overlap. */
+/* The pass itself: packets come in batches, and the memory of all their flows is called for before
+ * any of them is taken, so that the loads overlap. */
 #include "analysis.h"
 
 #include <malloc.h>
@@ -9,13 +9,10 @@
 #include <string.h>
 
 #include "analysis_state.h"
+#include "read_ahead.h"
 
-#define BATCH             32u
 #define ALLOWANCE_BYTES   ((size_t)512 << 20)
 #define FLOWS_LISTED_MOST (1u << 26)
-/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
-#define TIME_LEAST_NS (-(INT64_C(1) << 61))
-#define TIME_MOST_NS  (INT64_C(1) << 62)
 
 static bool grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
@@ -61,6 +58,8 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
     if (filter && !(analysis->filter = packet_filter_open(filter, problem)))
         return false;
     analysis->captures = capture_set_open(paths, count, problem);
+    if (analysis->captures)
+        analysis->bytes_total = capture_set_bytes_total(analysis->captures);
     return analysis->captures != NULL;
 }
 
@@ -107,6 +106,8 @@ void analysis_close(struct analysis *analysis) {
     size_t place = 0;
     if (!analysis)
         return;
+    read_ahead_close(analysis->ahead);
+    analysis->ahead = NULL;
     for (struct flow *flow; analysis->flows && (flow = flow_table_drain(analysis->flows, &place));)
         flow_release(analysis, flow);
     close_state(analysis);
@@ -116,87 +117,63 @@ void analysis_close(struct analysis *analysis) {
     free(analysis);
 }
 
-static int64_t time_of(const struct analysis *analysis, const struct packet *packet) {
-    if (packet->time_ns == TIME_UNKNOWN)
-        return analysis->previous_ns;
-    if (packet->time_ns < TIME_LEAST_NS)
-        return TIME_LEAST_NS;
-    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
-}
-
-/* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
-static void note_time(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
-    if (packet->time_ns == TIME_UNKNOWN)
-        return;
-    if (!analysis->timed) /* sets the clock of the expiry */
-        flow_table_expired(analysis->flows, time_ns, flow_due_ns);
-    int64_t agreed = time_ns < analysis->previous_ns ? time_ns : analysis->previous_ns;
-    if (!analysis->timed || agreed > analysis->now_ns)
-        analysis->now_ns = analysis->timed ? agreed : time_ns;
-    analysis->previous_ns = time_ns;
-    analysis->timed = true;
-}
-
-static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
-    const struct analysis_options *options = &analysis->options;
-    if (packet->time_ns != TIME_UNKNOWN &&
-        (time_ns < options->start_ns || time_ns >= options->end_ns))
-        return false;
-    return !analysis->filter || packet_filter_pass(analysis->filter, packet);
-}
-
-/* Counts the packet and readies its flow; false when it goes no further. */
-static bool ready(struct analysis *analysis, const struct packet *packet, struct arrival *arrival) {
-    struct capture_count *count = capture_count_of(analysis, packet->interface);
-    int64_t time_ns = time_of(analysis, packet);
-    if (!count)
-        return false;
-    analysis->totals.packets++;
-    if (!is_wanted(analysis, packet, time_ns)) {
-        count->filtered++;
-        return false;
-    }
-    note_time(analysis, packet, time_ns);
-    capture_count_packet(analysis, count, packet, time_ns);
-    packet_prepare(analysis, arrival, packet, time_ns);
-    capture_count_headers(count, packet, &arrival->headers);
-    return arrival->keyed;
-}
-
-static void take_batch(struct analysis *analysis, const struct packet *packets, size_t count) {
-    struct arrival arrivals[BATCH];
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        kept += ready(analysis, &packets[i], &arrivals[kept]);
-    for (size_t i = 0; i < kept; i++)
-        flow_table_prefetch_flow(analysis->flows, arrivals[i].hash);
-    for (size_t i = 0; i < kept; i++)
-        flow_table_prefetch_lists(analysis->flows, arrivals[i].hash);
-    for (size_t i = 0; i < kept; i++)
-        packet_take(analysis, &arrivals[i]);
+static void take_batch(struct analysis *analysis, struct batch *batch) {
+    if (batch->timed && !analysis->timed) /* sets the clock of the expiry */
+        flow_table_expired(analysis->flows, batch->now_ns, flow_due_ns);
+    for (size_t i = 0; i < batch->count; i++)
+        flow_table_prefetch_slot(analysis->flows, batch->arrivals[i].hash);
+    for (size_t i = 0; i < batch->count; i++)
+        flow_table_prefetch_flow(analysis->flows, batch->arrivals[i].hash);
+    for (size_t i = 0; i < batch->count; i++)
+        flow_table_prefetch_lists(analysis->flows, batch->arrivals[i].hash);
+    for (size_t i = 0; i < batch->count; i++)
+        packet_take(analysis, &batch->arrivals[i]);
+    analysis->totals.packets += batch->packets;
+    analysis->bytes_read = batch->bytes_read;
+    analysis->now_ns = batch->now_ns;
+    analysis->timed = batch->timed;
+    analysis->out_of_memory |= batch->out_of_memory;
     flow_expire(analysis);
 }
 
 bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem) {
-    struct packet packets[BATCH];
+    bool ended;
     problem->kind = PROBLEM_NONE;
     if (!analysis->captures)
         return false;
+    if (!analysis->ahead && !(analysis->ahead = read_ahead_start(analysis)))
+        return problem_set(problem, PROBLEM_MEMORY, "no thread to read with");
     for (uint64_t done = 0; done < most;) {
-        size_t count = capture_set_read(analysis->captures, packets, BATCH);
-        if (!count)
-            return !capture_set_ended(analysis->captures);
-        take_batch(analysis, packets, count);
+        struct batch *batch = read_ahead_next(analysis->ahead, &ended);
+        if (!batch)
+            return !ended;
+        take_batch(analysis, batch);
+        done += batch->packets;
+        read_ahead_done(analysis->ahead);
         if (analysis->out_of_memory)
             return problem_set(problem, PROBLEM_MEMORY, "out of memory after %llu packets",
                                (unsigned long long)analysis->totals.packets);
-        done += count;
     }
     return true;
 }
 
+/* What was read before the reading was ended still counts. */
+static void finish_reading(struct analysis *analysis) {
+    bool ended;
+    if (!analysis->ahead)
+        return;
+    read_ahead_stop(analysis->ahead);
+    for (struct batch *batch; (batch = read_ahead_next(analysis->ahead, &ended));) {
+        take_batch(analysis, batch);
+        read_ahead_done(analysis->ahead);
+    }
+    read_ahead_close(analysis->ahead);
+    analysis->ahead = NULL;
+}
+
 static void finish_flows(struct analysis *analysis) {
     size_t place = 0;
+    finish_reading(analysis);
     datagram_table_finish(analysis->datagrams);
     for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));)
         flow_finish(analysis, flow, WORD_END_OF_CAPTURE);
@@ -209,7 +186,6 @@ static void note_totals(struct analysis *analysis) {
     if (analysis->filter)
         analysis->totals.filter_refused = packet_filter_refused(analysis->filter);
     analysis->bytes_read = capture_set_bytes_read(analysis->captures);
-    analysis->bytes_total = capture_set_bytes_total(analysis->captures);
 }
 
 bool analysis_finish(struct analysis *analysis, struct problem *problem) {
@@ -258,9 +234,9 @@ bool analysis_finished(const struct analysis *analysis) {
 }
 
 uint64_t analysis_bytes_read(const struct analysis *analysis) {
-    return analysis->captures ? capture_set_bytes_read(analysis->captures) : analysis->bytes_read;
+    return analysis->bytes_read;
 }
 
 uint64_t analysis_bytes_total(const struct analysis *analysis) {
-    return analysis->captures ? capture_set_bytes_total(analysis->captures) : analysis->bytes_total;
+    return analysis->bytes_total;
 }

@@ -24,6 +24,8 @@ struct capture_count {
     uint64_t reasons[REASON_COUNT];
 };
 
+struct read_ahead;
+
 struct analysis {
     struct analysis_options options;
     struct capture_set *captures;
@@ -41,18 +43,19 @@ struct analysis {
     uint8_t *packet_flows;      /* a bit for each flow whose packets are wanted */
     uint32_t packet_flow_count; /* bits */
     uint32_t flow_count;        /* flows ever begun: the next one's number */
-    int64_t previous_ns;        /* time of the packet before */
     int64_t now_ns;             /* the latest time that two packets in a row reached */
-    bool timed;                 /* both are known */
+    bool timed;                 /* it is known */
+    struct read_ahead *ahead;   /* while reading */
     struct analysis_totals totals;
-    uint64_t bytes_read, bytes_total; /* when the input is closed */
+    uint64_t bytes_read, bytes_total; /* of the files */
     bool out_of_memory;
 };
 
 /* capture_count.c */
 struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture);
-void capture_count_packet(struct analysis *analysis, struct capture_count *count,
-                          const struct packet *packet, int64_t time_ns);
+/* Returns by how much the packet's time lies before that of the one before it, ns. */
+int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
+                             int64_t time_ns);
 void capture_count_headers(struct capture_count *count, const struct packet *packet,
                            const struct headers *headers);
 void capture_count_rows(struct analysis *analysis);
@@ -73,8 +76,9 @@ struct arrival {
     struct sighting seen;
     struct flow_key key;
     uint32_t hash;
-    bool swapped; /* sent by the key's second end */
-    bool keyed;   /* an IP packet: the fields above are set */
+    bool swapped;         /* sent by the key's second end */
+    bool keyed;           /* an IP packet: key, hash and swapped are set */
+    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
 };
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, const struct packet *packet,
                     int64_t time_ns);

@@ -16,49 +16,41 @@ struct capture_count *capture_count_of(struct analysis *analysis, uint32_t captu
     while (room <= capture)
         room *= 2;
     struct capture_count *counts = realloc(analysis->counts, room * sizeof *counts);
-    if (!counts) {
-        analysis->out_of_memory = true;
+    if (!counts)
         return NULL;
-    }
     memset(counts + analysis->count_room, 0, (room - analysis->count_room) * sizeof *counts);
     analysis->counts = counts;
     analysis->count_room = room;
     return &counts[capture];
 }
 
-static void note_step_back(struct analysis *analysis, struct capture_count *count,
-                           const struct packet *packet, int64_t time_ns) {
-    int64_t step = count->previous_ns - time_ns;
+static void note_step_back(struct capture_count *count, const struct packet *packet,
+                           int64_t step_ns) {
     if (!count->backward_steps++)
         count->backward_frame = packet->frame;
-    if (step > count->backward_ns_max)
-        count->backward_ns_max = step;
-    struct sighting seen = {.time_ns = time_ns,
-                            .time_known = true,
-                            .frame = packet->frame,
-                            .capture = packet->interface};
-    char detail[64];
-    snprintf(detail, sizeof detail, "%lld ns earlier than the packet before", (long long)step);
-    event_log(analysis, NULL, 0, &seen, WORD_TIME_BACKWARD, 0, packet->frame - 1, detail);
+    if (step_ns > count->backward_ns_max)
+        count->backward_ns_max = step_ns;
 }
 
-void capture_count_packet(struct analysis *analysis, struct capture_count *count,
-                          const struct packet *packet, int64_t time_ns) {
+int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
+                             int64_t time_ns) {
     bool first = count->packets++ == count->time_unknown;
+    int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
     count->truncated += packet->captured < packet->length;
     if (packet->time_ns == TIME_UNKNOWN) {
         count->time_unknown++;
-        return;
+        return 0;
     }
-    if (!first && time_ns < count->previous_ns)
-        note_step_back(analysis, count, packet, time_ns);
+    if (step_ns > 0)
+        note_step_back(count, packet, step_ns);
     if (first || time_ns < count->first_ns)
         count->first_ns = time_ns;
     if (first || time_ns > count->last_ns)
         count->last_ns = time_ns;
     count->previous_ns = time_ns;
+    return step_ns > 0 ? step_ns : 0;
 }
 
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it

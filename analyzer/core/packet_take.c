@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a packet's bytes to its flow. */
+#include <stdio.h>
+
 #include "analysis_state.h"
 
 #define LINKTYPE_ETHERNET 1
@@ -44,18 +46,28 @@ void packet_prepare(struct analysis *analysis, struct arrival *arrival, const st
                     int64_t time_ns) {
     struct headers *headers = &arrival->headers;
     decode_packet(packet, headers);
-    arrival->keyed = headers->layer >= LAYER_NETWORK;
-    if (!arrival->keyed)
-        return;
     see_packet(&arrival->seen, packet, headers, time_ns);
-    set_key(analysis, arrival,
-            path_table_number(analysis->paths, headers->path, headers->path_depth));
-    flow_table_prefetch_slot(analysis->flows, arrival->hash);
+    arrival->keyed = headers->layer >= LAYER_NETWORK;
+    if (arrival->keyed)
+        set_key(analysis, arrival,
+                path_table_number(analysis->paths, headers->path, headers->path_depth));
+}
+
+static void log_step_back(struct analysis *analysis, const struct arrival *arrival) {
+    char detail[64];
+    snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
+             (long long)arrival->step_back_ns);
+    event_log(analysis, NULL, 0, &arrival->seen, WORD_TIME_BACKWARD, 0, arrival->seen.frame - 1,
+              detail);
 }
 
 void packet_take(struct analysis *analysis, struct arrival *arrival) {
     const struct headers *headers = &arrival->headers;
     unsigned number;
+    if (arrival->step_back_ns)
+        log_step_back(analysis, arrival);
+    if (!arrival->keyed)
+        return;
     if (headers->fragment) {
         fragment_take(analysis, arrival);
         return;

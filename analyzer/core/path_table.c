@@ -14,8 +14,9 @@ struct path {
 };
 
 struct path_table {
-    struct path *paths;
-    uint32_t count, room;
+    struct path
+        *paths; /* room for all, so that no path ever moves; the kernel gives what is used */
+    uint32_t count;
     uint32_t last;
     uint32_t *buckets; /* made with the first path */
 };
@@ -29,9 +30,8 @@ struct path_table *path_table_open(void) {
     struct path_table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
-    table->room = 16;
     table->count = 1;
-    table->paths = calloc(table->room, sizeof *table->paths);
+    table->paths = calloc(PATHS_MOST, sizeof *table->paths);
     if (table->paths)
         return table;
     free(table);
@@ -57,18 +57,11 @@ static uint32_t bucket_of(const struct path_step *steps, unsigned depth) {
     return (uint32_t)(hash >> 32 ^ hash) % BUCKETS;
 }
 
-/* Adds the path at an empty bucket; without room or memory, the last path stands for it. */
+/* Adds the path at an empty bucket; without room, the last path stands for it. */
 static uint32_t add(struct path_table *table, uint32_t *bucket, const struct path_step *steps,
                     unsigned depth) {
     if (table->count == PATHS_MOST)
         return PATHS_MOST - 1;
-    if (table->count == table->room) {
-        struct path *paths = realloc(table->paths, table->room * 2 * sizeof *paths);
-        if (!paths)
-            return table->count - 1;
-        table->paths = paths;
-        table->room *= 2;
-    }
     struct path *path = &table->paths[table->count];
     *path = (struct path){.depth = depth};
     memcpy(path->steps, steps, depth * sizeof *steps);

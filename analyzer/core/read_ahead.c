@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read_ahead.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define BATCHES 8u /* in flight */
+#define WAIT_NS 200000000
+/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
+#define TIME_LEAST_NS (-(INT64_C(1) << 61))
+#define TIME_MOST_NS  (INT64_C(1) << 62)
+
+struct read_ahead {
+    struct analysis *analysis;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct batch batches[BATCHES];
+    uint64_t read, taken; /* batches ever */
+    bool ended, stopping, joined;
+    int64_t previous_ns, now_ns; /* time of the packet before; see struct batch */
+    bool timed;
+};
+
+static int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
+    if (packet->time_ns == TIME_UNKNOWN)
+        return ahead->previous_ns;
+    if (packet->time_ns < TIME_LEAST_NS)
+        return TIME_LEAST_NS;
+    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+}
+
+/* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
+static void note_time(struct read_ahead *ahead, const struct packet *packet, int64_t time_ns) {
+    if (packet->time_ns == TIME_UNKNOWN)
+        return;
+    int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
+    if (!ahead->timed || agreed > ahead->now_ns)
+        ahead->now_ns = ahead->timed ? agreed : time_ns;
+    ahead->previous_ns = time_ns;
+    ahead->timed = true;
+}
+
+static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
+    const struct analysis_options *options = &analysis->options;
+    if (packet->time_ns != TIME_UNKNOWN &&
+        (time_ns < options->start_ns || time_ns >= options->end_ns))
+        return false;
+    return !analysis->filter || packet_filter_pass(analysis->filter, packet);
+}
+
+/* Counts the packet and readies its arrival; false when it goes no further. */
+static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct packet *packet,
+                    struct arrival *arrival) {
+    struct analysis *analysis = ahead->analysis;
+    struct capture_count *count = capture_count_of(analysis, packet->interface);
+    int64_t time_ns = time_of(ahead, packet);
+    batch->out_of_memory |= !count;
+    if (!count)
+        return false;
+    if (!is_wanted(analysis, packet, time_ns)) {
+        count->filtered++;
+        return false;
+    }
+    note_time(ahead, packet, time_ns);
+    arrival->step_back_ns = capture_count_packet(count, packet, time_ns);
+    packet_prepare(analysis, arrival, packet, time_ns);
+    capture_count_headers(count, packet, &arrival->headers);
+    return arrival->keyed || arrival->step_back_ns;
+}
+
+/* False at the end, or when there is nothing for now. */
+static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
+    struct packet packets[BATCH];
+    size_t count = capture_set_read(ahead->analysis->captures, packets, BATCH);
+    batch->count = 0;
+    batch->packets = count;
+    batch->out_of_memory = false;
+    for (size_t i = 0; i < count; i++)
+        batch->count += prepare(ahead, batch, &packets[i], &batch->arrivals[batch->count]);
+    batch->bytes_read = capture_set_bytes_read(ahead->analysis->captures);
+    batch->now_ns = ahead->now_ns;
+    batch->timed = ahead->timed;
+    return count > 0;
+}
+
+/* A free batch, or NULL when the reading is to stop. */
+static struct batch *wait_for_room(struct read_ahead *ahead) {
+    pthread_mutex_lock(&ahead->lock);
+    while (ahead->read - ahead->taken == BATCHES && !ahead->stopping)
+        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    struct batch *batch = ahead->stopping ? NULL : &ahead->batches[ahead->read % BATCHES];
+    pthread_mutex_unlock(&ahead->lock);
+    return batch;
+}
+
+static void *read_all(void *context) {
+    struct read_ahead *ahead = context;
+    bool ended = false;
+    for (struct batch *batch; !ended && (batch = wait_for_room(ahead));) {
+        bool filled = fill_batch(ahead, batch);
+        ended = !filled && capture_set_ended(ahead->analysis->captures);
+        pthread_mutex_lock(&ahead->lock);
+        ahead->read += filled;
+        ahead->ended = ended;
+        pthread_cond_broadcast(&ahead->changed);
+        pthread_mutex_unlock(&ahead->lock);
+    }
+    return NULL;
+}
+
+/* Signals are for the thread that started it. */
+static bool start_thread(struct read_ahead *ahead) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = !pthread_create(&ahead->thread, NULL, read_all, ahead);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+struct read_ahead *read_ahead_start(struct analysis *analysis) {
+    struct read_ahead *ahead = calloc(1, sizeof *ahead);
+    if (!ahead)
+        return NULL;
+    ahead->analysis = analysis;
+    pthread_mutex_init(&ahead->lock, NULL);
+    pthread_cond_init(&ahead->changed, NULL);
+    if (start_thread(ahead))
+        return ahead;
+    ahead->joined = true;
+    read_ahead_close(ahead);
+    return NULL;
+}
+
+static void wait_a_while(struct read_ahead *ahead) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAIT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&ahead->changed, &ahead->lock, &until);
+}
+
+struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
+    pthread_mutex_lock(&ahead->lock);
+    if (ahead->read == ahead->taken && !ahead->ended && !ahead->joined)
+        wait_a_while(ahead);
+    bool there = ahead->read != ahead->taken;
+    *ended = !there && (ahead->ended || ahead->joined);
+    struct batch *batch = there ? &ahead->batches[ahead->taken % BATCHES] : NULL;
+    pthread_mutex_unlock(&ahead->lock);
+    return batch;
+}
+
+void read_ahead_done(struct read_ahead *ahead) {
+    pthread_mutex_lock(&ahead->lock);
+    ahead->taken++;
+    pthread_cond_broadcast(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+}
+
+void read_ahead_stop(struct read_ahead *ahead) {
+    if (ahead->joined)
+        return;
+    pthread_mutex_lock(&ahead->lock);
+    ahead->stopping = true;
+    pthread_cond_broadcast(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+    pthread_join(ahead->thread, NULL);
+    ahead->joined = true;
+}
+
+void read_ahead_close(struct read_ahead *ahead) {
+    if (!ahead)
+        return;
+    read_ahead_stop(ahead);
+    pthread_mutex_destroy(&ahead->lock);
+    pthread_cond_destroy(&ahead->changed);
+    free(ahead);
+}

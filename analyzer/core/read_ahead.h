@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes before the flows, in a thread of its own: packets are read, left out or counted,
+ * decoded, and handed on in batches, in order. */
+#ifndef WIRETALE_READ_AHEAD_H
+#define WIRETALE_READ_AHEAD_H
+
+#include "analysis_state.h"
+
+/* Packets of a batch: enough for their loads to overlap, few enough for the nearest cache. */
+#define BATCH 64u
+
+struct batch {
+    struct arrival arrivals[BATCH];
+    size_t count;        /* of arrivals: packets that concern somebody */
+    uint64_t packets;    /* read, those left out included */
+    uint64_t bytes_read; /* of the files, so far */
+    int64_t now_ns;      /* the latest time that two packets in a row reached */
+    bool timed;          /* it is known */
+    bool out_of_memory;
+};
+
+struct read_ahead;
+
+/* Starts the thread; NULL when that is not possible. The analysis' captures, filter, counts and
+ * paths belong to it until read_ahead_stop(); only texts of paths that a batch brought may be read.
+ */
+struct read_ahead *read_ahead_start(struct analysis *analysis);
+
+/* The next batch, to be given back by read_ahead_done(); NULL when none came for a while (`*ended`
+ * false) or when there are no more. */
+struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended);
+void read_ahead_done(struct read_ahead *ahead);
+
+/* Ends the reading. Batches that were read can still be taken. */
+void read_ahead_stop(struct read_ahead *ahead);
+void read_ahead_close(struct read_ahead *ahead);
+
+#endif
