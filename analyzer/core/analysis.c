@@ -13,6 +13,10 @@
 
 #define ALLOWANCE_BYTES   ((size_t)512 << 20)
 #define FLOWS_LISTED_MOST (1u << 26)
+/* Packets between calling for memory and needing it. */
+#define SLOT_AHEAD  8u
+#define FLOW_AHEAD  8u
+#define LISTS_AHEAD 8u
 
 static bool grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
@@ -117,17 +121,28 @@ void analysis_close(struct analysis *analysis) {
     free(analysis);
 }
 
+/* Step `i` of a batch: the slot of packet i is called for, and of packets further back, whose turn
+ * comes sooner, what the slot and the flow point to; the last of them is taken. */
+static inline void take_next(struct analysis *analysis, struct batch *batch, size_t i) {
+    const struct flow_table *flows = analysis->flows;
+    size_t slot = i, flow = slot - SLOT_AHEAD, lists = flow - FLOW_AHEAD,
+           taken = lists - LISTS_AHEAD;
+    if (slot < batch->count)
+        flow_table_prefetch_slot(flows, batch->arrivals[slot].hash);
+    if (flow < batch->count) /* one before the first is beyond every count */
+        flow_table_prefetch_flow(flows, batch->arrivals[flow].hash);
+    if (lists < batch->count)
+        flow_table_prefetch_lists(flows, batch->arrivals[lists].hash,
+                                  batch->arrivals[lists].swapped);
+    if (taken < batch->count)
+        packet_take(analysis, &batch->arrivals[taken]);
+}
+
 static void take_batch(struct analysis *analysis, struct batch *batch) {
     if (batch->timed && !analysis->timed) /* sets the clock of the expiry */
         flow_table_expired(analysis->flows, batch->now_ns, flow_due_ns);
-    for (size_t i = 0; i < batch->count; i++)
-        flow_table_prefetch_slot(analysis->flows, batch->arrivals[i].hash);
-    for (size_t i = 0; i < batch->count; i++)
-        flow_table_prefetch_flow(analysis->flows, batch->arrivals[i].hash);
-    for (size_t i = 0; i < batch->count; i++)
-        flow_table_prefetch_lists(analysis->flows, batch->arrivals[i].hash);
-    for (size_t i = 0; i < batch->count; i++)
-        packet_take(analysis, &batch->arrivals[i]);
+    for (size_t i = 0; i < batch->count + LISTS_AHEAD + FLOW_AHEAD + SLOT_AHEAD; i++)
+        take_next(analysis, batch, i);
     analysis->totals.packets += batch->packets;
     analysis->bytes_read = batch->bytes_read;
     analysis->now_ns = batch->now_ns;

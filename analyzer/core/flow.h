@@ -4,6 +4,7 @@
 #ifndef WIRETALE_FLOW_H
 #define WIRETALE_FLOW_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "hole_list.h"
@@ -73,33 +74,39 @@ struct tcp_stream {
     uint16_t last_window;
     uint32_t last_acknowledgment;
     uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
+    int64_t highest;  /* position after the highest byte (or FIN) seen */
+    int64_t acked;    /* highest cumulative acknowledgment of this stream */
     int64_t base;
-    int64_t highest; /* position after the highest byte (or FIN) seen */
-    int64_t acked;   /* highest cumulative acknowledgment of this stream */
-    int64_t fin_end; /* position after the FIN */
+    uint64_t unique_bytes;
+    struct segment_ring unacked;
+    struct hole_list holes;
+    struct sample_set rtt;
     int64_t window_min, window_max;
     int64_t flight_max;
-    struct hole_list holes;
-    struct segment_ring unacked;
-    struct sample_set rtt;
-    uint64_t unique_bytes, retransmitted_bytes, seen_before_packets, unseen_bytes, unknown_bytes;
+    /* What few packets change. */
+    int64_t fin_end; /* position after the FIN */
+    uint64_t retransmitted_bytes, seen_before_packets, unseen_bytes, unknown_bytes;
     uint64_t holes_opened, holes_filled;
     uint64_t duplicate_acks, sack_acks, zero_windows, bad_acknowledgments;
     uint64_t syns, fins, resets, ecn_echo, ecn_cwr;
 };
 
+/* What every packet changes lies together, in front: memory is fetched in lines of 64 bytes. */
 struct direction {
-    uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets, ecn_ce;
-    uint64_t fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;
-    uint64_t fragment_overhead_bytes;
+    uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets;
     int64_t first_ns, last_ns, idle_ns_max;
+    struct series_bins series;
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
     bool timed;           /* first_ns and last_ns are known */
     bool payload_unknown; /* of a packet at least */
-    struct series_bins series;
     struct tcp_stream tcp;
-};
+    /* What few packets change. */
+    uint64_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;
+    uint64_t fragment_overhead_bytes;
+} __attribute__((aligned(64)));
+
+#define DIRECTION_HOT_BYTES (offsetof(struct direction, tcp) + offsetof(struct tcp_stream, fin_end))
 
 enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
 
@@ -118,10 +125,12 @@ struct flow {
     bool timed; /* first_ns and last_ns are times of its packets */
     bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
     uint8_t initiator_evidence;
+    int64_t first_ns, last_ns;
+    uint64_t last_frame;
+    /* What few packets change. */
     int64_t syn_ns;
     int64_t handshake_rtt_ns; /* -1 while not known */
-    int64_t first_ns, last_ns;
-    uint64_t first_frame, last_frame;
+    uint64_t first_frame;
     uint32_t first_capture;
     uint64_t icmp_errors;
     struct direction directions[2]; /* 0 from the initiator */

@@ -101,10 +101,18 @@ static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
     return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
 }
 
+static inline void prefetch_bytes(const void *memory, size_t size) {
+    for (size_t line = 0; line < size; line += 64)
+        __builtin_prefetch((const char *)memory + line);
+}
+
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
-    const char *flow = (const char *)likely_flow(table, hash);
-    for (size_t line = 0; flow && line < sizeof(struct flow); line += 64)
-        __builtin_prefetch(flow + line);
+    const struct flow *flow = likely_flow(table, hash);
+    if (!flow)
+        return;
+    prefetch_bytes(flow, offsetof(struct flow, syn_ns));
+    prefetch_bytes(&flow->directions[0], DIRECTION_HOT_BYTES);
+    prefetch_bytes(&flow->directions[1], DIRECTION_HOT_BYTES);
 }
 
 /* An element of a list that may not be there yet. */
@@ -112,19 +120,23 @@ static inline void prefetch_element(const void *list, uint32_t index, size_t siz
     __builtin_prefetch((const void *)((uintptr_t)list + index * size));
 }
 
-void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
+void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash, bool swapped) {
     const struct flow *flow = likely_flow(table, hash);
-    for (unsigned number = 0; flow && number < 2; number++) {
-        const struct series_bins *series = &flow->directions[number].series;
-        const struct segment_ring *unacked = &flow->directions[number].tcp.unacked;
-        const struct sample_set *rtt = &flow->directions[number].tcp.rtt;
-        uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
-        prefetch_element(series->bins, series->count - 1, sizeof *series->bins);
-        prefetch_element(series->bins, series->count, sizeof *series->bins);
-        prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
-        prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
-        prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
-    }
+    if (!flow)
+        return;
+    unsigned number = swapped ^ flow->swapped;
+    const struct series_bins *own = &flow->directions[number].series;
+    const struct series_bins *other = &flow->directions[!number].series;
+    const struct segment_ring *sent = &flow->directions[number].tcp.unacked;
+    const struct segment_ring *acked = &flow->directions[!number].tcp.unacked;
+    const struct sample_set *rtt = &flow->directions[!number].tcp.rtt;
+    uint32_t tail = (sent->head + sent->count) & (sent->room - 1);
+    prefetch_element(own->bins, own->count - 1, sizeof *own->bins);
+    prefetch_element(own->bins, own->count, sizeof *own->bins);
+    prefetch_element(other->bins, other->count - 1, sizeof *other->bins);
+    prefetch_element(sent->segments, tail, sizeof *sent->segments);
+    prefetch_element(acked->segments, acked->head, sizeof *acked->segments);
+    prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
 }
 
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,

@@ -60,8 +60,10 @@ static void count_packet(struct flow *flow, struct direction *direction,
     direction->ip_bytes += seen->ip_bytes;
     direction->payload_bytes += seen->payload_bytes;
     direction->payload_unknown |= !seen->payload_known;
-    direction->ecn_ce += (seen->traffic_class & ECN_CE) == ECN_CE;
-    direction->fragments += seen->fragment;
+    if ((seen->traffic_class & ECN_CE) == ECN_CE)
+        direction->ecn_ce++;
+    if (seen->fragment)
+        direction->fragments++;
     if (seen->payload_bytes > direction->segment_max)
         direction->segment_max = seen->payload_bytes;
     flow->last_frame = seen->frame;

@@ -7,7 +7,7 @@
 #include "analysis_state.h"
 
 /* Packets of a batch: enough for their loads to overlap, few enough for the nearest cache. */
-#define BATCH 64u
+#define BATCH 128u
 
 struct batch {
     struct arrival arrivals[BATCH];

@@ -163,7 +163,8 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         stream->fin_end = end + 1;
     }
     stream->unique_bytes += (uint64_t)step->effect->unique_bytes;
-    stream->retransmitted_bytes += (uint64_t)step->effect->retransmitted_bytes;
+    if (step->effect->retransmitted_bytes)
+        stream->retransmitted_bytes += (uint64_t)step->effect->retransmitted_bytes;
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -238,7 +239,8 @@ static void take_acknowledgment(struct step *step, const struct headers *headers
     }
     step->effect->acknowledges = true;
     step->effect->acknowledged = position;
-    stream->sack_acks += tcp->sack_count > 0;
+    if (tcp->sack_count)
+        stream->sack_acks++;
     if (!other->acked_known || position > other->acked) {
         advance(step, position);
     } else if (position == other->acked && is_duplicate(step, headers)) {
@@ -268,7 +270,8 @@ static void take_window(struct step *step, const struct tcp_header *tcp) {
     bool syn = tcp->flags & TCP_SYN;
     int shift = syn ? 0 : window_shift(stream, step->other);
     bool zero = !tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN));
-    stream->zero_windows += zero;
+    if (zero)
+        stream->zero_windows++;
     if (zero && !stream->window_zero)
         tell(step, WORD_ZERO_WINDOW, 0, 0);
     stream->window_zero = zero;
@@ -337,7 +340,8 @@ static void take_reset(struct step *step) {
     tell(step, WORD_CONNECTION_RESET, 0, 0);
 }
 
-static void count_ecn(struct tcp_stream *stream, uint16_t flags) {
+static void count_flags(struct tcp_stream *stream, uint16_t flags) {
+    stream->fins += (flags & TCP_FIN) != 0;
     if (flags & TCP_SYN) /* there they negotiate (RFC 3168 section 6.1.1) */
         return;
     stream->ecn_echo += (flags & TCP_ECE) != 0;
@@ -373,8 +377,8 @@ void tcp_track(struct flow *flow, unsigned direction, const struct headers *head
     /* The rest of a fragmented segment is still to come, and its end with it. */
     bool fin = tcp->flags & TCP_FIN && !headers->more_fragments;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
-    step.stream->fins += (tcp->flags & TCP_FIN) != 0;
-    count_ecn(step.stream, tcp->flags);
+    if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
+        count_flags(step.stream, tcp->flags);
     if (syn)
         take_syn(&step, tcp);
     else if (!step.stream->based)
