@@ -96,23 +96,26 @@ def retransmitted(trace: Trace) -> Iterator[Finding]:
 
 
 def holes_filled(trace: Trace) -> Iterator[Finding]:
-    """Segments that came after later ones: lost before this point and sent again, or reordered on the way here."""
+    """Segments that came after later ones: lost before this point and sent again, or reordered on the way here.
+
+    A gap that was acknowledged and never filled is none of these: see capture_rules.capture_missed.
+    """
     directions = trace.directions
-    holes = directions.column("holes")
-    numbers = sorted((i for i, value in enumerate(holes) if value), key=lambda i: -holes[i])
+    filled = directions.column("holes_filled")
+    numbers = sorted((i for i, value in enumerate(filled) if value), key=lambda i: -filled[i])
     for number in numbers[:SHOWN]:
         row = row_at(directions, number)
-        share = row["holes"] / row["data_packets"] if row["data_packets"] else 0
+        share = row["holes_filled"] / row["data_packets"] if row["data_packets"] else 0
         yield Finding(
             *("missing-upstream", "warning" if share >= REPEATED_WARNING else "info", "flow"),
-            f"{named(row)}: {plural(row['holes'], 'gap')} in the stream when it passed here, {row['holes_filled']:,} filled "
-            "later: segments were lost before this point, or overtaken on the way to it.",
+            f"{named(row)}: {plural(row['holes_filled'], 'gap')} in the stream when it passed here, filled later: "
+            "segments were lost before this point and sent again, or overtaken on the way to it.",
             "Look between the sender and here; a gap filled within a round trip is reordering rather than loss.",
             flow=row["flow"],
-            cost=float(row["holes"]),
+            cost=float(row["holes_filled"]),
             cost_unit="segments",
-            evidence=event_frames(trace, row, "hole"),
-            filter=f"{flow_filter(row_at(trace.flows, row['flow']))} && tcp.analysis.lost_segment",
+            evidence=event_frames(trace, row, "hole_filled"),
+            filter=f"{flow_filter(row_at(trace.flows, row['flow']))} && tcp.analysis.out_of_order",
         )
 
 

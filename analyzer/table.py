@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -111,5 +112,5 @@ class Table:
 
 def shown_cell(value: object) -> str:
     """A value as text of a bounded length, without control characters (they could steer a terminal)."""
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    text = printable(str(value))
     return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
 
@@ -38,11 +39,6 @@ COUNTS = (
     ("malformed", "malformed"),
 )
 ALWAYS = {"packets"}
-
-
-def printable(text: str) -> str:
-    """Text from a file, unable to steer the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def info_lines(row: dict[str, Any]) -> list[tuple[str, str]]:

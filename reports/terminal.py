@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.finding import named, row_at
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import (
@@ -113,14 +114,9 @@ def make_console(out: IO[str], width: int | None = None) -> Console:
     return Console(file=out, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 
-def safe(text: str) -> str:
-    """Text from a capture, unable to steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def capture_line(row: Row) -> Text:
     """One input interface."""
-    line = Text(safe(row["file"]), style="bold")
+    line = Text(printable(row["file"]), style="bold")
     if row["name"]:
         line.append(f" [{shown_cell(row['name'])}]")
     kind = row["format"] if row["compression"] == "none" else f"{row['format']}, {row['compression']}"
@@ -148,10 +144,10 @@ def finding_block(row: Row) -> RenderableType:
     lines = Grid.grid(padding=(0, 1))
     lines.add_column(no_wrap=True, min_width=8)
     lines.add_column(overflow="fold")
-    lines.add_row(Text(row["severity"], style=STYLES[row["severity"]]), Text(safe(row["sentence"])))
+    lines.add_row(Text(row["severity"], style=STYLES[row["severity"]]), Text(printable(row["sentence"])))
     for name in ("evidence", "advice", "filter"):
         if row[name]:
-            lines.add_row(Text(name, style="dim"), Text(safe(row[name]), style="dim" if name != "advice" else ""))
+            lines.add_row(Text(name, style="dim"), Text(printable(row[name]), style="dim" if name != "advice" else ""))
     return lines
 
 
@@ -170,7 +166,7 @@ def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
     for column in columns:
         grid.add_column(column.head, justify="right" if column.right else "left", overflow="fold")
     for line in lines:
-        grid.add_row(*(Text(safe(column.cell(line))) for column in columns))
+        grid.add_row(*(Text(printable(column.cell(line))) for column in columns))
     return grid
 
 

@@ -44,11 +44,12 @@ def make_parser() -> argparse.ArgumentParser:
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Runs a command; an error is one line on stderr."""
     from wiretale.analyzer.errors import WiretaleError
+    from wiretale.analyzer.printable import printable
 
     try:
         return command(arguments)
     except WiretaleError as error:
-        print(f"wiretale: {error}", file=sys.stderr)
+        print(f"wiretale: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except MemoryError:
         print("wiretale: out of memory: analyze a part with --filter, or lower --max-flows", file=sys.stderr)

@@ -154,15 +154,12 @@ def exit_code(trace: Trace) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
+    from wiretale.analyzer.printable import printable
+
     for row in trace.captures.rows() if trace.damaged else []:
         if row["damage"]:
-            print(f"wiretale: {shown(row['damage'])}", file=sys.stderr)
+            print(f"wiretale: {printable(row['damage'])}", file=sys.stderr)
     return DAMAGED if trace.damaged else 0
-
-
-def shown(text: str) -> str:
-    """Text that may hold a hostile file name."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def analyze(arguments: argparse.Namespace) -> int:
