@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 FLOWS_SHOWN = 10
+CAPTURES_SHOWN = 8
 TROUBLED_SHOWN = 5
 PIPE_WIDTH = 160  # columns where there is no terminal to ask
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -133,6 +134,15 @@ def capture_line(row: Row) -> Text:
     return line
 
 
+def captures_left(trace: Trace) -> Text:
+    """What the input interfaces that are not shown add up to with the others."""
+    packets, size = (sum(trace.captures.column(name)) for name in ("packets", "bytes"))
+    times = [[ns for ns in trace.captures.column(name) if ns is not None] for name in ("first_ns", "last_ns")]
+    span = f", {show_duration(max(times[1]) - min(times[0]))} from {show_time(min(times[0]))}" if times[0] else ""
+    more = plural(len(trace.captures) - CAPTURES_SHOWN, "more input interface")
+    return Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} in all{span}")
+
+
 def drops_fact(row: Row) -> str:
     """What the file tells of drops."""
     known = [row[name] for name in ("dropped_kernel", "dropped_interface") if row[name] is not None]
@@ -207,8 +217,10 @@ def print_sections(trace: Trace, console: Console, flows: int) -> None:
     found = trace.findings.rows()
     about_capture = [row for row in found if row["scope"] == "capture"]
     others = [row for row in found if row["scope"] != "capture"]
-    for row in trace.captures.rows():
+    for row in trace.captures.rows(0, CAPTURES_SHOWN):
         console.print(capture_line(row))
+    if len(trace.captures) > CAPTURES_SHOWN:
+        console.print(captures_left(trace))
     if about_capture:
         console.print(section("The capture itself", *map(finding_block, about_capture)))
     print_flows(trace, console, flows)

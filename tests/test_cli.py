@@ -103,6 +103,14 @@ def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> N
     assert len({row["file"] for row in found["captures"]}) == 5
 
 
+def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    for number in range(30):
+        shutil.copy(samples / "vlan_ipv6.pcap", tmp_path / f"{number}.pcap")
+    text = wiretale_run("analyze", tmp_path).stdout
+    assert text.count(".pcap\n") == 8
+    assert "and 22 more input interfaces: 1,980 packets" in text
+
+
 def test_a_closed_pipe_ends_quietly(samples: Path) -> None:
     arguments = [*WIRETALE, "analyze", str(samples), "--json", "--tables", "series,packets,directions"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
