@@ -65,29 +65,40 @@ struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *
 /* By the ports that its first fragment told, 0 before. */
 struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped);
 struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
-                         bool swapped, const struct headers *headers, const struct sighting *seen,
+                         bool swapped, const struct tcp_header *tcp, const struct sighting *seen,
                          unsigned *direction);
 int64_t flow_due_ns(const struct flow *flow);
 void flow_expire(struct analysis *analysis);
 
 /* packet_take.c: one decoded packet into its flow. */
+/* It is handed from thread to thread, so only what is needed of every packet is in it. */
 struct arrival {
-    struct headers headers;
     struct sighting seen;
     struct flow_key key;
     uint32_t hash;
-    bool swapped;         /* sent by the key's second end */
-    bool keyed;           /* an IP packet: key, hash and swapped are set */
-    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
-};
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, const struct packet *packet,
-                    int64_t time_ns);
+    bool keyed;                    /* an IP packet: key, hash and swapped are set */
+    bool swapped;                  /* sent by the key's second end */
+    bool is_tcp;                   /* with its header: `tcp` is set */
+    int64_t step_back_ns;          /* its time lies so much before that of the packet before it */
+    const struct headers *headers; /* of a fragment and of an ICMP error, else NULL */
+    struct tcp_header tcp;
+} __attribute__((aligned(64)));
+
+/* The TCP header, NULL when there is none. */
+static inline const struct tcp_header *headers_tcp(const struct headers *headers) {
+    bool tcp = headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
+    return tcp ? &headers->tcp : NULL;
+}
+
+/* Decodes into `headers`, which must stay as long as the arrival if it comes to point there. */
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
+                    const struct packet *packet, int64_t time_ns);
 void packet_take(struct analysis *analysis, struct arrival *arrival);
 
-/* packet_account.c: `headers` are those that came with the transport header, else NULL; then
- * `sequence`, if not NULL, is where a later fragment of a TCP segment lies. */
+/* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
+ * `sequence`, if not NULL, is where the fragment lies. */
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned direction,
-                    const struct headers *headers, const uint32_t *sequence,
+                    const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen);
 
 /* fragment_take.c */

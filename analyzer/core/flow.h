@@ -50,7 +50,7 @@ struct sighting {
     uint32_t ip_bytes;
     uint32_t payload_bytes; /* transport payload in this packet */
     uint32_t fragment_offset;
-    bool fragment;
+    bool fragment, more_fragments;
     bool time_known;
     bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;

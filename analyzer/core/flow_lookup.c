@@ -79,10 +79,9 @@ void flow_expire(struct analysis *analysis) {
 }
 
 /* Only a SYN proves who began (RFC 9293 section 3.5). */
-static void tell_initiator(struct flow *flow, bool swapped, const struct headers *headers) {
-    bool tcp = headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
-    bool syn = tcp && headers->tcp.flags & TCP_SYN;
-    bool answer = syn && headers->tcp.flags & TCP_ACK;
+static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
+    bool syn = tcp && tcp->flags & TCP_SYN;
+    bool answer = syn && tcp->flags & TCP_ACK;
     flow->swapped = swapped != answer;
     flow->initiator_evidence = answer ? INITIATOR_SYN_ACK
                                : syn  ? INITIATOR_SYN
@@ -107,7 +106,7 @@ static struct flow *add_flow(struct analysis *analysis, uint32_t hash, const str
 }
 
 static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
-                               bool swapped, const struct headers *headers,
+                               bool swapped, const struct tcp_header *tcp,
                                const struct sighting *seen) {
     struct flow *flow = analysis->flow_count < UINT32_MAX
                             ? add_flow(analysis, hash, key, seen->time_ns + TCP_ENDED_NS)
@@ -122,30 +121,29 @@ static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const s
     flow->first_frame = seen->frame;
     flow->first_capture = seen->capture;
     flow->handshake_rtt_ns = -1;
-    tell_initiator(flow, swapped, headers);
+    tell_initiator(flow, swapped, tcp);
     return flow;
 }
 
 /* Why the flow found is not the packet's, or WORD_NONE. */
-static enum word end_before(const struct flow *flow, bool swapped, const struct headers *headers,
+static enum word end_before(const struct flow *flow, bool swapped, const struct tcp_header *tcp,
                             const struct sighting *seen) {
-    bool tcp = headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
-    if (tcp && tcp_begins_anew(flow, swapped ^ flow->swapped, &headers->tcp))
+    if (tcp && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
     return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
 }
 
 struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
-                         bool swapped, const struct headers *headers, const struct sighting *seen,
+                         bool swapped, const struct tcp_header *tcp, const struct sighting *seen,
                          unsigned *direction) {
     struct flow *flow = flow_table_find(analysis->flows, hash, key);
-    enum word end = flow ? end_before(flow, swapped, headers, seen) : WORD_NONE;
+    enum word end = flow ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
     if (end != WORD_NONE) {
         end_flow(analysis, flow, end);
         flow = NULL;
     }
     if (!flow)
-        flow = begin_flow(analysis, hash, key, swapped, headers, seen);
+        flow = begin_flow(analysis, hash, key, swapped, tcp, seen);
     if (flow)
         *direction = swapped ^ flow->swapped;
     return flow;

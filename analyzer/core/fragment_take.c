@@ -15,7 +15,7 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
 }
 
 static void account_fragment(struct analysis *analysis, struct datagram *datagram,
-                             struct flow *flow, unsigned number, const struct headers *headers,
+                             struct flow *flow, unsigned number, const struct tcp_header *tcp,
                              const struct sighting *seen) {
     bool first = !seen->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
@@ -25,13 +25,13 @@ static void account_fragment(struct analysis *analysis, struct datagram *datagra
         direction->fragment_overhead_bytes += seen->wire_bytes - seen->payload_bytes;
         datagram->overhead_bytes += seen->wire_bytes - seen->payload_bytes;
     }
-    packet_account(analysis, flow, number, first ? headers : NULL,
-                   !first && datagram->first_seen && datagram->transport_header ? &sequence : NULL,
-                   seen);
+    bool continues = !first && datagram->first_seen && datagram->transport_header &&
+                     flow->key.protocol == IP_TCP;
+    packet_account(analysis, flow, number, tcp, continues ? &sequence : NULL, seen);
 }
 
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
-    bool tcp = headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT;
+    const struct tcp_header *tcp = headers_tcp(headers);
     datagram->first_seen = true;
     datagram->transport_header = (uint8_t)headers->transport_header_length;
     if (headers->ports_known) {
@@ -39,16 +39,16 @@ static void learn_first(struct datagram *datagram, const struct headers *headers
         datagram->destination_port = headers->destination_port;
     }
     if (tcp)
-        datagram->tcp_sequence = headers->tcp.sequence + !!(headers->tcp.flags & TCP_SYN);
+        datagram->tcp_sequence = tcp->sequence + !!(tcp->flags & TCP_SYN);
 }
 
 /* The flow of a datagram's fragments, by the ports that its first one told. */
 static struct flow *flow_of_datagram(struct analysis *analysis, const struct datagram *datagram,
-                                     const struct headers *first, const struct sighting *seen,
+                                     const struct tcp_header *tcp, const struct sighting *seen,
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
-    return flow_lookup(analysis, flow_key_hash(analysis->flows, &key), &key, swapped, first, seen,
+    return flow_lookup(analysis, flow_key_hash(analysis->flows, &key), &key, swapped, tcp, seen,
                        number);
 }
 
@@ -64,7 +64,8 @@ void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagra
 }
 
 void fragment_take(struct analysis *analysis, struct arrival *arrival) {
-    const struct headers *headers = &arrival->headers;
+    const struct headers *headers = arrival->headers;
+    const struct tcp_header *tcp = headers_tcp(headers);
     const struct sighting *seen = &arrival->seen;
     enum fragment_verdict verdict;
     unsigned number;
@@ -79,13 +80,13 @@ void fragment_take(struct analysis *analysis, struct arrival *arrival) {
         learn_first(datagram, headers);
     if (!datagram->first_seen && datagram_wait(analysis->datagrams, datagram, seen))
         return;
-    struct flow *flow = flow_of_datagram(analysis, datagram, first ? headers : NULL, seen, &number);
+    struct flow *flow = flow_of_datagram(analysis, datagram, tcp, seen, &number);
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
         event_log(analysis, flow, number, seen, WORD_FRAGMENT_OVERLAP, headers->fragment_length,
                   datagram->first_frame, NULL);
-    account_fragment(analysis, datagram, flow, number, headers, seen);
+    account_fragment(analysis, datagram, flow, number, tcp, seen);
     if (first)
         fragment_replay_waiting(analysis, datagram);
 }

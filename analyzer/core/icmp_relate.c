@@ -56,9 +56,9 @@ static void describe(const struct headers *headers, char *text, size_t room) {
 }
 
 void icmp_relate(struct analysis *analysis, const struct arrival *arrival) {
-    const struct icmp_header *icmp = &arrival->headers.icmp;
+    const struct icmp_header *icmp = &arrival->headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
-                             .ip_version = arrival->headers.ip_version,
+                             .ip_version = arrival->headers->ip_version,
                              .source_port = icmp->quoted_source_port,
                              .destination_port = icmp->quoted_destination_port};
     bool swapped;
@@ -71,7 +71,7 @@ void icmp_relate(struct analysis *analysis, const struct arrival *arrival) {
     if (!flow)
         return;
     flow->icmp_errors++;
-    describe(&arrival->headers, detail, sizeof detail);
+    describe(arrival->headers, detail, sizeof detail);
     event_log(analysis, flow, swapped ^ flow->swapped, &arrival->seen, WORD_ICMP_ERROR, 0, 0,
               detail);
 }

@@ -121,7 +121,7 @@ static void draw_acknowledgment(struct analysis *analysis, struct flow *flow, un
 }
 
 static void list_packet(struct analysis *analysis, const struct flow *flow, unsigned direction,
-                        const struct headers *headers, const struct sighting *seen,
+                        const struct tcp_header *tcp, const struct sighting *seen,
                         const struct tcp_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
@@ -143,29 +143,28 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window_known, effect->window);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
-    if (headers && headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT)
-        row_set(&row, packets_flags, headers->tcp.flags);
+    if (tcp)
+        row_set(&row, packets_flags, tcp->flags);
     add_row(analysis, TABLE_packets, &row);
 }
 
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
-                    const struct headers *headers, const uint32_t *sequence,
+                    const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen) {
     struct event_place place = {analysis, flow, seen, number};
     struct tcp_listener listener = {log_event, &place};
     struct tcp_effect effect = {.rtt_ns = -1};
-    bool tcp = flow->key.protocol == IP_TCP;
     struct allowance *allowance =
         analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
     count_packet(flow, &flow->directions[number], seen);
-    if (tcp && headers && headers->layer == LAYER_TRANSPORT)
-        tcp_track(flow, number, headers, seen, allowance, &listener, &effect);
-    else if (tcp && sequence)
+    if (tcp)
+        tcp_track(flow, number, tcp, seen, allowance, &listener, &effect);
+    else if (sequence)
         tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
     if (seen->time_known && !analysis->packets_only) {
         draw_packet(analysis, flow, number, seen, &effect);
         draw_acknowledgment(analysis, flow, number, seen, &effect);
     }
     if (flow->listed_packets)
-        list_packet(analysis, flow, number, headers, seen, &effect);
+        list_packet(analysis, flow, number, tcp, seen, &effect);
 }

@@ -32,25 +32,34 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
     seen->payload_bytes = seen->payload_known ? headers->payload_length : 0;
     seen->fragment_offset = headers->fragment_offset;
     seen->fragment = headers->fragment;
+    seen->more_fragments = headers->more_fragments;
     seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
     seen->traffic_class = headers->traffic_class;
 }
 
-static void set_key(struct analysis *analysis, struct arrival *arrival, uint32_t path) {
-    arrival->key = flow_key_of(&arrival->headers, path, &arrival->swapped);
-    arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
+/* What is told in full only of few packets. */
+static bool needs_headers(const struct headers *headers) {
+    bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
+    return headers->fragment || (icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes);
 }
 
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, const struct packet *packet,
-                    int64_t time_ns) {
-    struct headers *headers = &arrival->headers;
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
+                    const struct packet *packet, int64_t time_ns) {
     decode_packet(packet, headers);
     see_packet(&arrival->seen, packet, headers, time_ns);
     arrival->keyed = headers->layer >= LAYER_NETWORK;
-    if (arrival->keyed)
-        set_key(analysis, arrival,
-                path_table_number(analysis->paths, headers->path, headers->path_depth));
+    arrival->headers = NULL;
+    if (!arrival->keyed)
+        return;
+    uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
+    arrival->key = flow_key_of(headers, path, &arrival->swapped);
+    arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
+    arrival->is_tcp = headers_tcp(headers);
+    if (arrival->is_tcp)
+        arrival->tcp = headers->tcp;
+    if (needs_headers(headers))
+        arrival->headers = headers;
 }
 
 static void log_step_back(struct analysis *analysis, const struct arrival *arrival) {
@@ -62,23 +71,22 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
 }
 
 void packet_take(struct analysis *analysis, struct arrival *arrival) {
-    const struct headers *headers = &arrival->headers;
+    const struct tcp_header *tcp = arrival->is_tcp ? &arrival->tcp : NULL;
     unsigned number;
     if (arrival->step_back_ns)
         log_step_back(analysis, arrival);
     if (!arrival->keyed)
         return;
-    if (headers->fragment) {
+    if (arrival->seen.fragment) {
         fragment_take(analysis, arrival);
         return;
     }
-    struct flow *flow = flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped,
-                                    headers, &arrival->seen, &number);
+    struct flow *flow = flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp,
+                                    &arrival->seen, &number);
     if (!flow)
         return;
     flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
-    packet_account(analysis, flow, number, headers, NULL, &arrival->seen);
-    if (headers->layer == LAYER_TRANSPORT &&
-        (headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6) && headers->icmp.quotes)
+    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen);
+    if (arrival->headers)
         icmp_relate(analysis, arrival);
 }

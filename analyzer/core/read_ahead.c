@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define BATCHES 8u /* in flight */
@@ -66,8 +67,10 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     }
     note_time(ahead, packet, time_ns);
     arrival->step_back_ns = capture_count_packet(count, packet, time_ns);
-    packet_prepare(analysis, arrival, packet, time_ns);
-    capture_count_headers(count, packet, &arrival->headers);
+    struct headers *headers = &batch->headers[batch->headers_kept];
+    packet_prepare(analysis, arrival, headers, packet, time_ns);
+    capture_count_headers(count, packet, headers);
+    batch->headers_kept += arrival->headers != NULL;
     return arrival->keyed || arrival->step_back_ns;
 }
 
@@ -75,7 +78,7 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
     struct packet packets[BATCH];
     size_t count = capture_set_read(ahead->analysis->captures, packets, BATCH);
-    batch->count = 0;
+    batch->count = batch->headers_kept = 0;
     batch->packets = count;
     batch->out_of_memory = false;
     for (size_t i = 0; i < count; i++)
@@ -122,9 +125,10 @@ static bool start_thread(struct read_ahead *ahead) {
 }
 
 struct read_ahead *read_ahead_start(struct analysis *analysis) {
-    struct read_ahead *ahead = calloc(1, sizeof *ahead);
+    struct read_ahead *ahead = aligned_alloc(_Alignof(struct read_ahead), sizeof *ahead);
     if (!ahead)
         return NULL;
+    memset(ahead, 0, sizeof *ahead);
     ahead->analysis = analysis;
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);

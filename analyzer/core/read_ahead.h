@@ -11,6 +11,8 @@
 
 struct batch {
     struct arrival arrivals[BATCH];
+    struct headers headers[BATCH]; /* that arrivals point to, from the first on */
+    size_t headers_kept;
     size_t count;        /* of arrivals: packets that concern somebody */
     uint64_t packets;    /* read, those left out included */
     uint64_t bytes_read; /* of the files, so far */

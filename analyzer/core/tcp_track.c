@@ -212,11 +212,11 @@ static void advance(struct step *step, int64_t position) {
         sample_set_add(&other->rtt, step->effect->rtt_ns, step->allowance);
 }
 
-static bool is_duplicate(const struct step *step, const struct headers *headers) {
+static bool is_duplicate(const struct step *step, const struct tcp_header *tcp) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !headers->payload_length && !(headers->tcp.flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
-           headers->tcp.acknowledgment == stream->last_acknowledgment &&
-           headers->tcp.window == stream->last_window && other->highest > other->acked;
+    return !step->seen->payload_bytes && !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
+           tcp->acknowledgment == stream->last_acknowledgment &&
+           tcp->window == stream->last_window && other->highest > other->acked;
 }
 
 /* What the acknowledging end can at most have received beyond what was seen here. */
@@ -225,8 +225,7 @@ static int64_t acknowledgment_reach(const struct tcp_stream *stream) {
     return reach < 1 << 20 ? 1 << 20 : reach;
 }
 
-static void take_acknowledgment(struct step *step, const struct headers *headers) {
-    const struct tcp_header *tcp = &headers->tcp;
+static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {
     struct tcp_stream *stream = step->stream, *other = step->other;
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
@@ -243,7 +242,7 @@ static void take_acknowledgment(struct step *step, const struct headers *headers
         stream->sack_acks++;
     if (!other->acked_known || position > other->acked) {
         advance(step, position);
-    } else if (position == other->acked && is_duplicate(step, headers)) {
+    } else if (position == other->acked && is_duplicate(step, tcp)) {
         stream->duplicate_acks++;
         stream->repeats++;
     }
@@ -368,14 +367,13 @@ static struct step begin_step(struct flow *flow, unsigned direction, const struc
                          .direction = direction};
 }
 
-void tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
+void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
                const struct sighting *seen, struct allowance *allowance,
                const struct tcp_listener *listener, struct tcp_effect *effect) {
     struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
-    const struct tcp_header *tcp = &headers->tcp;
     bool syn = tcp->flags & TCP_SYN, rst = tcp->flags & TCP_RST;
     /* The rest of a fragmented segment is still to come, and its end with it. */
-    bool fin = tcp->flags & TCP_FIN && !headers->more_fragments;
+    bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
         count_flags(step.stream, tcp->flags);
@@ -387,10 +385,10 @@ void tcp_track(struct flow *flow, unsigned direction, const struct headers *head
         take_reset(&step);
         return;
     }
-    take_data(&step, tcp->sequence + syn, headers->payload_length, fin);
+    take_data(&step, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
         complete_handshake(&step, tcp);
-        take_acknowledgment(&step, headers);
+        take_acknowledgment(&step, tcp);
     }
     take_window(&step, tcp);
     note_flight(&step);

@@ -29,7 +29,7 @@ struct tcp_listener {
 bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp);
 
 /* The header's part: options, handshake and close, acknowledgment, window; then its data. */
-void tcp_track(struct flow *flow, unsigned direction, const struct headers *headers,
+void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
                const struct sighting *seen, struct allowance *allowance,
                const struct tcp_listener *listener, struct tcp_effect *effect);
 
