@@ -12,7 +12,7 @@
 
 #define BIN_WIDTH_LEAST_NS 1000000 /* 1 ms */
 #define BINS_MOST          2000u
-#define BINS_LEAST         64u
+#define BINS_LEAST         32u
 #define PACKETS_A_BIN      32u
 
 #define BIN_RTT_NONE   UINT32_MAX
