@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which capture files a folder holds."""
+"""Which files are read: each once, folders as the captures in them."""
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.errors import InputError, UsageError
 
 MAGIC_NUMBERS = (
     b"\xa1\xb2\xc3\xd4",  # pcap, µs
@@ -15,19 +16,30 @@ MAGIC_NUMBERS = (
     b"\xa1\xb2\xcd\x34",  # pcap, modified
     b"\x0a\x0d\x0d\x0a",  # pcapng
 )
-COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
+GZIP = b"\x1f\x8b"
+COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot look into them
+HEAD_BYTES = 4096  # enough for a gzip header, its file name included, and the first bytes after it
+
+
+def first_of_gzip(head: bytes) -> bytes:
+    """The first bytes of what is compressed; nothing where that cannot be told."""
+    try:
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head, 4)
+    except zlib.error:
+        return b""
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a file's first bytes are those of a capture, or of a compressed file that bears a capture's name."""
+    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name."""
     try:
         with path.open("rb") as file:
-            first = file.read(4)
+            head = file.read(HEAD_BYTES)
     except OSError:
         return False
+    first = first_of_gzip(head) if head.startswith(GZIP) else head[:4]
     if first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS:
         return True
-    return ".pcap" in path.name and first.startswith(COMPRESSED)
+    return ".pcap" in path.name and head.startswith(COMPRESSED)
 
 
 def captures_in(folder: Path) -> list[str]:
@@ -40,14 +52,33 @@ def captures_in(folder: Path) -> list[str]:
     return found
 
 
-def expand_paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Folders as the captures in them; files, pipes and `-` as they are."""
+def check_path(path: str) -> str:
+    """The path, if it can be one. UsageError otherwise."""
+    if not path or "\0" in path:
+        raise UsageError(f"{path!r} is no path: a file, a folder, or - for standard input was expected")
+    return path
+
+
+def check_once(paths: Iterable[str]) -> None:
+    """UsageError for a file that comes twice: every packet in it would seem to be repeated."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        same = "-" if path == "-" else os.path.realpath(path)
+        if same in seen:
+            raise UsageError(f"{path}: given twice{f' (also as {seen[same]})' if seen[same] != path else ''}")
+        seen[same] = path
+
+
+def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
+    """Folders as the captures in them; files, pipes and `-` as they are. InputError, UsageError."""
 
     def expand() -> Iterator[str]:
-        for path in (os.fspath(path) for path in paths):
+        for path in map(check_path, map(os.fsdecode, paths)):
             if path != "-" and os.path.isdir(path):
                 yield from captures_in(Path(path))
             else:
                 yield path
 
-    return list(expand())
+    found = list(expand())
+    check_once(found)
+    return found

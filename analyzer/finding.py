@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,14 +59,15 @@ def row_at(table: Table, number: int) -> dict[str, Any]:
     return table.rows(number, number + 1)[0]
 
 
+def end_named(address: str, port: int | None) -> str:
+    """One end of a flow as people write it: `10.0.0.1:80`, `[2001:db8::1]:80`."""
+    shown = f"[{address}]" if ":" in address and port is not None else address
+    return shown if port is None else f"{shown}:{port}"
+
+
 def named(row: dict[str, Any]) -> str:
     """A flow or a direction as people write it."""
-
-    def end(address: str, port: int | None) -> str:
-        shown = f"[{address}]" if ":" in address and port is not None else address
-        return shown if port is None else f"{shown}:{port}"
-
-    return f"{end(row['source'], row['source_port'])} → {end(row['destination'], row['destination_port'])}"
+    return f"{end_named(row['source'], row['source_port'])} → {end_named(row['destination'], row['destination_port'])}"
 
 
 def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
@@ -75,15 +76,47 @@ def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
     return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
 
 
-def event_frames(trace: Trace, direction: dict[str, Any], kind: str) -> str | None:
-    """The first frames of a direction's events of a kind."""
-    events = trace.events
-    flows, ways, kinds = events.column("flow"), events.column("direction"), events.column("kind")
-    chosen = [
-        flow == direction["flow"] and way == direction["direction"] and what == kind
-        for flow, way, what in zip(flows, ways, kinds, strict=True)
-    ]
-    frames = list(compress(events.column("frame"), chosen))
-    shown = ", ".join(map(str, frames[:SHOWN]))
-    more = f" and {len(frames) - SHOWN:,} more" if len(frames) > SHOWN else ""
-    return f"{'frame' if len(frames) == 1 else 'frames'} {shown}{more}" if frames else None
+def kind_numbers(events: Table) -> dict[str, int]:
+    """The number that each kind of event is packed as."""
+    packed = events.packed("kind", "B")
+    return {row_at(events, packed.index(number))["kind"]: number for number in set(packed)}
+
+
+def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
+    """The first rows of a kind of the events table."""
+    packed, number = events.packed("kind", "B"), kind_numbers(events).get(kind)
+    found: list[int] = []
+    while number is not None and len(found) < most:
+        following = packed.find(number, found[-1] + 1 if found else 0)
+        if following < 0:
+            break
+        found.append(following)
+    return [row_at(events, i) for i in found]
+
+
+def frames_of_kind(trace: Trace, flows: Iterable[int], kind: str) -> dict[tuple[int, int], list[int]]:
+    """The first frames of the events of a kind, for each direction (flow, direction) of these flows.
+
+    Events stay packed: as Python objects, millions of them would take more memory than the analysis.
+    """
+    events, chosen = trace.events, sorted(set(flows))
+    number = kind_numbers(events).get(kind)
+    columns = zip(
+        array("I", events.packed("flow", "I", flows=chosen)),
+        events.packed("direction", "B", flows=chosen),
+        events.packed("kind", "B", flows=chosen),
+        array("d", events.packed("frame", "d", flows=chosen)),
+        strict=True,
+    )
+    frames: dict[tuple[int, int], list[int]] = {}
+    for flow, direction, what, frame in columns:
+        shown = frames.setdefault((flow, direction), [])
+        if what == number and len(shown) < SHOWN:
+            shown.append(int(frame))
+    return frames
+
+
+def frames_named(frames: Sequence[int], count: int) -> str | None:
+    """Some frames of `count` in all: `frames 4, 7, 9 and 12 more`."""
+    more = f" and {count - len(frames):,} more" if count > len(frames) else ""
+    return f"{'frame' if count == 1 else 'frames'} {', '.join(map(str, frames))}{more}" if frames else None

@@ -14,7 +14,7 @@ from wiretale.analyzer import _core, findings
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.table import Table
-from wiretale.analyzer.time_parse import parse_time
+from wiretale.analyzer.time_parse import parse_time, show_time
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Trace:
 
         Of standard input and pipes, which cannot be read twice, those that analyze(keep_packets=True) kept.
         """
-        if self._options["packets"] == "all" or self.interrupted or not all(map(os.path.isfile, self.inputs)):
+        if self._options["packets"] == "all" or self.interrupted or not all(map(is_lasting, self.inputs)):
             return self.table("packets")
         with core_errors():
             again = _core.Analysis(self.inputs, **{**self._options, "packets": list(flows), "packets_max": most})
@@ -180,9 +180,23 @@ def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
         return interrupted()
 
 
+def is_lasting(path: str) -> bool:
+    """Whether an input can be read a second time."""
+    return path != "-" and os.path.isfile(path)
+
+
 def time_ns(time: int | str | None) -> int | None:
-    """Nanoseconds of a time given as such or as text."""
-    return parse_time(time) if isinstance(time, str) else time
+    """Nanoseconds of a time given as such or as text. UsageError for one that no capture can hold."""
+    ns = parse_time(time) if isinstance(time, str) else time
+    if ns is not None and not -(2**63) <= ns < 2**63:
+        raise UsageError(f"time {time}: one between the years 1678 and 2262 was expected")
+    return ns
+
+
+def check_range(start_ns: int | None, end_ns: int | None) -> None:
+    """UsageError for a stretch of time that holds nothing."""
+    if start_ns is not None and end_ns is not None and start_ns >= end_ns:
+        raise UsageError(f"start {show_time(start_ns)} is not before end {show_time(end_ns)}: nothing would be read")
 
 
 def analyze(
@@ -204,12 +218,14 @@ def analyze(
         raise UsageError("no capture given: a file, a folder, or - for standard input was expected")
     if not 1 <= max_flows < 2**31:
         raise UsageError(f"max_flows {max_flows}: a number from 1 to {2**31 - 1:,} was expected")
+    start_ns, end_ns = time_ns(start), time_ns(end)
+    check_range(start_ns, end_ns)
     inputs = expand_paths(paths)
-    once = keep_packets and not all(map(os.path.isfile, inputs))
+    once = keep_packets and not all(map(is_lasting, inputs))
     options: dict[str, Any] = {
         "filter": filter,
-        "start_ns": time_ns(start),
-        "end_ns": time_ns(end),
+        "start_ns": start_ns,
+        "end_ns": end_ns,
         "max_flows": max_flows,
         "packets": "all" if once else "none",
         "packets_max": PACKETS_MOST,

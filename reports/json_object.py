@@ -22,7 +22,7 @@ def head(trace: Trace, version: str) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "wiretale": version,
-        "inputs": trace.inputs,
+        "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
         "interrupted": trace.interrupted,
         "totals": trace.totals,
         "blocks_summary": [],  # no capture is searched for blocks by this version

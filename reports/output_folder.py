@@ -26,7 +26,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
         raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
     try:
         yield partial
-        for file in sorted(partial.iterdir()):
+        for file in sorted(path for path in partial.iterdir() if path.is_file()):
             os.replace(file, folder / file.name)
     except OSError as error:
         raise OutputError(f"{folder}: cannot write: {error.strerror or error}") from None

@@ -30,12 +30,13 @@ def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet"
     from wiretale.analyzer.query import connect
 
     with output_folder(folder) as partial, connect(trace) as connection:
-        connection.execute("SET threads = 2; SET memory_limit = '400MB'")
         try:
+            connection.execute("SET threads = 2; SET memory_limit = '400MB'")
+            connection.execute("SET temp_directory = ?", [str(partial / "spilled")])
             for name in TABLES:
                 for suffix in formats:
                     target = str(partial / f"{name}.{suffix}").replace("'", "''")
                     connection.execute(f"COPY (FROM {name}) TO '{target}' ({FORMATS[suffix]})")
-        except duckdb.IOException as error:
+        except duckdb.Error as error:
             raise OSError(str(error).splitlines()[0]) from None
     return folder

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -20,6 +21,7 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import (
+    UNKNOWN,
     plural,
     show_bytes,
     show_count,
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
 FLOWS_SHOWN = 10
 CAPTURES_SHOWN = 8
 TROUBLED_SHOWN = 5
+GAP = 3  # columns between those of the table of flows
+INDENT = 2
 PIPE_WIDTH = 160  # columns where there is no terminal to ask
+WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that somebody may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 Row = dict[str, Any]
@@ -56,14 +61,14 @@ class FlowLine:
     def trouble(self) -> str:
         """What went wrong, in few words."""
         parts = [
-            (self.sum("seen_before_packets"), "again"),
-            (self.sum("holes"), "gaps"),
-            (self.sum("unseen_bytes"), "B unseen"),
-            (self.sum("zero_windows"), "zero win"),
-            (self.sum("incomplete_datagrams"), "incomplete"),
-            (self.flow["icmp_errors"], "ICMP"),
+            (self.sum("seen_before_packets"), show_count, "again"),
+            (self.sum("holes"), show_count, "gaps"),
+            (self.sum("unseen_bytes"), show_bytes, "unseen"),
+            (self.sum("zero_windows"), show_count, "zero win"),
+            (self.sum("incomplete_datagrams"), show_count, "incomplete"),
+            (self.flow["icmp_errors"], show_count, "ICMP"),
         ]
-        return ", ".join(f"{count:,} {word}" for count, word in parts if count)
+        return ", ".join(f"{show(count)} {word}" for count, show, word in parts if count)
 
     def duration(self) -> int | None:
         """From the first packet to the last, ns."""
@@ -77,12 +82,19 @@ class FlowLine:
 
 @dataclass(frozen=True)
 class FlowColumn:
-    """A column of the table of flows: shown when the terminal is that wide."""
+    """A column of the table of flows; where not all fit, the one of the greatest rank goes first, those of 0 never."""
 
     head: str
     cell: Callable[[FlowLine], str]
-    least_width: int = 0
+    rank: int = 0
     right: bool = True
+    breaks_at: str = "\n"  # where a cell may go on in the next line
+
+    def least_width(self, lines: Sequence[FlowLine]) -> int:
+        """Of the widest piece that cannot be broken."""
+        cells = [self.head, *(self.cell(line) for line in lines)]
+        pieces = [piece for cell in cells for piece in re.split(f"(?<={self.breaks_at}) ", cell)]
+        return max(map(len, pieces))
 
 
 def rtt_cell(line: FlowLine) -> str:
@@ -93,29 +105,30 @@ def rtt_cell(line: FlowLine) -> str:
 
 FLOW_COLUMNS = (
     FlowColumn("flow", lambda line: str(line.flow["flow"])),
-    FlowColumn("", lambda line: line.flow["protocol"], 60, False),
-    FlowColumn("initiator → responder", lambda line: named(line.flow), 0, False),
-    FlowColumn("inside", lambda line: line.flow["path"] or "", 150, False),
-    FlowColumn("state", lambda line: line.flow["state"] or "", 110, False),
-    FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 70),
-    FlowColumn("→", lambda line: show_bytes(line.out["payload_bytes"]), 120),
-    FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 120),
+    FlowColumn("", lambda line: line.flow["protocol"], 1, False),
+    FlowColumn("initiator → responder", lambda line: named(line.flow), 0, False, "→"),
+    FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
+    FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
+    FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),
+    FlowColumn("→", lambda line: show_bytes(line.out["payload_bytes"]), 7),
+    FlowColumn("←", lambda line: show_bytes(line.back["payload_bytes"]), 8),
     FlowColumn("bytes", lambda line: show_bytes(line.flow["wire_bytes"])),
-    FlowColumn("lasted", lambda line: show_duration(line.duration()), 100),
-    FlowColumn("throughput", lambda line: show_rate(line.more()["throughput_bps"]), 80),
-    FlowColumn("RTT", rtt_cell, 90),
-    FlowColumn("trouble", lambda line: line.trouble(), 0, False),
+    FlowColumn("lasted", lambda line: show_duration(line.duration()), 5),
+    FlowColumn("throughput", lambda line: show_rate(line.more()["throughput_bps"]), 3),
+    FlowColumn("RTT", rtt_cell, 4),
+    FlowColumn("trouble", lambda line: line.trouble(), 0, False, ","),
 )
 
 
 def make_console(out: IO[str], width: int | None = None) -> Console:
     """As wide as the terminal; a pipe gets plain text of a fixed width (or COLUMNS)."""
     if width is None and not out.isatty():
-        width = int(os.environ.get("COLUMNS", "0") or 0) or PIPE_WIDTH
+        asked = os.environ.get("COLUMNS", "")
+        width = int(asked) if asked.isdecimal() and WIDTH_LEAST <= int(asked) <= WIDTH_MOST else PIPE_WIDTH
     return Console(file=out, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 
-def capture_line(row: Row) -> Text:
+def capture_line(row: Row) -> RenderableType:
     """One input interface."""
     line = Text(printable(row["file"]), style="bold")
     if row["name"]:
@@ -130,8 +143,7 @@ def capture_line(row: Row) -> Text:
     facts.append(drops_fact(row))
     if row["truncated_packets"]:
         facts.append(f"{row['truncated_packets']:,} cut to {row['snaplen'] or '?'} bytes")
-    line.append("\n  " + ", ".join(facts), style="not bold")
-    return line
+    return Group(line, Padding(Text(", ".join(facts)), (0, 0, 0, INDENT)))
 
 
 def captures_left(trace: Trace) -> Text:
@@ -167,16 +179,49 @@ def flow_line(trace: Trace, number: int) -> FlowLine:
     return FlowLine(row_at(trace.flows, number), out, back)
 
 
-def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
-    """The flows as a table of as many columns as fit."""
-    lines = [flow_line(trace, number) for number in numbers]
-    columns = [column for column in FLOW_COLUMNS if width >= column.least_width]
-    columns = [column for column in columns if any(column.cell(line) for line in lines)]
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        grid.add_column(column.head, justify="right" if column.right else "left", overflow="fold")
+def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
+    """The flows where no table fits: who with whom, then the figures."""
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
     for line in lines:
-        grid.add_row(*(Text(printable(column.cell(line))) for column in columns))
+        facts = [
+            plural(line.flow["packets"], "packet"),
+            show_bytes(line.flow["wire_bytes"]),
+            show_rate(line.more()["throughput_bps"]),
+            f"RTT {rtt_cell(line)}",
+            line.flow["state"],
+            line.trouble(),
+        ]
+        known = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
+        who = f"{line.flow['protocol']} {named(line.flow)}"
+        grid.add_row(str(line.flow["flow"]), Text(f"{printable(who)}\n{printable(known)}"))
+    return grid
+
+
+def fit_columns(lines: Sequence[FlowLine], width: int) -> list[tuple[FlowColumn, int]]:
+    """The columns that hold something and fit, with the width that each needs; none where no table fits."""
+    columns = [(c, c.least_width(lines)) for c in FLOW_COLUMNS if any(c.cell(line) for line in lines)]
+    while sum(least for _, least in columns) + GAP * (len(columns) - 1) > width:
+        last = max(columns, key=lambda pair: pair[0].rank)
+        if not last[0].rank:
+            return []
+        columns.remove(last)
+    return columns
+
+
+def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
+    """The flows as a table of as many columns as fit, or as paragraphs."""
+    lines = [flow_line(trace, number) for number in numbers]
+    columns = fit_columns(lines, width - INDENT)
+    if not columns:
+        return flow_paragraphs(lines)
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column, least in columns:
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        grid.add_column(column.head, justify=justify, overflow="fold", min_width=least)
+    for line in lines:
+        grid.add_row(*(Text(printable(column.cell(line))) for column, _ in columns))
     return grid
 
 
@@ -199,7 +244,7 @@ def fragmentation_line(trace: Trace) -> Text | None:
 
 def section(title: str, *parts: RenderableType) -> RenderableType:
     """A heading and what is under it."""
-    return Group(Text(f"\n{title}", style="bold underline"), *(Padding(part, (0, 0, 0, 2)) for part in parts))
+    return Group(Text(f"\n{title}", style="bold underline"), *(Padding(part, (0, 0, 0, INDENT)) for part in parts))
 
 
 def print_summary(trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None) -> None:
@@ -229,15 +274,20 @@ def print_sections(trace: Trace, console: Console, flows: int) -> None:
         console.print(section("Fragmentation", fragmentation))
     if others:
         console.print(section("Findings", *map(finding_block, others)))
-    elif not about_capture:
+    elif not about_capture and any_packet(trace):
         console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
+
+
+def any_packet(trace: Trace) -> bool:
+    """Whether a packet was left to analyze."""
+    return any(trace.captures.column("packets"))
 
 
 def print_flows(trace: Trace, console: Console, most: int) -> None:
     """The sections of flows."""
     count = len(trace.flows)
     if not count:
-        console.print(Text("\nNo IP conversation in it."))
+        console.print(Text("\nNo IP conversation in it." if any_packet(trace) else "\nNo packet was analyzed."))
         return
     largest, troubled = choose_flows(trace, most, TROUBLED_SHOWN)
     title = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -70,14 +71,29 @@ def test_exit_codes(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
         (good, "--start", "yesterday"): 2,
         (good, "--tables", "nothing", "--json"): 2,
         (good, "--max-flows", "0"): 2,
+        (good, "--start", "9999-01-01"): 2,
+        (good, "--end", "-9999999999"): 2,
+        (good, "--start", "2026-01-02", "--end", "2026-01-01"): 2,
+        (good, "--tables", "flows"): 2,
+        (good, "--json", "--csv"): 2,
+        (good, "--json", "--report", "-"): 2,
+        (good, "--csv", "--tables", "flows,events"): 2,
+        (good, good): 2,
+        (good, "-o", good): 4,
+        (good, "--report", tmp_path / "nowhere" / "x.html"): 4,
         (): 2,
     }
     for arguments, code in expected.items():
         done = wiretale_run("analyze", *arguments)
         assert done.returncode == code, (arguments, done.stderr)
-        if code == 4 or arguments[1:2] == ("--start",):
-            assert one_line(done.stderr), done.stderr
-        assert "Traceback" not in done.stderr
+        assert one_line(done.stderr) if code else not done.stderr, (arguments, done.stderr)
+
+
+def test_wrong_commands_are_one_line(wiretale_run: Any) -> None:
+    for arguments in ((), ("analyse", "x.pcap"), ("info",), ("doctor", "--no-such-option")):
+        done = wiretale_run(*arguments)
+        assert done.returncode == 2 and one_line(done.stderr), done.stderr
+        assert "--help`" in done.stderr and not done.stdout
 
 
 def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample: Path) -> None:
@@ -121,6 +137,49 @@ def test_a_closed_pipe_ends_quietly(samples: Path) -> None:
     assert writer.returncode == 0
 
 
+def test_a_closed_pipe_costs_no_file(samples: Path, tmp_path: Path) -> None:
+    capture, out = samples / "tcp_losses.pcap", tmp_path / "out"
+    arguments = [*WIRETALE, "analyze", str(capture), "--json", "--tables", "packets", "-o", str(out), "-q"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(arguments, stdout=writing, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"report.html", "flows.parquet"} <= {path.name for path in out.iterdir()}
+
+
+@pytest.mark.parametrize("command", [("analyze", "FILE"), ("info", "FILE"), ("doctor",), ("--help",)])
+def test_any_locale_is_written_to(wiretale_run: Any, samples: Path, command: tuple[str, ...]) -> None:
+    arguments = [samples / "vlan_ipv6.pcap" if word == "FILE" else word for word in command]
+    done = wiretale_run(*arguments, env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode in (0, 5) and done.stdout.isascii() and done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("output", [(), ("--json",), ("--csv",)])
+def test_a_closed_output_is_no_error(samples: Path, output: tuple[str, ...]) -> None:
+    command = shlex.join([*WIRETALE, "analyze", str(samples / "vlan_ipv6.pcap"), *output]) + " >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_report_on_stdout_is_the_report(samples: Path) -> None:
+    for name in ("tcp_losses.pcap", "-"):
+        arguments = [*WIRETALE, "analyze", name, "--report", "-"]
+        with (samples / "tcp_losses.pcap").open("rb") as file:
+            done = subprocess.run(arguments, stdin=file, capture_output=True, check=True, cwd=samples)
+        assert done.stdout.startswith(b"<!doctype html>") and done.stdout.rstrip().endswith(b"</html>")
+        assert not done.stderr and not (samples / "-").exists()
+
+
+def test_standard_input_is_read_once_whatever_files_there_are(samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "-").touch()
+    with (samples / "tcp_losses.pcap").open("rb") as file:
+        arguments = [*WIRETALE, "analyze", "-", "-q", "--report", "x.html"]
+        subprocess.run(arguments, stdin=file, check=True, cwd=tmp_path)
+    assert (tmp_path / "x.html").exists()
+
+
 def test_a_full_disk_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = wiretale_run(
@@ -147,7 +206,8 @@ def test_a_full_disk_loses_nothing_that_was_good(wiretale_run: Any, samples: Pat
         subprocess.run(["umount", str(small)], check=True)
 
 
-def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = subprocess.Popen(
@@ -157,7 +217,7 @@ def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path
         writer.write((samples / "tcp_losses.pcap").read_bytes())
         writer.flush()
         time.sleep(1.5)
-        reader.send_signal(signal.SIGINT)
+        reader.send_signal(number)
         out, err = reader.communicate(timeout=20)
     assert reader.returncode == 130
     assert one_line(err) and "interrupted after 345 packets" in err

@@ -119,3 +119,19 @@ def test_evictions(tmp_path: Path) -> None:
     path = tmp_path / "many.pcap"
     wrpcap(str(path), [ether(A / UDP(sport=port, dport=2)) for port in range(1, 50)])
     assert "flows-evicted" in wiretale.analyze(path, max_flows=10).findings.column("code")
+
+
+def test_what_is_not_shown_one_by_one_is_summed_up(tmp_path: Path) -> None:
+    path = tmp_path / "repeats.pcap"
+    twice = [
+        ether(A / TCP(sport=4000 + flow, dport=80, flags="PA", seq=100 + 10 * (i // 2), ack=500) / Raw(b"x" * 10))
+        for flow in range(8)
+        for i in range(2 * (flow + 1))
+    ]
+    wrpcap(str(path), twice)
+    found = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "retransmitted"]
+    assert [row["cost"] for row in found] == [80, 70, 60, 50, 40, 30 + 20 + 10]
+    assert found[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"
+    assert found[3]["evidence"] == "frames 22, 24, 26, 28, 30"
+    assert found[5]["sentence"].startswith("3 more directions sent 60 B again") and found[5]["severity"] == "warning"
+    assert found[5]["flow"] is None

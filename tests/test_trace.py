@@ -65,7 +65,14 @@ def test_several_files_are_one_in_order_of_time(samples: Path, tmp_path: Path) -
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"max_flows": 0}, {"start": "soon"}, {"filter": "("}):
+    for wrong in (
+        {"max_flows": 0},
+        {"start": "soon"},
+        {"filter": "("},
+        {"start": 2**63},
+        {"end": -(2**63) - 1},
+        {"start": 5, "end": 5},
+    ):
         with pytest.raises(wiretale.UsageError):
             wiretale.analyze(Path(__file__).parent.parent / "sample_pcaps" / "tcp_losses.pcap", **wrong)  # type: ignore[arg-type]
     with pytest.raises(wiretale.UsageError):

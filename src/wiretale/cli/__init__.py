@@ -8,9 +8,13 @@ writable; 5 a tool or a permission is missing; 130 interrupted. Only this packag
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from wiretale.cli import analyze, doctor, info
 from wiretale.version import __version__
@@ -26,16 +30,26 @@ examples:
 COMMANDS = (analyze, info, doctor)
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as all errors are said."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with the code for wrong usage."""
+        from wiretale.analyzer.printable import printable
+
+        self.exit(2, f"wiretale: {printable(message)}; see `{self.prog} --help`\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     """All commands and options; cheap, so that --help and --version answer at once."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="wiretale",
         usage="wiretale COMMAND …",
         description=EXAMPLES + "\nWhat happened on the wire, and why.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"wiretale {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
     for module in COMMANDS:
         module.add_command(commands)
     return parser
@@ -51,9 +65,21 @@ def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namesp
     except WiretaleError as error:
         print(f"wiretale: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
+    except ImportError as error:
+        print(f"wiretale: {missing_module(error)}", file=sys.stderr)
+        return 5
     except MemoryError:
         print("wiretale: out of memory: analyze a part with --filter, or lower --max-flows", file=sys.stderr)
         return 4
+
+
+def missing_module(error: ImportError) -> str:
+    """What is missing, and the command that mends it."""
+    name = error.name or ""
+    if name.startswith("wiretale"):
+        return f"the native core cannot be loaded ({error}): run `make build`, or install wiretale again"
+    package = name.partition(".")[0]
+    return f"the Python package {package} is missing: run `{sys.executable} -m pip install {package}`"
 
 
 def close_output() -> None:
@@ -61,8 +87,35 @@ def close_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def is_open(descriptor: int) -> bool:
+    """Whether the process was started with it."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def prepare_streams() -> None:
+    """Streams that were closed swallow what is written; characters that the locale lacks become question marks."""
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None or not is_open(descriptor):
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open as long as the process lives)
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def take_terminate_as_interrupt() -> None:
+    """SIGTERM does what Ctrl-C does: the reading ends, what was read is reported, nothing half-written stays."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
+    prepare_streams()
+    take_terminate_as_interrupt()
     try:
         parsed = make_parser().parse_args(arguments)
         code = run(parsed.command, parsed)
@@ -76,4 +129,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"wiretale: cannot write the output: {error.strerror}", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
+        print("wiretale: interrupted", file=sys.stderr)
         return 130

@@ -21,15 +21,18 @@ examples:
   wiretale analyze day/*.pcap.zst --filter 'tcp port 443' --start 2026-01-15T12:00:00Z
   wiretale analyze transfer.pcapng -o transfer.wiretale     every table as Parquet, and report.html
   tcpdump -i eth0 -w - | wiretale analyze - --report live.html
+  wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 
 Reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4; several are read as one in time order, a
-folder stands for the captures in it, - for standard input. Ctrl-C ends the reading and shows what was read.
+folder stands for the captures in it, - for standard input. Ctrl-C ends the reading and shows what was read; a second
+one ends at once.
 """
 EXIT_CODES = """\
 exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
 writable, 130 interrupted
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "packets", "findings")
+STDOUT = Path("-")
 INTERRUPTED = 130
 DAMAGED = 3
 
@@ -75,14 +78,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     output = parser.add_argument_group("what comes out")
     output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
-    output.add_argument("--csv", action="store_true", help="tables as CSV: on stdout, or with -o as files too")
     output.add_argument(
-        "--tables", type=table_names, metavar="A,B", help="tables for --json and --csv (docs/tables.md)"
+        "--csv", action="store_true", help="a table (flows) as CSV on stdout; with -o every table as files too"
+    )
+    output.add_argument(
+        "--tables", type=table_names, metavar="A,B", help="tables for --json, or the one for --csv (docs/tables.md)"
     )
     output.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="write every table as Parquet, and report.html"
     )
-    output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report")
+    output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report; - for stdout")
     output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(command=analyze)
 
@@ -116,12 +121,22 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     elif arguments.csv and not arguments.output:
         from wiretale.reports.csv_text import write_csv
 
-        for name in arguments.tables or ["flows"]:
-            write_csv(trace.table(name), sys.stdout)
+        write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
+    elif arguments.report == STDOUT:
+        write_report_stdout(trace)
     elif not arguments.quiet:
         from wiretale.reports.terminal import print_summary
 
         print_summary(trace, sys.stdout, arguments.flows)
+
+
+def write_report_stdout(trace: Trace) -> None:
+    """The report on standard output, in place of the summary."""
+    from shutil import copyfileobj
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html").open("rb") as report:
+        copyfileobj(report, sys.stdout.buffer)
 
 
 def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
@@ -135,10 +150,23 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
             write_tables(trace, arguments.output, formats),
             trace.report(arguments.output / "report.html"),
         ]
-    if arguments.report:
+    if arguments.report and arguments.report != STDOUT:
         written.append(trace.report(arguments.report))
     for path in written if not arguments.quiet else []:
         print(f"wiretale: wrote {path}", file=sys.stderr)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Options that contradict each other, before anything is read."""
+    from wiretale.analyzer.errors import UsageError
+
+    csv_alone = arguments.csv and not arguments.output
+    if arguments.tables and not (arguments.json or csv_alone):
+        raise UsageError("--tables chooses what --json or --csv print on stdout: one of them was expected with it")
+    if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
+        raise UsageError("--json, --csv and --report - all write to stdout: one of them was expected")
+    if csv_alone and len(arguments.tables or []) > 1:
+        raise UsageError("--csv prints one table on stdout: one name in --tables was expected, or -o DIR for files")
 
 
 def needs_packets(arguments: argparse.Namespace) -> bool:
@@ -166,6 +194,7 @@ def analyze(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from wiretale.analyzer import trace as traces
 
+    check_arguments(arguments)
     with progress_bar(not arguments.quiet) as progress:
         trace = traces.analyze(
             *arguments.files,
@@ -176,7 +205,11 @@ def analyze(arguments: argparse.Namespace) -> int:
             keep_packets=needs_packets(arguments),
             progress=progress,
         )
-    write_stdout(trace, arguments)
-    sys.stdout.flush()
+    try:
+        write_stdout(trace, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` must not cost the files
+        write_files(trace, arguments)
+        raise
     write_files(trace, arguments)
     return exit_code(trace)

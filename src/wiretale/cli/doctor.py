@@ -29,7 +29,18 @@ TOOLS = (
     ("dumpcap", "apt-get install wireshark-common", "to capture"),
     ("chromium", "apt-get install chromium", "to test reports"),
 )
-MODULES = ("duckdb", "plotly", "jinja2", "rich")
+# Python packages, with the first version that serves and the first that is known not to (as in setup.cfg).
+MODULES = (
+    ("duckdb", (1, 5), (3,)),
+    ("plotly", (6, 1), (8,)),
+    ("jinja2", (3, 1), None),
+    ("rich", (13,), None),
+)
+SIOCETHTOOL = 0x8946  # linux/sockios.h
+# linux/ethtool.h: the command that asks for an offload, the bit of its answer, the name that ethtool -K takes
+OFFLOADS = ((0x1E, 1, "tso"), (0x23, 1, "gso"), (0x2B, 1, "gro"), (0x25, 1 << 15, "lro"))
+DUMPCAP_MEND = "dpkg-reconfigure wireshark-common && adduser $USER wireshark"
+TIME_ERROR = 5  # adjtimex(2): the clock is not synchronized
 
 
 class Check(NamedTuple):
@@ -41,16 +52,33 @@ class Check(NamedTuple):
     mend: str = ""
 
 
-def check_python() -> Iterator[Check]:
-    """The interpreter and the packages that are needed."""
+def version_numbers(text: str) -> tuple[int, ...]:
+    """(1, 5, 2) of `1.5.2` or `1.5.2rc1`."""
+    import re
+
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+
+
+def check_module(name: str, least: tuple[int, ...], beyond: tuple[int, ...] | None) -> Check:
+    """A Python package that is needed, and its version."""
     from importlib.metadata import PackageNotFoundError, version
 
+    bounds = f">={'.'.join(map(str, least))}" + (f",<{'.'.join(map(str, beyond))}" if beyond else "")
+    mend = f"{sys.executable} -m pip install '{name}{bounds}'"
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return Check("missing", name, "not installed", mend)
+    if version_numbers(found) < least or (beyond and version_numbers(found) >= beyond):
+        return Check("warning", name, f"{found}, and {bounds} is what serves", mend)
+    return Check("ok", name, found)
+
+
+def check_python() -> Iterator[Check]:
+    """The interpreter and the packages that are needed."""
     yield Check("ok", "Python", platform.python_version())
-    for name in MODULES:
-        try:
-            yield Check("ok", name, version(name))
-        except PackageNotFoundError:
-            yield Check("missing", name, "not installed", f"{sys.executable} -m pip install {name}")
+    for module in MODULES:
+        yield check_module(*module)
 
 
 def check_core() -> Iterator[Check]:
@@ -80,34 +108,48 @@ def effective_capabilities() -> int:
 
 
 def check_capture() -> Iterator[Check]:
-    """Whether this user may capture."""
+    """Whether this user may capture, by himself or through dumpcap."""
     try:
         allowed = effective_capabilities() >> CAP_NET_RAW & 1
     except OSError:
         yield Check("note", "capturing", "cannot be told on this system")
         return
+    dumpcap = shutil.which("dumpcap")  # finds only what this user may run
     if allowed:
         yield Check("ok", "capturing", "this user may")
+    elif dumpcap and has_capabilities(dumpcap):
+        yield Check("ok", "capturing", "this user may, through dumpcap")
+    elif Path("/usr/bin/dumpcap").exists():
+        yield Check("note", "capturing", "this user may not", DUMPCAP_MEND)
     else:
-        dumpcap = shutil.which("dumpcap") or "/usr/bin/dumpcap"
-        yield Check("note", "capturing", "this user may not", f"sudo setcap cap_net_raw+ep {dumpcap}")
+        yield Check("note", "capturing", "this user may not, and dumpcap is not there", "apt-get install tshark")
 
 
-def offload_features(device: str) -> list[str]:
-    """Segmentation and receive offloads that are on; empty where ethtool is missing."""
-    import subprocess
+def has_capabilities(program: str) -> bool:
+    """Whether a program file carries capabilities of its own, or is run as root by anybody."""
+    try:
+        return bool(os.getxattr(program, "security.capability"))
+    except OSError:
+        return bool(os.stat(program).st_mode & 0o4000)
 
-    if not shutil.which("ethtool"):
-        return []
-    shown = subprocess.run(["ethtool", "-k", device], capture_output=True, text=True, check=False).stdout
-    wanted = (
-        "tcp-segmentation-offload",
-        "generic-segmentation-offload",
-        "generic-receive-offload",
-        "large-receive-offload",
-    )
-    lines = (line.split(": ", 1) for line in shown.splitlines() if ": " in line)
-    return [name.strip() for name, value in lines if name.strip() in wanted and value.startswith("on")]
+
+def offload_features(device: str) -> list[str] | None:
+    """Segmentation and receive offloads that are on, as `ethtool -K` names them; None where that cannot be told."""
+    from array import array
+    from fcntl import ioctl
+    from socket import AF_INET, SOCK_DGRAM, socket
+    from struct import pack
+
+    found: list[str] | None = None
+    with socket(AF_INET, SOCK_DGRAM) as asking:  # sends nothing: the kernel answers by it
+        for command, bit, name in OFFLOADS:
+            value = array("I", [command, 0])  # struct ethtool_value
+            try:
+                ioctl(asking, SIOCETHTOOL, pack("16sP16x", device.encode(), value.buffer_info()[0]))
+            except OSError:
+                continue
+            found = [*(found or []), *([name] if value[1] & bit else [])]
+    return found
 
 
 def check_offloads() -> Iterator[Check]:
@@ -118,11 +160,24 @@ def check_offloads() -> Iterator[Check]:
         if (folder / "operstate").read_text().strip() != "up":
             continue
         features = offload_features(folder.name)
-        if features:
-            mend = f"ethtool -K {folder.name} tso off gso off gro off lro off"
-            yield Check("warning", f"offloads of {folder.name}", ", ".join(features) + " falsify captures here", mend)
+        if features is None:
+            yield Check("note", f"offloads of {folder.name}", "cannot be told")
+        elif features:
+            mend = f"ethtool -K {folder.name} " + " ".join(f"{name} off" for name in features)
+            found = f"{', '.join(features)} on: a capture here shows packets that no wire carries"
+            yield Check("warning", f"offloads of {folder.name}", found, mend)
         else:
-            yield Check("ok", f"offloads of {folder.name}", "none told")
+            yield Check("ok", f"offloads of {folder.name}", "off")
+
+
+def clock_state() -> int:
+    """What the kernel says of its clock, as adjtimex(2); -1 where it does not say."""
+    import ctypes
+
+    try:
+        return int(ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(1024)))  # struct timex of 0: only asks
+    except (OSError, AttributeError):
+        return -1
 
 
 def check_clock() -> Iterator[Check]:
@@ -130,15 +185,14 @@ def check_clock() -> Iterator[Check]:
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     if source.exists():
         yield Check("ok", "clock source", source.read_text().strip())
-    if Path("/run/systemd/timesync/synchronized").exists() or shutil.which("chronyc"):
-        yield Check("ok", "clock", "kept by a time service")
+    state = clock_state()
+    if state < 0:
+        yield Check("note", "clock", "cannot be told whether it is synchronized")
+    elif state == TIME_ERROR:
+        found = "not synchronized: times of two machines cannot be compared"
+        yield Check("note", "clock", found, "apt-get install chrony")
     else:
-        yield Check(
-            "note",
-            "clock",
-            "no time service seen: times of two machines cannot be compared",
-            "apt-get install chrony",
-        )
+        yield Check("ok", "clock", "synchronized")
 
 
 def check_disk() -> Iterator[Check]:
@@ -174,6 +228,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def doctor(arguments: argparse.Namespace) -> int:
     """Runs the command."""
+    from wiretale.analyzer.printable import printable
+
     checks = [check for run in CHECKS for check in run()]
     if arguments.json:
         import json
@@ -182,5 +238,5 @@ def doctor(arguments: argparse.Namespace) -> int:
     else:
         for check in checks:
             mend = f"  →  {check.mend}" if check.mend else ""
-            print(f"{check.state:8} {check.what:22} {check.found}{mend}")
+            print(printable(f"{check.state:8} {check.what:22} {check.found}{mend}"))
     return MISSING if any(check.state == "missing" for check in checks) else 0

@@ -13,9 +13,8 @@ examples:
   wiretale info transfer.pcapng
   wiretale info captures/ --json | jq '.captures[].dropped_kernel'
 
-Reads each file once and shows, for every interface in it: format, link type, snap length, packets, bytes, times,
-who captured it with what filter, the drops that the file tells, and damage. Options for --filter and times are
-those of `wiretale analyze`.
+Reads each file once to its end and shows, for every interface in it: format, link type, snap length, packets, bytes,
+times, who captured it with what filter, the drops that the file tells, and damage. Exit code 3 for a damaged file.
 """
 
 

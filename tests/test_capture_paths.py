@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which files are read: folders by first bytes, each file once."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from wiretale.analyzer.capture_paths import expand_paths
+
+
+def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path: Path) -> None:
+    whole = (samples / "vlan_ipv6.pcap").read_bytes()
+    (tmp_path / "b").write_bytes(whole)
+    (tmp_path / "c.bin").write_bytes(gzip.compress(whole))
+    (tmp_path / "below").mkdir()
+    shutil.copy(samples / "two_interfaces.pcapng", tmp_path / "below" / "a")
+    (tmp_path / "notes.pcap").write_text("this is no capture\n")
+    (tmp_path / "notes.pcap.gz").write_bytes(gzip.compress(b"this is no capture\n"))
+    (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "empty.pcap").touch()
+    os.symlink(tmp_path / "b", tmp_path / "link.pcap")
+    os.mkfifo(tmp_path / "pipe.pcap")
+    found = [str(Path(path).relative_to(tmp_path)) for path in expand_paths([tmp_path])]
+    assert found == ["b", "below/a", "c.bin"]
+    assert wiretale.analyze(tmp_path).totals["packets"] == 66 + 35 + 66
+
+
+def test_a_file_given_twice_is_refused(samples: Path, tmp_path: Path) -> None:
+    shutil.copy(samples / "vlan_ipv6.pcap", tmp_path / "a.pcap")
+    os.symlink("a.pcap", tmp_path / "latest.pcap")
+    for again in (tmp_path / "a.pcap", tmp_path, tmp_path / "latest.pcap"):
+        with pytest.raises(wiretale.UsageError, match="given twice"):
+            wiretale.analyze(tmp_path / "a.pcap", again)
+    with pytest.raises(wiretale.UsageError, match="given twice"):
+        expand_paths(["-", "-"])
+
+
+@pytest.mark.parametrize("path", ["", "a\0b"])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(wiretale.UsageError, match="is no path"):
+        wiretale.analyze(path)
+
+
+def test_names_need_not_be_text(samples: Path, tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), b"\xff.pcap")
+    Path(os.fsdecode(path)).write_bytes((samples / "vlan_ipv6.pcap").read_bytes())
+    assert wiretale.analyze(os.fsdecode(path)).totals["packets"] == 66
+    assert expand_paths([path]) == [os.fsdecode(path)]

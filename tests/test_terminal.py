@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary on terminals of every width."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+END = re.compile(r"(\d+\.\d+\.\d+\.\d+|\[[0-9a-f:]+\]):\d+")
+
+
+def flows_part(text: str) -> str:
+    return re.split(r"\n(?=Fragmentation|Findings|Nothing)", re.split(r"\n\d+ flows?\n", text)[1])[0]
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80", "100", "200"])
+@pytest.mark.parametrize("name", ["vlan_ipv6.pcap", "udp_fragments.pcap", "tcp_losses.pcap"])
+def test_no_address_and_no_figure_is_broken(wiretale_run: Any, samples: Path, name: str, width: str) -> None:
+    shown = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": width}).stdout)
+    whole = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": "300"}).stdout)
+    assert END.findall(whole) and sorted(END.findall(shown)) == sorted(END.findall(whole))
+    assert all(len(line) <= int(width) for line in shown.splitlines())
+
+
+def test_wide_terminals_show_more(wiretale_run: Any, samples: Path) -> None:
+    def shown(width: str) -> str:
+        return str(wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": width}).stdout)
+
+    assert "vlan 100 / vlan 30" in shown("200") and "vlan 100" not in shown("80")
+    assert "throughput" in shown("100") and "initiator" not in shown("40")
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "1", "wide", "٣", "9" * 30])
+def test_a_width_that_is_none_is_passed_over(wiretale_run: Any, samples: Path, columns: str) -> None:
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": columns})
+    assert done.returncode == 0 and "10.0.0.1:6000 → 10.0.0.2:6001" in done.stdout
+
+
+def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) -> None:
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--filter", "port 9")
+    assert "66 left out" in done.stdout and "No packet was analyzed." in done.stdout
+    assert "Nothing is wrong" not in done.stdout
