@@ -112,6 +112,6 @@ def flow_figure() -> dict[str, Any]:
     for panel, title in PANELS:
         name = "yaxis" if axes[panel] == 1 else f"yaxis{axes[panel]}"
         figure.update_layout(
-            {name: {"title": {"text": title}, "zeroline": False, "rangemode": "tozero", "exponentformat": "SI"}}
+            {name: {"title": {"text": title}, "zeroline": False, "exponentformat": "SI"}}
         )
     return {"plot": json.loads(figure.to_json()), "panels": [{"name": p, "axis": axes[p]} for p, _ in PANELS]}

@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +101,13 @@ def encoded(data: bytes) -> str:
 
 
 def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list[int]:
-    """The first of these flows whose sizes together stay within a bound."""
-    return [flow for flow, so_far in zip(flows, accumulate(sizes), strict=True) if so_far <= most]
+    """Of these flows, in their order, each that still fits within a bound on the sum of sizes."""
+    chosen = []
+    for flow, size in zip(flows, sizes, strict=True):
+        if size <= most:
+            chosen.append(flow)
+            most -= size
+    return chosen
 
 
 def base_time(trace: Trace) -> int:
@@ -134,14 +138,17 @@ def packed_table(
     return columns
 
 
-def packed_packets(trace: Trace, flows: list[int], base_ns: int) -> dict[str, Any]:
-    """Packets of some flows as analyzer/core/packet_pack.h says."""
-    if not flows:
-        return {"count": 0, "flows": [], "streams": {}}
+def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
+    """Packets of flows that fit as analyzer/core/packet_pack.h says; of a first flow larger than the page, its first."""
+    if not by_trouble:
+        return {"count": 0, "flows": [], "streams": {}, "cut": False}
+    cut = sizes[by_trouble[0]] > PACKETS_MOST
+    flows = [by_trouble[0]] if cut else fitting_flows(by_trouble, [sizes[flow] for flow in by_trouble], PACKETS_MOST)
     count, streams = trace.packets(flows, PACKETS_MOST).packet_streams(flows, base_ns)
     return {
         "count": count,
         "flows": flows,
+        "cut": cut,
         "streams": {name: [len(data), encoded(data)] for name, data in streams.items()},
     }
 
@@ -154,7 +161,6 @@ def page_data(trace: Trace) -> dict[str, Any]:
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
     bins, datagrams = (table.rows_by_flow(len(sizes)) for table in (trace.series, trace.datagrams))
-    with_packets = fitting_flows(by_trouble, [sizes[flow] for flow in by_trouble], PACKETS_MOST)
     with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     return {
@@ -165,7 +171,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "series_flows": with_series,
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
         "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),
-        "packets": packed_packets(trace, with_packets, base_ns),
+        "packets": packed_packets(trace, by_trouble, sizes, base_ns),
         "figure": flow_figure(),
     }
 

@@ -155,11 +155,25 @@ def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
         packets.append(packet)
     wrpcap(str(path), packets)
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
-    assert 0 < len(page.frames("data")) <= 4000  # thinned
+    assert 0 < int(page.page.evaluate("document.body.dataset.points")) <= 6000  # thinned
     page.zoom(10.0, 10.0049)
     page.until("document.getElementById('plot').data.find(t => t.meta === 'data').customdata.length < 20")
     assert set(range(10_001, 10_006)) <= set(page.frames("data")) <= set(range(9_999, 10_008))
+    low, high = page.page.evaluate("document.getElementById('plot')._fullLayout.yaxis2.range")
+    assert 990_000 < low < high < 1_010_000  # of the 2 MB, what is in view
     assert page.complaints == []
+
+
+def test_a_flow_larger_than_the_page_is_cut_and_says_so(
+    page: Page, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wiretale.reports.html.PACKETS_MOST", 50)
+    trace = wiretale.analyze(samples / "tcp_losses.pcap")
+    page.open(trace.report(tmp_path / "report.html"))
+    assert page.page.evaluate("data.packets.count") == 50
+    packets = trace.flows.column("packets")[0]
+    assert f"first 50 of this flow's {packets:,} packets" in page.page.inner_text("#note")
+    assert page.frames("data") and max(page.frames("data")) <= 50
 
 
 def test_filters_can_be_copied(page: Page, samples: Path, tmp_path: Path) -> None:

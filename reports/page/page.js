@@ -2,8 +2,8 @@
 // The report's page: the list of flows, and the figure of the chosen one, thinned to what is in view.
 "use strict";
 
-const DRAWN_MOST = 4000; // points of a trace; more are thinned to the least and greatest of THIN_BINS parts
-const THIN_BINS = 1000;
+const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn within a blink
+const DRAWN_LEAST = 400; // of each trace, however many there are
 const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, fragments: 2 };
 const ROW_HEIGHT_PX = 78;
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64 };
@@ -304,17 +304,18 @@ function firstAtOrAfter(x, value) {
   return low;
 }
 
-// Rows to draw of [from, to]: all, or the first, last, least and greatest of each part of the time.
-function thinned(trace, from, to) {
+// Rows to draw of [from, to]: all, or of each part of them the first, last, least and greatest, `most` in all.
+function thinned(trace, from, to, most) {
   const start = Math.max(0, firstAtOrAfter(trace.x, from) - 1);
   const end = Math.min(trace.x.length, firstAtOrAfter(trace.x, to) + 1);
   const chosen = [];
-  if (end - start <= DRAWN_MOST) {
+  if (end - start <= most) {
     for (let i = start; i < end; i++) chosen.push(i);
     return chosen;
   }
-  for (let bin = 0; bin < THIN_BINS; bin++) {
-    const a = start + Math.floor(((end - start) * bin) / THIN_BINS), b = start + Math.floor(((end - start) * (bin + 1)) / THIN_BINS);
+  const parts = most >> 2;
+  for (let part = 0; part < parts; part++) {
+    const a = start + Math.floor(((end - start) * part) / parts), b = start + Math.floor(((end - start) * (part + 1)) / parts);
     let least = a, greatest = a;
     for (let i = a; i < b; i++) {
       if (trace.y[i] < trace.y[least]) least = i;
@@ -325,8 +326,8 @@ function thinned(trace, from, to) {
   return chosen;
 }
 
-function fill(trace, source, from, to) {
-  const rows = source && source.x.length ? thinned(source, from, to) : [];
+function fill(trace, source, from, to, most) {
+  const rows = source && source.x.length ? thinned(source, from, to, most) : [];
   trace.x = rows.map((i) => source.x[i]);
   trace.y = rows.map((i) => source.y[i]);
   trace.customdata = source && source.frame ? rows.map((i) => source.frame[i]) : undefined;
@@ -341,6 +342,11 @@ function colors() {
   return { ink: style.getPropertyValue("--ink").trim(), line: style.getPropertyValue("--line").trim() };
 }
 
+// Rates and counts stand on zero; elsewhere a zoom is into what is in view, up to telling two packets apart.
+function axisMode(panel) {
+  return panel === "sequence" || (panel === "rtt" && state.zoomed) ? "normal" : "tozero";
+}
+
 function layoutFor(f, panels) {
   const layout = structuredClone(data.figure.plot.layout), { ink, line } = colors();
   const used = data.figure.panels.filter((panel) => panels.has(panel.name));
@@ -353,7 +359,7 @@ function layoutFor(f, panels) {
   used.forEach((panel, i) => {
     const share = weights[i] / total, gap = i ? 0.05 : 0;
     const axis = layout[panel.axis === 1 ? "yaxis" : `yaxis${panel.axis}`];
-    Object.assign(axis, { visible: true, gridcolor: line, domain: [Math.max(0, top - share), top - gap] });
+    Object.assign(axis, { visible: true, gridcolor: line, domain: [Math.max(0, top - share), top - gap], rangemode: axisMode(panel.name) });
     top -= share;
   });
   if (f.protocol !== "tcp") layout.yaxis2.title.text = "payload, bytes";
@@ -395,8 +401,10 @@ async function draw() {
   const f = data.listed.find((flow) => flow.flow === state.chosen);
   const [from, to] = state.range;
   const traces = data.figure.plot.data.map((trace) => structuredClone(trace));
+  const filled = Object.values(state.full).filter(({ x }) => x.length).length;
+  const most = Math.max(DRAWN_LEAST, Math.floor(DRAWN_MOST / filled));
   for (const trace of traces) {
-    fill(trace, state.full[trace.meta], from, to);
+    fill(trace, state.full[trace.meta], from, to, most);
     if (f.protocol !== "tcp" && trace.meta === "data") trace.name = "packets →";
     if (f.protocol !== "tcp" && trace.meta === "other") trace.name = "packets ←";
   }
@@ -414,6 +422,7 @@ function zoomed(change) {
   if (change["xaxis.autorange"]) state.range = extent(state.full);
   else if (from !== undefined) state.range = [Number(from), Number(to)];
   else return;
+  state.zoomed = !change["xaxis.autorange"];
   draw();
 }
 
@@ -424,7 +433,13 @@ function clicked({ points: [point] }) {
 }
 
 function noteFor(f) {
-  if (state.packets.places.has(f.flow)) return "";
+  const p = state.packets, place = p.places.get(f.flow);
+  if (place !== undefined) {
+    const held = p.rows(2 * place).length + p.rows(2 * place + 1).length;
+    if (!data.packets.cut || held >= f.packets) return "";
+    return `The page holds the first ${whole(held)} of this flow's ${whole(f.packets)} packets; the throughput is that of all. ` +
+      "Make a report of a part with --start and --end to see the others.";
+  }
   return `The packets of this flow are not in the page (it holds ${whole(data.packets.count)} packets of the most troubled and largest flows): ` +
     "what is drawn comes from the series. Make a report of this flow alone with --filter to see them.";
 }
@@ -443,6 +458,7 @@ async function choose(flow) {
   state.full = Object.fromEntries(Object.entries(full).map(([key, source]) => [key, sorted(source)]));
   state.panels = panelsWith(state.full);
   state.range = extent(state.full);
+  state.zoomed = false;
   $("plot").hidden = !state.panels.size;
   if (!state.panels.size) $("note").textContent ||= "Nothing of this flow can be drawn over time.";
   else await draw();
