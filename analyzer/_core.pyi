@@ -47,6 +47,7 @@ class Analysis:
         max_flows: int = 1_000_000,
         packets: str | list[int] = "none",
         packets_max: int = 2_000_000,
+        captures_only: bool = False,
     ) -> Analysis: ...
     @property
     def bytes_read(self) -> int: ...

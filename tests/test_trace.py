@@ -112,3 +112,10 @@ def test_numbers_have_units() -> None:
         *("0 ns", "1.50 µs", "2 ms", "1.50 s", "1 h 06 min"),
     ]
     assert [show_share(1, 3), show_share(1, 10**9), show_share(0, 5)] == ["33.3%", "under 0.01%", "0%"]
+
+
+def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:
+    quick, whole = wiretale.analyze(sample, captures_only=True), wiretale.analyze(sample)
+    assert quick.captures.rows() == whole.captures.rows()
+    assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
+    assert quick.totals["packets"] == whole.totals["packets"]

@@ -141,7 +141,8 @@ static inline void take_next(struct analysis *analysis, struct batch *batch, siz
 static void take_batch(struct analysis *analysis, struct batch *batch) {
     if (batch->timed && !analysis->timed) /* sets the clock of the expiry */
         flow_table_expired(analysis->flows, batch->now_ns, flow_due_ns);
-    for (size_t i = 0; i < batch->count + LISTS_AHEAD + FLOW_AHEAD + SLOT_AHEAD; i++)
+    size_t steps = batch->count + LISTS_AHEAD + FLOW_AHEAD + SLOT_AHEAD;
+    for (size_t i = 0; i < steps && !analysis->options.captures_only; i++)
         take_next(analysis, batch, i);
     analysis->totals.packets += batch->packets;
     analysis->bytes_read = batch->bytes_read;

@@ -17,6 +17,7 @@ struct analysis_options {
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
     uint64_t packet_rows_most;
+    bool captures_only; /* no other table is filled */
 };
 
 struct analysis_totals {

@@ -37,7 +37,7 @@ def info(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.trace import analyze
     from wiretale.version import __version__
 
-    trace = analyze(*arguments.files)
+    trace = analyze(*arguments.files, captures_only=True)
     if arguments.json:
         from wiretale.reports.json_object import write_json
 
