@@ -76,15 +76,15 @@ def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
     return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
 
 
-def kind_numbers(events: Table) -> dict[str, int]:
-    """The number that each kind of event is packed as."""
-    packed = events.packed("kind", "B")
-    return {row_at(events, packed.index(number))["kind"]: number for number in set(packed)}
+def word_numbers(events: Table, column: str) -> dict[str | None, int]:
+    """The number that each word of a column is packed as."""
+    packed = events.packed(column, "B")
+    return {row_at(events, packed.index(number))[column]: number for number in set(packed)}
 
 
 def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
     """The first rows of a kind of the events table."""
-    packed, number = events.packed("kind", "B"), kind_numbers(events).get(kind)
+    packed, number = events.packed("kind", "B"), word_numbers(events, "kind").get(kind)
     found: list[int] = []
     while number is not None and len(found) < most:
         following = packed.find(number, found[-1] + 1 if found else 0)
@@ -94,24 +94,29 @@ def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
     return [row_at(events, i) for i in found]
 
 
-def frames_of_kind(trace: Trace, flows: Iterable[int], kind: str) -> dict[tuple[int, int], list[int]]:
-    """The first frames of the events of a kind, for each direction (flow, direction) of these flows.
+def frames_of_kinds(
+    trace: Trace, flows: Iterable[int], kinds: Iterable[str], place: str | None = None
+) -> dict[tuple[int, int], list[int]]:
+    """The first frames of events of these kinds (and place), for each direction (flow, direction) of these flows.
 
     Events stay packed: as Python objects, millions of them would take more memory than the analysis.
     """
     events, chosen = trace.events, sorted(set(flows))
-    number = kind_numbers(events).get(kind)
+    numbers, places = word_numbers(events, "kind"), word_numbers(events, "place")
+    wanted = {numbers[kind] for kind in kinds if kind in numbers}
+    where = set(places.values()) if place is None else {places.get(place)}
     columns = zip(
         array("I", events.packed("flow", "I", flows=chosen)),
-        events.packed("direction", "B", flows=chosen),
-        events.packed("kind", "B", flows=chosen),
+        *(events.packed(name, "B", flows=chosen) for name in ("direction", "kind", "place")),
         array("d", events.packed("frame", "d", flows=chosen)),
         strict=True,
     )
     frames: dict[tuple[int, int], list[int]] = {}
-    for flow, direction, what, frame in columns:
+    for flow, direction, what, there, frame in columns:
+        if what not in wanted or there not in where:
+            continue
         shown = frames.setdefault((flow, direction), [])
-        if what == number and len(shown) < SHOWN:
+        if len(shown) < SHOWN:
             shown.append(int(frame))
     return frames
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer import capture_rules, flow_rules, fragment_rules
+from wiretale.analyzer import capture_rules, flow_rules, fragment_rules, verdict_rules
 from wiretale.analyzer.finding import Finding, Rule
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ RULES: tuple[Rule, ...] = (
     capture_rules.one_way,
     flow_rules.handshake_failed,
     flow_rules.resets,
-    flow_rules.retransmitted,
-    flow_rules.holes_filled,
-    flow_rules.zero_window,
+    *verdict_rules.RULES,
     flow_rules.icmp_errors,
     fragment_rules.datagrams_incomplete,
     fragment_rules.fragmentation_overhead,

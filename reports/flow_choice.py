@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-TROUBLE = ("seen_before_packets", "holes", "zero_windows", "incomplete_datagrams", "resets")
+TROUBLE = ("retransmissions", "holes", "out_of_order", "zero_windows", "incomplete_datagrams", "resets")
 
 
 def trouble_counts(trace: Trace) -> list[int]:

@@ -61,8 +61,11 @@ class FlowLine:
     def trouble(self) -> str:
         """What went wrong, in few words."""
         parts = [
-            (self.sum("seen_before_packets"), show_count, "again"),
-            (self.sum("holes"), show_count, "gaps"),
+            (self.sum("lost_upstream") + self.sum("lost_downstream"), show_count, "lost"),
+            (self.sum("spurious_retransmissions"), show_count, "needless"),
+            (self.sum("out_of_order"), show_count, "reordered"),
+            (self.sum("undecided"), show_count, "undecided"),
+            (self.sum("network_duplicates"), show_count, "copied"),
             (self.sum("unseen_bytes"), show_bytes, "unseen"),
             (self.sum("zero_windows"), show_count, "zero win"),
             (self.sum("incomplete_datagrams"), show_count, "incomplete"),

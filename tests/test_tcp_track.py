@@ -120,10 +120,10 @@ def test_bytes_sent_twice_are_retransmitted_and_give_no_round_trip(analyze: Anal
     talk.send(20, 0, "PA", 0, 0, 500).send(220, 0, "PA", 0, 0, 500).send(221, 1, "A", 0, 500)
     trace = analyze(talk)
     out, _ = directions(trace)
-    assert (out["unique_bytes"], out["retransmitted_bytes"], out["seen_before_packets"]) == (500, 500, 1)
+    assert (out["unique_bytes"], out["retransmitted_bytes"], out["retransmissions"]) == (500, 500, 1)
     assert out["payload_bytes"] == out["unique_bytes"] + out["retransmitted_bytes"]
     assert (out["rtt_samples"], out["rtt_ns_max"]) == (1, 10_000_000)  # of the SYN alone: Karn's rule
-    assert kinds(trace) == [("seen_before", 5, 500, 4)]
+    assert kinds(trace) == [("timeout_retransmission", 5, 500, 4)]
 
 
 def test_a_hole_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
@@ -133,7 +133,7 @@ def test_a_hole_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None
     out, _ = directions(trace)
     assert (out["unique_bytes"], out["retransmitted_bytes"]) == (1000, 0)
     assert (out["holes"], out["holes_filled"], out["hole_bytes"]) == (1, 1, 0)
-    assert kinds(trace) == [("hole", 4, 500, None), ("hole_filled", 5, 500, 4)]
+    assert kinds(trace) == [("hole", 4, 500, None), ("out_of_order", 5, 500, 4)]
 
 
 def test_partly_new_bytes_are_split(analyze: Analyze) -> None:
@@ -181,7 +181,7 @@ def test_a_keep_alive_is_not_a_retransmission(analyze: Analyze) -> None:
     talk.send(20, 0, "PA", 0, 0, 500).send(30, 1, "A", 0, 500)
     talk.send(60_000, 0, "A", 499, 0, 1).send(60_010, 1, "A", 0, 500)
     out, _ = directions(analyze(talk))
-    assert (out["retransmitted_bytes"], out["seen_before_packets"], out["unique_bytes"]) == (0, 0, 500)
+    assert (out["retransmitted_bytes"], out["retransmissions"], out["unique_bytes"]) == (0, 0, 500)
 
 
 def test_zero_windows_are_counted_and_drawn(analyze: Analyze) -> None:
@@ -229,7 +229,7 @@ def test_an_unanswered_and_a_refused_syn(analyze: Analyze) -> None:
     lonely = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1).send(3000, 0, "S", -1)
     trace = analyze(lonely)
     assert trace.flows.rows()[0]["state"] == "syn_sent"
-    assert [k[0] for k in kinds(trace)] == ["handshake_retransmission"] * 2
+    assert [k[0] for k in kinds(trace)] == ["timeout_retransmission"] * 2
     refused = Conversation().send(0, 0, "S", -1).send(1, 1, "RA", -1, 0)
     assert analyze(refused).flows.rows()[0]["state"] == "refused"
 

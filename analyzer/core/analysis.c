@@ -210,6 +210,7 @@ bool analysis_finish(struct analysis *analysis, struct problem *problem) {
         return true;
     finish_flows(analysis);
     note_totals(analysis);
+    table_settle(&analysis->tables[TABLE_events]);
     close_state(analysis);
 #ifdef __GLIBC__
     malloc_trim(0);

@@ -11,6 +11,7 @@
 #include "headers.h"
 #include "packet_filter.h"
 #include "path_table.h"
+#include "tcp_track.h"
 #include "vocabulary.h"
 
 #define EVENTS_MOST        4000000u /* rows in all */
@@ -35,6 +36,7 @@ struct analysis {
     struct path_table *paths;
     struct allowance allowance;
     struct allowance nothing; /* of a flow that is only told apart from others */
+    struct tcp_trouble spare; /* counts nothing: for when there is no memory */
     bool packets_only;        /* no table but packets is wanted */
     struct text_store texts;
     struct table tables[TABLE_COUNT];
@@ -109,9 +111,10 @@ void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagra
 void icmp_relate(struct analysis *analysis, const struct arrival *arrival);
 
 /* event_log.c */
-void event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
-               const struct sighting *seen, enum word kind, int64_t bytes, uint64_t related_frame,
-               const char *detail);
+/* Returns the row, EVENT_NONE when it is over a bound. */
+uint64_t event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
+                   const struct sighting *seen, const struct tcp_event *event);
+void event_amend(struct analysis *analysis, uint64_t row, const struct tcp_event *event);
 
 /* series_finish.c */
 void series_finish(struct analysis *analysis, const struct flow *flow, unsigned direction);

@@ -7,10 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "hole_list.h"
-#include "sample_set.h"
-#include "segment_ring.h"
 #include "series_bins.h"
+#include "tcp_stream.h"
 
 /* The two ends in a fixed order (the lesser address, then port, first), whoever sends. */
 struct flow_key {
@@ -55,40 +53,7 @@ struct sighting {
     bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
     uint8_t traffic_class;
-};
-
-/* The TCP stream that one end sends, and the acknowledgments it sends for the other's. Positions
- * are 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
-struct tcp_stream {
-    uint32_t zero_sequence; /* sequence number of position 0 */
-    bool started;           /* zero_sequence is known */
-    bool based;       /* a segment of this direction was seen: what lies below `base` came before */
-    bool acked_known; /* `acked` is known */
-    bool syn_seen, fin_seen;
-    bool sack_permitted, timestamps;
-    bool window_zero;     /* the last window announced was 0 */
-    bool window_known;    /* window_min and window_max are */
-    bool scale_offered;   /* its SYN carried a window scale */
-    uint8_t window_scale; /* that scale */
-    uint16_t mss;         /* announced, 0 when not seen */
-    uint16_t last_window;
-    uint32_t last_acknowledgment;
-    uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
-    int64_t highest;  /* position after the highest byte (or FIN) seen */
-    int64_t acked;    /* highest cumulative acknowledgment of this stream */
-    int64_t base;
-    uint64_t unique_bytes;
-    struct segment_ring unacked;
-    struct hole_list holes;
-    struct sample_set rtt;
-    int64_t window_min, window_max;
-    int64_t flight_max;
-    /* What few packets change. */
-    int64_t fin_end; /* position after the FIN */
-    uint64_t retransmitted_bytes, seen_before_packets, unseen_bytes, unknown_bytes;
-    uint64_t holes_opened, holes_filled;
-    uint64_t duplicate_acks, sack_acks, zero_windows, bad_acknowledgments;
-    uint64_t syns, fins, resets, ecn_echo, ecn_cwr;
+    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };
 
 /* What every packet changes lies together, in front: memory is fetched in lines of 64 bytes. */
@@ -106,7 +71,7 @@ struct direction {
     uint64_t fragment_overhead_bytes;
 } __attribute__((aligned(64)));
 
-#define DIRECTION_HOT_BYTES (offsetof(struct direction, tcp) + offsetof(struct tcp_stream, fin_end))
+#define DIRECTION_HOT_BYTES (offsetof(struct direction, tcp) + offsetof(struct tcp_stream, cold))
 
 enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
 
@@ -124,6 +89,8 @@ struct flow {
     bool refused, reset;
     bool timed; /* first_ns and last_ns are times of its packets */
     bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
+    bool copied;          /* a copy of a packet was seen: pure ACKs have their copies too */
+    uint32_t copy_gap_ns; /* how long after its packet the last one came */
     uint8_t initiator_evidence;
     int64_t first_ns, last_ns;
     uint64_t last_frame;

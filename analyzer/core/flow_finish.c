@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
 #include "analysis_state.h"
-#include "tcp_track.h"
+#include "tcp_window.h"
 
 #define MEDIAN 500
 #define P99    990
@@ -131,9 +131,10 @@ static void put_rates(struct row *row, const struct direction *direction, bool t
     row_set_if(row, directions_last_ns, direction->timed, direction->last_ns);
     row_set_if(row, directions_idle_ns_max, direction->timed && direction->packets > 1,
                direction->idle_ns_max);
+    uint64_t copied = tcp ? tcp_trouble_of(&direction->tcp)->mirror_ip_bytes : 0;
     if (span <= 0)
         return;
-    row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes, span));
+    row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes - copied, span));
     row_set_if(row, directions_goodput_bps, !direction->payload_unknown,
                rate_bps(useful_bytes(direction, tcp), span));
 }
@@ -149,17 +150,42 @@ static void put_round_trips(struct row *row, struct tcp_stream *stream,
     row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
 }
 
-static void put_stream(struct row *row, const struct direction *direction) {
-    const struct tcp_stream *stream = &direction->tcp;
-    if (direction->payload_unknown)
-        return;
+/* Bytes of the stream; without every payload's length they would be wrong. */
+static void put_bytes(struct row *row, const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
     row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
-    row_set(row, directions_retransmitted_bytes, (int64_t)stream->retransmitted_bytes);
-    row_set(row, directions_seen_before_packets, (int64_t)stream->seen_before_packets);
-    row_set(row, directions_holes, (int64_t)stream->holes_opened);
-    row_set(row, directions_holes_filled, (int64_t)stream->holes_filled);
+    row_set(row, directions_retransmitted_bytes, (int64_t)trouble->retransmitted_bytes);
+    row_set(row, directions_duplicate_bytes, (int64_t)trouble->duplicate_bytes);
+    row_set(row, directions_probe_bytes, (int64_t)trouble->probe_bytes);
     row_set(row, directions_hole_bytes, hole_list_bytes(&stream->holes));
-    row_set(row, directions_unknown_bytes, (int64_t)stream->unknown_bytes);
+    row_set(row, directions_unknown_bytes, (int64_t)trouble->unknown_bytes);
+}
+
+/* Verdicts that the direction's own packets give. */
+static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
+    row_set(row, directions_retransmissions, (int64_t)trouble->retransmissions);
+    row_set(row, directions_out_of_order, (int64_t)trouble->out_of_order);
+    row_set(row, directions_undecided, (int64_t)trouble->undecided);
+    row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
+    row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
+    row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
+    row_set(row, directions_holes, (int64_t)trouble->holes_opened);
+    row_set(row, directions_holes_filled, (int64_t)trouble->holes_filled);
+    row_set(row, directions_suspected_timeouts, (int64_t)trouble->suspected_timeouts);
+}
+
+/* Verdicts that need the acknowledgments. */
+static void put_acked_verdicts(struct row *row, const struct tcp_trouble *trouble) {
+    row_set(row, directions_fast_retransmissions, (int64_t)trouble->fast);
+    row_set(row, directions_timeout_retransmissions, (int64_t)trouble->timeout);
+    row_set(row, directions_timeouts, (int64_t)trouble->timeouts);
+    row_set(row, directions_probe_retransmissions, (int64_t)trouble->probe);
+    row_set(row, directions_spurious_retransmissions, (int64_t)trouble->spurious);
+    row_set(row, directions_lost_downstream, (int64_t)trouble->lost_downstream);
+    row_set(row, directions_unseen_bytes, (int64_t)trouble->unseen_bytes);
+    row_set(row, directions_late_stored, (int64_t)trouble->late_stored);
+    row_set(row, directions_window_probes, (int64_t)trouble->window_probes);
+    row_set(row, directions_keep_alives, (int64_t)trouble->keep_alives);
 }
 
 static void put_handshake(struct row *row, const struct tcp_stream *stream) {
@@ -174,32 +200,43 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
 }
 
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
-    row_set(row, directions_sack_acks, (int64_t)stream->sack_acks);
-    row_set(row, directions_zero_windows, (int64_t)stream->zero_windows);
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    row_set(row, directions_sack_acks, (int64_t)trouble->sack_acks);
+    row_set(row, directions_zero_windows, (int64_t)trouble->zero_windows);
+    row_set(row, directions_unusual_options, (int64_t)trouble->unusual_options);
     row_set(row, directions_syns, (int64_t)stream->syns);
     row_set(row, directions_fins, (int64_t)stream->fins);
     row_set(row, directions_resets, (int64_t)stream->resets);
-    row_set(row, directions_bad_acknowledgments, (int64_t)stream->bad_acknowledgments);
-    row_set(row, directions_ecn_echo, (int64_t)stream->ecn_echo);
-    row_set(row, directions_ecn_cwr, (int64_t)stream->ecn_cwr);
-}
-
-/* What only both directions together tell. */
-static void put_both_ways(struct row *row, const struct tcp_stream *stream) {
-    row_set(row, directions_unseen_bytes, (int64_t)stream->unseen_bytes);
-    row_set(row, directions_duplicate_acks, (int64_t)stream->duplicate_acks);
-    row_set(row, directions_flight_max, stream->flight_max);
+    row_set(row, directions_bad_acknowledgments, (int64_t)trouble->bad_acknowledgments);
+    row_set(row, directions_ecn_echo, (int64_t)trouble->ecn_echo);
+    row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
 }
 
 static void put_tcp(struct row *row, struct flow *flow, unsigned number,
                     struct allowance *allowance) {
-    struct tcp_stream *stream = &flow->directions[number].tcp;
-    put_stream(row, &flow->directions[number]);
+    struct direction *direction = &flow->directions[number];
+    struct tcp_stream *stream = &direction->tcp;
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    bool answered = flow->directions[!number].packets > 0;
     put_handshake(row, stream);
-    put_segments(row, stream);
     put_round_trips(row, stream, allowance);
-    if (flow->directions[!number].packets)
-        put_both_ways(row, stream);
+    row_set_if(row, directions_sack_holes, !stream->unjudged && !direction->packets,
+               (int64_t)trouble->sack_holes);
+    if (stream->unjudged)
+        return;
+    put_segments(row, stream);
+    row_set_if(row, directions_zero_window_ns, direction->timed,
+               window_closed_ns(stream, direction->last_ns));
+    row_set_if(row, directions_duplicate_acks, answered, (int64_t)trouble->duplicate_acks);
+    row_set_if(row, directions_flight_max, answered, stream->flight_max);
+    row_set_if(row, directions_window_full, tcp_window(flow, !number) >= 0,
+               (int64_t)trouble->window_full);
+    if (direction->payload_unknown)
+        return;
+    put_bytes(row, stream);
+    put_verdicts(row, trouble);
+    if (answered)
+        put_acked_verdicts(row, trouble);
 }
 
 static void add_direction_row(struct analysis *analysis, struct flow *flow, unsigned number) {

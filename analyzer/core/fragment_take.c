@@ -84,8 +84,10 @@ void fragment_take(struct analysis *analysis, struct arrival *arrival) {
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
-        event_log(analysis, flow, number, seen, WORD_FRAGMENT_OVERLAP, headers->fragment_length,
-                  datagram->first_frame, NULL);
+        event_log(analysis, flow, number, seen,
+                  &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
+                                      .bytes = headers->fragment_length,
+                                      .related_frame = datagram->first_frame});
     account_fragment(analysis, datagram, flow, number, tcp, seen);
     if (first)
         fragment_replay_waiting(analysis, datagram);

@@ -85,8 +85,8 @@ struct hole_fill hole_list_fill(struct hole_list *list, int64_t start, int64_t e
         int64_t to = end < hole->end ? end : hole->end;
         fill.bytes += to - from;
         fill.acked_bytes += hole->acked ? to - from : 0;
-        if (!fill.opener_frame)
-            fill.opener_frame = hole->opener_frame;
+        if (fill.bytes == to - from)
+            fill.hole = *hole;
         if (from == hole->start && to == hole->end) {
             fill.closed++;
             remove_hole(list, at);
@@ -104,27 +104,28 @@ struct hole_fill hole_list_fill(struct hole_list *list, int64_t start, int64_t e
     return fill;
 }
 
-static void mark_acknowledged(struct hole_list *list, uint32_t at) {
+static void mark_acknowledged(struct hole_list *list, uint32_t at, int64_t now_ns) {
     list->holes[at].acked = true;
+    list->holes[at].acked_ns = now_ns;
     list->acked++;
 }
 
 /* The lower part of hole `at`, up to `position` within it: a hole of its own, or of the one below.
  */
-static void part_acknowledged(struct hole_list *list, uint32_t at, int64_t position,
+static void part_acknowledged(struct hole_list *list, uint32_t at, int64_t position, int64_t now_ns,
                               struct allowance *allowance) {
     struct hole *below = at ? &list->holes[at - 1] : NULL;
     if (below && below->acked && below->end == list->holes[at].start) {
         below->end = list->holes[at].start = position;
     } else if (has_room(list, allowance)) {
         split(list, at, position, position, allowance);
-        mark_acknowledged(list, at);
+        mark_acknowledged(list, at, now_ns);
     } else {
         list->holes[at].start = position;
     }
 }
 
-int64_t hole_list_acknowledge(struct hole_list *list, int64_t position,
+int64_t hole_list_acknowledge(struct hole_list *list, int64_t position, int64_t now_ns,
                               struct allowance *allowance) {
     int64_t bytes = 0;
     uint32_t at = 0;
@@ -132,15 +133,21 @@ int64_t hole_list_acknowledge(struct hole_list *list, int64_t position,
         if (list->holes[at].acked)
             continue;
         bytes += size_of(&list->holes[at]);
-        mark_acknowledged(list, at);
+        mark_acknowledged(list, at, now_ns);
     }
     if (at < list->count && list->holes[at].start < position && !list->holes[at].acked) {
         bytes += position - list->holes[at].start;
-        part_acknowledged(list, at, position, allowance);
+        part_acknowledged(list, at, position, now_ns, allowance);
     }
     while (list->acked > HOLES_ACKED_MOST)
         give_up_one(list);
     return bytes;
+}
+
+void hole_list_tell(struct hole_list *list, int64_t now_ns, uint64_t event) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->holes[i].acked && list->holes[i].acked_ns == now_ns)
+            list->holes[i].event = event;
 }
 
 int64_t hole_list_bytes(const struct hole_list *list) {

@@ -12,8 +12,13 @@
 struct hole {
     int64_t start, end; /* stream positions, [start, end) */
     int64_t opened_ns;
+    uint64_t event;        /* row of the event that told of it being acknowledged */
     uint32_t opener_frame; /* of the segment that came ahead */
+    uint32_t tsval;        /* of that segment */
+    uint16_t ip_id;        /* of that segment, 0 tells nothing */
+    bool timestamps;       /* tsval is known */
     bool acked;            /* acknowledged, so the receiver has what was not seen here */
+    int64_t acked_ns;      /* then: since when */
 };
 
 struct hole_list {
@@ -23,10 +28,10 @@ struct hole_list {
 
 /* What one segment did to the holes. */
 struct hole_fill {
-    int64_t bytes;         /* of holes that it filled */
-    int64_t acked_bytes;   /* of those, in holes that had been acknowledged */
-    uint32_t closed;       /* holes filled to their end */
-    uint32_t opener_frame; /* of the first hole it touched, 0 without one */
+    int64_t bytes;       /* of holes that it filled */
+    int64_t acked_bytes; /* of those, in holes that had been acknowledged */
+    uint32_t closed;     /* holes filled to their end */
+    struct hole hole;    /* the first that it touched, as it was */
 };
 
 /* Adds a hole above all others. Returns the bytes of older holes that had to be given up for it (of
@@ -38,9 +43,11 @@ int64_t hole_list_open(struct hole_list *list, struct hole hole, struct allowanc
 struct hole_fill hole_list_fill(struct hole_list *list, int64_t start, int64_t end,
                                 struct allowance *allowance, int64_t *given_up);
 
-/* Marks what lies below `position` as acknowledged; returns the bytes newly so. */
-int64_t hole_list_acknowledge(struct hole_list *list, int64_t position,
+/* Marks what lies below `position` as acknowledged at `now_ns`; returns the bytes newly so. */
+int64_t hole_list_acknowledge(struct hole_list *list, int64_t position, int64_t now_ns,
                               struct allowance *allowance);
+/* The event that told of the holes acknowledged at `now_ns`. */
+void hole_list_tell(struct hole_list *list, int64_t now_ns, uint64_t event);
 
 /* Bytes in holes not acknowledged. */
 int64_t hole_list_bytes(const struct hole_list *list);

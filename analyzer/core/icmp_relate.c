@@ -72,6 +72,6 @@ void icmp_relate(struct analysis *analysis, const struct arrival *arrival) {
         return;
     flow->icmp_errors++;
     describe(arrival->headers, detail, sizeof detail);
-    event_log(analysis, flow, swapped ^ flow->swapped, &arrival->seen, WORD_ICMP_ERROR, 0, 0,
-              detail);
+    event_log(analysis, flow, swapped ^ flow->swapped, &arrival->seen,
+              &(struct tcp_event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

@@ -14,11 +14,13 @@ struct event_place {
     unsigned direction;
 };
 
-static void log_event(void *context, int kind, int64_t bytes, uint32_t related_frame,
-                      const char *detail) {
+static uint64_t log_event(void *context, const struct tcp_event *event) {
     struct event_place *place = context;
-    event_log(place->analysis, place->flow, place->direction, place->seen, (enum word)kind, bytes,
-              related_frame, detail);
+    return event_log(place->analysis, place->flow, place->direction, place->seen, event);
+}
+
+static void amend_event(void *context, uint64_t row, const struct tcp_event *event) {
+    event_amend(((struct event_place *)context)->analysis, row, event);
 }
 
 static void note_time(struct flow *flow, struct direction *direction, const struct sighting *seen) {
@@ -152,7 +154,7 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen) {
     struct event_place place = {analysis, flow, seen, number};
-    struct tcp_listener listener = {log_event, &place};
+    struct tcp_listener listener = {log_event, amend_event, &place, &analysis->spare};
     struct tcp_effect effect = {.rtt_ns = -1};
     struct allowance *allowance =
         analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;

@@ -36,6 +36,7 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
     seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
     seen->traffic_class = headers->traffic_class;
+    seen->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
 
 /* What is told in full only of few packets. */
@@ -66,8 +67,11 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)arrival->step_back_ns);
-    event_log(analysis, NULL, 0, &arrival->seen, WORD_TIME_BACKWARD, 0, arrival->seen.frame - 1,
-              detail);
+    event_log(analysis, NULL, 0, &arrival->seen,
+              &(struct tcp_event){.kind = WORD_TIME_BACKWARD,
+                                  .place = WORD_CAPTURE,
+                                  .related_frame = arrival->seen.frame - 1,
+                                  .detail = detail});
 }
 
 void packet_take(struct analysis *analysis, struct arrival *arrival) {

@@ -114,27 +114,57 @@
       "TCP: different bytes of the stream seen here; null for other protocols")                    \
     X(data_packets, INT, "packets",                                                                \
       "TCP segments or datagrams with payload; a fragmented one counts once")                      \
-    X(retransmissions, INT, "packets", "null: not judged by this version")                         \
-    X(fast_retransmissions, INT, "packets", "null: not judged by this version")                    \
-    X(timeout_retransmissions, INT, "packets", "null: not judged by this version")                 \
-    X(probe_retransmissions, INT, "packets", "tail-loss probes; null: not judged by this version") \
-    X(spurious_retransmissions, INT, "packets", "null: not judged by this version")                \
+    X(retransmissions, INT, "packets",                                                             \
+      "TCP: segments with bytes, SYN or FIN sent again: seen here before, or filling a hole that " \
+      "was lost upstream; the sum of the four kinds and those of unknown cause")                   \
+    X(fast_retransmissions, INT, "packets",                                                        \
+      "TCP: after three duplicate ACKs (RFC 5681), SACKs of three segments above (RFC 6675), one " \
+      "a round trip after (RFC 8985), or in the recovery that follows; null when the other "       \
+      "direction was not captured")                                                                \
+    X(timeout_retransmissions, INT, "packets",                                                     \
+      "TCP: after a retransmission timeout without news (RFC 6298), and go-back-N behind it; "     \
+      "null as above")                                                                             \
+    X(timeouts, INT, "", "TCP: timeouts that they came of; null as above")                         \
+    X(suspected_timeouts, INT, "",                                                                 \
+      "TCP: new data in order after a pause, with a packet of the sender missing before it: lost " \
+      "upstream, it seems, and sent again")                                                        \
+    X(probe_retransmissions, INT, "packets",                                                       \
+      "TCP: tail-loss probes (RFC 8985 section 7); null as above")                                 \
+    X(spurious_retransmissions, INT, "packets",                                                    \
+      "TCP: of all, proven needless: by DSACK (RFC 2883), an echoed timestamp (RFC 3522), or "     \
+      "acknowledged here before; null as above")                                                   \
     X(retransmitted_bytes, INT, "bytes",                                                           \
-      "TCP: payload bytes whose place in the stream had been seen before, keep-alives and window " \
-      "probes left out (copies made by the network or a mirror are not told apart by this "        \
-      "version)")                                                                                  \
-    X(seen_before_packets, INT, "packets", "TCP: segments with such bytes")                        \
-    X(out_of_order, INT, "packets", "null: not judged by this version")                            \
+      "TCP: payload bytes sent again whose place in the stream had been seen here before; copies " \
+      "and probes left out")                                                                       \
+    X(duplicate_bytes, INT, "bytes",                                                               \
+      "TCP: payload bytes of copies made by the network or a mirror port")                         \
+    X(probe_bytes, INT, "bytes", "TCP: payload bytes of keep-alives and window probes")            \
+    X(out_of_order, INT, "packets",                                                                \
+      "TCP: segments that the network reordered: they fill a hole and were sent before the one "   \
+      "that opened it")                                                                            \
+    X(undecided, INT, "packets",                                                                   \
+      "TCP: segments that fill a hole, late or sent again: nothing tells which")                   \
     X(holes, INT, "",                                                                              \
       "TCP: gaps in the stream opened by a segment ahead of the highest byte seen")                \
     X(holes_filled, INT, "", "TCP: of them, filled by a later segment")                            \
-    X(network_duplicates, INT, "packets", "null: not judged by this version")                      \
-    X(mirror_duplicates, INT, "packets", "null: not judged by this version")                       \
-    X(lost_upstream, INT, "packets", "null: not judged by this version")                           \
-    X(lost_downstream, INT, "packets", "null: not judged by this version")                         \
+    X(network_duplicates, INT, "packets", "TCP: copies of a packet made by the network")           \
+    X(mirror_duplicates, INT, "packets",                                                           \
+      "TCP: copies of a packet stored by the capture itself (two mirror ports, or both "           \
+      "directions of one)")                                                                        \
+    X(lost_upstream, INT, "packets",                                                               \
+      "TCP: segments lost between the sender and this point, known by what was sent again in "     \
+      "their place")                                                                               \
+    X(lost_downstream, INT, "packets",                                                             \
+      "TCP: segments, or their acknowledgments, lost between this point and the receiver: sent "   \
+      "again, and not needlessly as far as is known; null when the other direction was not "       \
+      "captured")                                                                                  \
+    X(sack_holes, INT, "",                                                                         \
+      "TCP: gaps that the receiver told by SACK where the data itself was not captured")           \
     X(unseen_bytes, INT, "bytes",                                                                  \
       "TCP: bytes acknowledged by the receiver and never seen here: missed by the capture, or "    \
       "another path; null when the other direction was not captured")                              \
+    X(late_stored, INT, "packets",                                                                 \
+      "TCP: segments stored after their acknowledgment, by a capture with several queues")         \
     X(hole_bytes, INT, "bytes",                                                                    \
       "TCP: bytes below the highest seen, neither seen nor acknowledged when the flow ended")      \
     X(unknown_bytes, INT, "bytes",                                                                 \
@@ -144,9 +174,15 @@
     X(sack_acks, INT, "packets", "TCP acknowledgments sent in this direction with SACK blocks")    \
     X(zero_windows, INT, "packets",                                                                \
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
-    X(window_full, INT, "packets", "null: not judged by this version")                             \
-    X(window_probes, INT, "packets", "null: not judged by this version")                           \
-    X(keep_alives, INT, "packets", "null: not judged by this version")                             \
+    X(zero_window_ns, INT, "ns",                                                                   \
+      "TCP: how long the receive window announced in this direction was 0")                        \
+    X(window_full, INT, "packets",                                                                 \
+      "TCP: segments that fill the window that the receiver announced; null when its scale is "    \
+      "not known")                                                                                 \
+    X(window_probes, INT, "packets", "TCP: probes of a closed window")                             \
+    X(keep_alives, INT, "packets",                                                                 \
+      "TCP: keep-alives (0 or 1 byte below what is acknowledged); null when the other direction "  \
+      "was not captured")                                                                          \
     X(fragments, INT, "packets", "IP fragments")                                                   \
     X(fragmented_datagrams, INT, "", "datagrams that came in fragments")                           \
     X(incomplete_datagrams, INT, "", "of them, not complete at the end")                           \
@@ -166,7 +202,9 @@
     X(rtt_ns_p99, INT, "ns", "exact to 64 samples, then within 1.6%")                              \
     X(rtt_ns_max, INT, "ns", "the greatest")                                                       \
     X(jitter_ns, INT, "ns", "null: not judged by this version")                                    \
-    X(throughput_bps, INT, "bit/s", "ip_bytes over last_ns - first_ns; null when that is 0")       \
+    X(throughput_bps, INT, "bit/s",                                                                \
+      "ip_bytes over last_ns - first_ns, without what a mirror port stored twice; null when that " \
+      "is 0")                                                                                      \
     X(goodput_bps, INT, "bit/s",                                                                   \
       "useful payload over the same time: unique bytes (TCP), payload less that of incomplete "    \
       "datagrams (others)")                                                                        \
@@ -193,6 +231,8 @@
     X(ecn_ce, INT, "packets", "IP packets marked Congestion Experienced")                          \
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \
+    X(unusual_options, INT, "packets",                                                             \
+      "TCP segments with options of multipath TCP, MD5 or AO signatures, or unknown ones")         \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
@@ -211,7 +251,16 @@
     X(bytes, INT, "bytes", "payload bytes concerned; null where there are none")                   \
     X(related_frame, INT, "frame",                                                                 \
       "the frame it answers, repeats or waited for; null where none was seen")                     \
-    X(detail, TEXT, "", "the evidence, in words; null where the kind says all")
+    X(detail, TEXT, "", "more, in words; null where the kind says all")                            \
+    X(place, WORD, "",                                                                             \
+      "where it was lost or went wrong, seen from the capture point: upstream (on the sender's "   \
+      "side), downstream (on the receiver's) or capture (in the capture alone); null: not known "  \
+      "or nothing was lost")                                                                       \
+    X(evidence, WORD, "",                                                                          \
+      "what tells: dsack, timestamps, ip_id, acks, acknowledged (the receiver had it already), "   \
+      "signature (the same header), time; null where the kind says all, or nothing tells")         \
+    X(spurious, BOOL, "",                                                                          \
+      "whether a retransmission is proven to have been needless; null for other kinds")
 
 #define SERIES_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
@@ -225,7 +274,7 @@
     X(payload_bytes, INT, "bytes", "transport payload")                                            \
     X(unique_bytes, INT, "bytes",                                                                  \
       "TCP: stream bytes seen for the first time; null for other protocols")                       \
-    X(retransmitted_bytes, INT, "bytes", "TCP: payload seen before; null for other protocols")     \
+    X(retransmitted_bytes, INT, "bytes", "TCP: payload sent again; null for other protocols")      \
     X(lost, INT, "packets", "null: not judged by this version")                                    \
     X(rtt_ns, INT, "ns", "TCP: least round trip sampled in it; null without one")                  \
     X(flight_bytes, INT, "bytes",                                                                  \

@@ -48,16 +48,29 @@ struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t
     return acked;
 }
 
-uint32_t segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end) {
-    uint32_t frame = 0;
-    for (uint32_t i = 0; i < ring->count; i++) {
-        struct segment *segment = at(ring, i);
-        if (segment->end > start && segment->end <= end) {
-            segment->resent = true;
-            frame = segment->frame;
-        }
+/* Ends ascend: of the first segment that ends above `position`, `count` without one. */
+static uint32_t first_above(const struct segment_ring *ring, int64_t position) {
+    uint32_t low = 0, high = ring->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (at(ring, middle)->end > position)
+            high = middle;
+        else
+            low = middle + 1;
     }
-    return frame;
+    return low;
+}
+
+void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end) {
+    for (uint32_t i = first_above(ring, start); i < ring->count && at(ring, i)->end <= end; i++)
+        at(ring, i)->resent = true;
+}
+
+const struct segment *segment_ring_find(const struct segment_ring *ring, int64_t position) {
+    uint32_t i = first_above(ring, position);
+    if (i == ring->count || at(ring, i)->end - at(ring, i)->length > position)
+        return NULL;
+    return at(ring, i);
 }
 
 void segment_ring_free(struct segment_ring *ring, struct allowance *allowance) {

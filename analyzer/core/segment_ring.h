@@ -12,7 +12,10 @@
 struct segment {
     int64_t end;     /* stream position after its last byte */
     int64_t time_ns; /* of its first sending seen */
+    uint32_t length; /* of the positions it takes, SYN and FIN with them */
     uint32_t frame;
+    uint32_t tsval; /* 0 without timestamps */
+    uint16_t ip_id;
     bool resent;
 };
 
@@ -33,9 +36,10 @@ struct segment_acked {
 struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
                                   struct allowance *allowance);
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
-/* Marks every segment that ends within (start, end] as sent again; returns the frame of the one
- * that ended at or last before `end`, 0 when it is not known. */
-uint32_t segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
+/* Marks every segment that ends within (start, end] as sent again. */
+void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
+/* The segment that holds the byte at `position`, NULL when it is not known. */
+const struct segment *segment_ring_find(const struct segment_ring *ring, int64_t position);
 void segment_ring_free(struct segment_ring *ring, struct allowance *allowance);
 
 #endif

@@ -21,6 +21,7 @@ void table_free(struct table *table) {
     arena_free(&table->rows);
     free(table->group_offsets);
     free(table->group_sizes);
+    free(table->amendments);
 }
 
 static bool grow_groups(struct table *table, size_t needed) {
@@ -123,6 +124,59 @@ bool table_add(struct table *table, const struct row *row) {
     return true;
 }
 
+static bool add_amendment(struct table *table, struct amendment amendment) {
+    if (table->amendment_count == table->amendment_room) {
+        size_t room = table->amendment_room ? 2 * table->amendment_room : 64;
+        struct amendment *grown = realloc(table->amendments, room * sizeof *grown);
+        if (!grown)
+            return false;
+        table->amendments = grown;
+        table->amendment_room = room;
+    }
+    amendment.order = (uint32_t)table->amendment_count;
+    table->amendments[table->amendment_count++] = amendment;
+    return true;
+}
+
+bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value) {
+    return add_amendment(table, (struct amendment){.row = row, .column = column, .value = value});
+}
+
+bool table_amend_null(struct table *table, uint64_t row, unsigned column) {
+    return add_amendment(table, (struct amendment){.row = row, .column = column, .null = true});
+}
+
+static int compare_amendments(const void *left, const void *right) {
+    const struct amendment *a = left, *b = right;
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+void table_settle(struct table *table) {
+    if (table->amendment_count)
+        qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
+              compare_amendments);
+}
+
+static void apply_amendments(const struct table *table, uint64_t number, struct row *row) {
+    size_t low = 0, high = table->amendment_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (table->amendments[middle].row < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < table->amendment_count && table->amendments[low].row == number; low++) {
+        const struct amendment *amendment = &table->amendments[low];
+        if (amendment->null)
+            row_unset(row, amendment->column);
+        else
+            row_set(row, amendment->column, amendment->value);
+    }
+}
+
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
     while (cursor->group < table->group_count && !table->group_sizes[cursor->group])
         cursor->group++;
@@ -142,6 +196,8 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     const uint8_t *packed = arena_at(&table->rows, cursor->offset);
     const uint8_t *end = unpack_row(packed, row, table->schema->column_count);
     cursor->offset += (uint64_t)(end - packed);
+    if (table->amendment_count)
+        apply_amendments(table, cursor->row, row);
     cursor->left--;
     cursor->row++;
     return true;

@@ -17,6 +17,15 @@ struct row {
     int64_t value[COLUMNS_MAX];              /* a REAL as its bits, a WORD or TEXT as its number */
 };
 
+/* A value of a row that turned out otherwise after the row had been added. */
+struct amendment {
+    uint64_t row;
+    uint32_t column;
+    uint32_t order; /* later ones win */
+    int64_t value;
+    bool null;
+};
+
 struct table {
     const struct schema *schema;
     const struct text_store *texts;
@@ -27,6 +36,8 @@ struct table {
     uint32_t *group_sizes;   /* by group: how many rows */
     size_t group_count, group_room;
     size_t group; /* that rows are added to */
+    struct amendment *amendments;
+    size_t amendment_count, amendment_room;
 };
 
 static inline void row_clear(struct row *row) {
@@ -44,6 +55,11 @@ static inline void row_set_if(struct row *row, unsigned column, bool known, int6
         row_set(row, column, value);
 }
 
+static inline void row_unset(struct row *row, unsigned column) {
+    row->known[column / 64] &= ~(UINT64_C(1) << column % 64);
+    row->value[column] = 0;
+}
+
 static inline bool row_known(const struct row *row, unsigned column) {
     return row->known[column / 64] >> column % 64 & 1;
 }
@@ -56,6 +72,12 @@ void table_free(struct table *table);
  * the first one's group; a group is begun once. */
 bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
+
+/* Changes a value of a row of a table that is not grouped; seen by readers after table_settle().
+ * False without memory. */
+bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value);
+bool table_amend_null(struct table *table, uint64_t row, unsigned column);
+void table_settle(struct table *table);
 
 /* A place in the table to read on from; {0} is its beginning. */
 struct table_cursor {

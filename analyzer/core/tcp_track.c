@@ -3,41 +3,18 @@
  * how long data waited for its acknowledgment. */
 #include "tcp_track.h"
 
-#include "vocabulary.h"
+#include "tcp_copy.h"
+#include "tcp_judge.h"
+#include "tcp_window.h"
 
 /* A sequence number this far from the stream's highest is no part of it (RFC 9293 windows reach
  * 2^30 at most, RFC 7323 section 2.3). */
-#define POSITION_SPAN    ((int64_t)1 << 30)
-#define WINDOW_SHIFT_MAX 14 /* RFC 7323 section 2.3 */
+#define POSITION_SPAN ((int64_t)1 << 30)
 /* An acknowledgment that waited this much longer than the least round trip, for one segment with
  * nothing behind it, waited for the receiver's delayed-ACK timer (Linux from 40 ms, RFC 9293 up to
  * 500 ms), not for the network. */
 #define DELAYED_ACK_NS 25000000
-
-/* One segment on its way through the functions below. */
-struct step {
-    struct flow *flow;
-    struct tcp_stream *stream; /* of the segment's direction */
-    struct tcp_stream *other;
-    const struct sighting *seen;
-    struct allowance *allowance;
-    const struct tcp_listener *listener;
-    struct tcp_effect *effect;
-    unsigned direction;
-};
-
-static void tell(const struct step *step, enum word kind, int64_t bytes, uint32_t related_frame) {
-    step->listener->event(step->listener->context, (int)kind, bytes, related_frame, NULL);
-}
-
-static uint32_t frame_of(const struct step *step) {
-    return step->seen->frame <= UINT32_MAX ? (uint32_t)step->seen->frame : 0;
-}
-
-static int64_t position_of(const struct tcp_stream *stream, uint32_t sequence) {
-    uint32_t highest = stream->zero_sequence + (uint32_t)stream->highest;
-    return stream->highest + (int32_t)(sequence - highest);
-}
+#define ID_STEP_MOST   64 /* between two packets of one direction: other connections take ids too */
 
 static void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
     stream->started = true;
@@ -48,52 +25,61 @@ static void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
 static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->started)
         start_stream(stream, sequence);
-    int64_t position = position_of(stream, sequence);
+    int64_t position = stream_position(stream, sequence);
     stream->based = true;
     stream->base = position;
     if (position > stream->highest)
         stream->highest = position;
 }
 
-static void push_unacked(const struct step *step, int64_t end) {
+static void push_unacked(const struct step *step, int64_t end, int64_t length) {
     bool one_way = !step->other->based;
     struct segment *segment = segment_ring_push(
         &step->stream->unacked, one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
     if (!segment)
         return;
     segment->end = end;
+    segment->length = (uint32_t)length;
+    segment->tsval = step_timestamps(step) ? step->tcp->timestamp_value : 0;
+    segment->ip_id = step->seen->ip_id;
     segment->time_ns = step->seen->time_ns;
-    segment->frame = frame_of(step);
+    segment->frame = step_frame(step);
     segment->resent = !step->seen->time_known;
 }
 
 static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
-    struct hole hole = {start, end, step->seen->time_ns, frame_of(step), acked};
+    struct hole hole = {.start = start,
+                        .end = end,
+                        .opened_ns = step->seen->time_ns,
+                        .acked_ns = step->seen->time_ns,
+                        .event = EVENT_NONE,
+                        .opener_frame = step_frame(step),
+                        .ip_id = acked ? 0 : step->seen->ip_id,
+                        .timestamps = !acked && step_timestamps(step),
+                        .acked = acked};
     struct tcp_stream *stream = acked ? step->other : step->stream;
-    stream->unknown_bytes += (uint64_t)hole_list_open(&stream->holes, hole, step->allowance);
+    hole.tsval = hole.timestamps ? step->tcp->timestamp_value : 0;
+    struct tcp_trouble *trouble = step_trouble(step, stream);
+    trouble->unknown_bytes += (uint64_t)hole_list_open(&stream->holes, hole, step->allowance);
     if (acked)
         return;
-    stream->holes_opened++;
-    tell(step, WORD_HOLE, end - start, 0);
+    trouble->holes_opened++;
+    step_tell_kind(step, WORD_HOLE, end - start, 0);
 }
 
 /* Bytes above the highest seen. */
 static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin) {
     struct tcp_stream *stream = step->stream;
-    if (start > stream->highest)
+    if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
-    else
+    } else {
         start = stream->highest < end ? stream->highest : end;
+        judge_pause(step, end - start);
+    }
+    window_note_data(step, end);
     step->effect->unique_bytes += end - start;
     stream->highest = end + fin;
-    push_unacked(step, stream->highest);
-}
-
-static bool is_probe(const struct step *step, int64_t start, int64_t end) {
-    const struct tcp_stream *stream = step->stream;
-    bool keep_alive =
-        start == stream->highest - 1 && stream->acked_known && stream->acked >= stream->highest;
-    return end - start == 1 && (keep_alive || step->other->window_zero);
+    push_unacked(step, stream->highest, end + fin - start);
 }
 
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
@@ -109,6 +95,16 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
     return 0;
 }
 
+/* Returns whether they had been sent before. */
+static bool take_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->unseen_bytes -= (uint64_t)fill->acked_bytes;
+    trouble->holes_filled += fill->closed;
+    /* What waited above the hole is acknowledged late: no sample of the path. */
+    segment_ring_mark_resent(&step->stream->unacked, start, INT64_MAX);
+    return judge_fill(step, start, end, fill);
+}
+
 /* Bytes below the highest seen: they fill holes, or were seen before. */
 static void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
@@ -116,41 +112,44 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
     if (start < stream->base)
         start = end < stream->base ? end : stream->base;
     struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
-    stream->unknown_bytes += (uint64_t)given_up;
-    stream->unseen_bytes -= (uint64_t)fill.acked_bytes;
-    stream->holes_filled += fill.closed;
     step->effect->unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
-    if (fill.bytes) {
-        /* What waited above the hole is acknowledged late: no sample of the path. */
-        segment_ring_mark_resent(&stream->unacked, start, INT64_MAX);
-        tell(step, WORD_HOLE_FILLED, fill.bytes, fill.opener_frame);
-    }
+    bool again = fill.bytes && take_fill(step, start, end, &fill);
+    if (given_up)
+        step_trouble(step, stream)->unknown_bytes += (uint64_t)given_up;
     if (!repeated)
         return;
-    uint32_t first = segment_ring_mark_resent(&stream->unacked, start, end);
+    if (!again)
+        judge_again(step, start, end, NULL);
+    segment_ring_mark_resent(&stream->unacked, start, end);
     step->effect->retransmitted_bytes += repeated;
-    stream->seen_before_packets++;
-    tell(step, WORD_SEEN_BEFORE, repeated, first);
 }
 
 static void take_fin_again(struct step *step) {
-    segment_ring_mark_resent(&step->stream->unacked, step->stream->fin_end - 1,
-                             step->stream->fin_end);
+    int64_t end = step->stream->fin_end;
+    judge_again(step, end - 1, end, "FIN");
+    segment_ring_mark_resent(&step->stream->unacked, end - 1, end);
+}
+
+static void note_data(struct step *step) {
+    step->stream->last_data_ns = step->seen->time_ns;
+    step->stream->data_sent_last = true;
+    step->other->data_sent_last = false;
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
 static void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
     struct tcp_stream *stream = step->stream;
-    int64_t start = position_of(stream, sequence), end = start + length;
+    int64_t start = stream_position(stream, sequence), end = start + length;
     step->effect->positions_known = true;
     step->effect->sequence = start;
     if (start > stream->highest + POSITION_SPAN || start < stream->highest - POSITION_SPAN) {
-        stream->unknown_bytes += length;
+        step_trouble(step, stream)->unknown_bytes += length;
         return;
     }
-    if (is_probe(step, start, end) && start < stream->highest)
+    if (window_take_probe(step, start, length))
         return;
+    window_pass_probe(step, stream, start);
     int64_t old_end = end < stream->highest ? end : stream->highest;
     if (fin && stream->fin_seen && end + 1 == stream->fin_end)
         take_fin_again(step);
@@ -164,7 +163,10 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
     }
     stream->unique_bytes += (uint64_t)step->effect->unique_bytes;
     if (step->effect->retransmitted_bytes)
-        stream->retransmitted_bytes += (uint64_t)step->effect->retransmitted_bytes;
+        step_trouble(step, stream)->retransmitted_bytes +=
+            (uint64_t)step->effect->retransmitted_bytes;
+    if (length)
+        note_data(step);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -184,7 +186,9 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
 static void acknowledge_holes(struct step *step, int64_t position) {
     struct tcp_stream *other = step->other;
     int64_t unseen =
-        other->holes.count ? hole_list_acknowledge(&other->holes, position, step->allowance) : 0;
+        other->holes.count
+            ? hole_list_acknowledge(&other->holes, position, step->seen->time_ns, step->allowance)
+            : 0;
     /* One byte above may be a FIN that the capture missed: nothing is claimed for it. */
     bool maybe_fin = position == other->highest + 1 && !other->fin_seen;
     if (position > other->highest && !maybe_fin && other->based) {
@@ -195,26 +199,48 @@ static void acknowledge_holes(struct step *step, int64_t position) {
         other->highest = position;
     if (!unseen)
         return;
-    other->unseen_bytes += (uint64_t)unseen;
-    tell(step, WORD_UNSEEN, unseen, 0);
+    step_trouble(step, other)->unseen_bytes += (uint64_t)unseen;
+    uint64_t event = step_tell(step, &(struct tcp_event){.kind = WORD_UNSEEN,
+                                                         .place = WORD_CAPTURE,
+                                                         .evidence = WORD_ACKS,
+                                                         .bytes = unseen});
+    hole_list_tell(&other->holes, step->seen->time_ns, event);
+}
+
+/* RFC 6298 section 2. */
+static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
+    if (!stream->rtt.count) {
+        stream->srtt_ns = rtt_ns;
+        stream->rttvar_ns = rtt_ns / 2;
+        return;
+    }
+    int64_t error = rtt_ns - stream->srtt_ns;
+    stream->rttvar_ns += ((error < 0 ? -error : error) - stream->rttvar_ns) / 4;
+    stream->srtt_ns += error / 8;
 }
 
 static void advance(struct step *step, int64_t position) {
     struct tcp_stream *other = step->other;
     uint32_t repeats = step->stream->repeats;
     step->stream->repeats = 0;
+    window_pass_probe(step, other, position);
+    judge_acknowledged(step, position);
     acknowledge_holes(step, position);
     other->acked = position;
     other->acked_known = true;
+    other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
     step->effect->rtt_ns = round_trip(step, &acked, repeats);
-    if (step->effect->rtt_ns >= 0)
+    if (step->effect->rtt_ns >= 0) {
+        smooth(other, step->effect->rtt_ns);
         sample_set_add(&other->rtt, step->effect->rtt_ns, step->allowance);
+    }
 }
 
 static bool is_duplicate(const struct step *step, const struct tcp_header *tcp) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !step->seen->payload_bytes && !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
+    return !step->seen->payload_bytes && !step->effect->probe &&
+           !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
            tcp->acknowledgment == stream->last_acknowledgment &&
            tcp->window == stream->last_window && other->highest > other->acked;
 }
@@ -225,65 +251,45 @@ static int64_t acknowledgment_reach(const struct tcp_stream *stream) {
     return reach < 1 << 20 ? 1 << 20 : reach;
 }
 
+static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t position) {
+    if (!tcp->sack_count)
+        return;
+    step_trouble(step, step->stream)->sack_acks++;
+    judge_sack(step, position);
+}
+
+static void take_repeated(struct step *step) {
+    step_trouble(step, step->stream)->duplicate_acks++;
+    step_trouble(step, step->other)->news_ns = step->seen->time_ns;
+    step->stream->repeats++;
+    step_tell_kind(step, WORD_DUPLICATE_ACK, 0, 0);
+}
+
 static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {
     struct tcp_stream *stream = step->stream, *other = step->other;
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
-    int64_t position = position_of(other, tcp->acknowledgment);
+    int64_t position = stream_position(other, tcp->acknowledgment);
     if (position > other->highest + acknowledgment_reach(stream) ||
         position < other->highest - POSITION_SPAN) {
-        stream->bad_acknowledgments++;
-        tell(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
+        step_trouble(step, stream)->bad_acknowledgments++;
+        step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
         return;
     }
     step->effect->acknowledges = true;
     step->effect->acknowledged = position;
-    if (tcp->sack_count)
-        stream->sack_acks++;
-    if (!other->acked_known || position > other->acked) {
-        advance(step, position);
-    } else if (position == other->acked && is_duplicate(step, tcp)) {
-        stream->duplicate_acks++;
-        stream->repeats++;
+    if (other->acked_known && position < other->acked) {
+        step->effect->stale = true; /* overtaken by a later one: its window is old too */
+        take_sack(step, tcp, position);
+        return;
     }
+    if (!other->acked_known || position > other->acked)
+        advance(step, position);
+    else if (!window_take_answer(step) && is_duplicate(step, tcp))
+        take_repeated(step);
+    take_sack(step, tcp, position);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
-}
-
-/* The shift of the windows that `stream` announces, -1 when not known. Scaling is in force only
- * when both SYNs offered it (RFC 7323 section 2.2). */
-static int window_shift(const struct tcp_stream *stream, const struct tcp_stream *other) {
-    if (!stream->syn_seen)
-        return -1;
-    if (!stream->scale_offered)
-        return 0;
-    if (!other->syn_seen)
-        return -1;
-    if (!other->scale_offered)
-        return 0;
-    return stream->window_scale < WINDOW_SHIFT_MAX ? stream->window_scale : WINDOW_SHIFT_MAX;
-}
-
-static void take_window(struct step *step, const struct tcp_header *tcp) {
-    struct tcp_stream *stream = step->stream;
-    bool syn = tcp->flags & TCP_SYN;
-    int shift = syn ? 0 : window_shift(stream, step->other);
-    bool zero = !tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN));
-    if (zero)
-        stream->zero_windows++;
-    if (zero && !stream->window_zero)
-        tell(step, WORD_ZERO_WINDOW, 0, 0);
-    stream->window_zero = zero;
-    if (shift < 0)
-        return;
-    int64_t window = (int64_t)tcp->window << shift;
-    step->effect->window_known = true;
-    step->effect->window = window;
-    if (!stream->window_known || window < stream->window_min)
-        stream->window_min = window;
-    if (!stream->window_known || window > stream->window_max)
-        stream->window_max = window;
-    stream->window_known = true;
 }
 
 static void take_syn_options(struct tcp_stream *stream, const struct tcp_header *tcp) {
@@ -297,19 +303,22 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
     struct tcp_stream *stream = step->stream;
     struct flow *flow = step->flow;
     bool answer = tcp->flags & TCP_ACK;
-    bool again = stream->syn_seen;
+    /* Both ends may open at once; then each answers with its SYN (RFC 9293 section 3.5). */
+    bool again = stream->syn_seen && (!answer || stream->syn_ack_seen);
+    bool first = !stream->syn_seen;
     stream->syns++;
     if (!stream->started)
         start_stream(stream, tcp->sequence + 1);
     stream->syn_seen = true;
     stream->based = true;
     if (again) {
+        judge_again(step, -1, 0, "SYN");
         segment_ring_mark_resent(&stream->unacked, -1, 0);
-        tell(step, WORD_HANDSHAKE_RETRANSMISSION, 0, 0);
-    } else {
+    } else if (first) {
         take_syn_options(stream, tcp);
-        push_unacked(step, 0);
+        push_unacked(step, 0, 1);
     }
+    stream->syn_ack_seen |= answer;
     if (answer) {
         flow->handshake_doubtful |= flow->syn_ack_seen;
         flow->syn_ack_seen = true;
@@ -336,15 +345,17 @@ static void take_reset(struct step *step) {
     step->stream->resets++;
     flow->refused |= answers_syn;
     flow->reset = true;
-    tell(step, WORD_CONNECTION_RESET, 0, 0);
+    step_tell_kind(step, WORD_CONNECTION_RESET, 0, 0);
 }
 
-static void count_flags(struct tcp_stream *stream, uint16_t flags) {
-    stream->fins += (flags & TCP_FIN) != 0;
-    if (flags & TCP_SYN) /* there they negotiate (RFC 3168 section 6.1.1) */
+static void count_flags(struct step *step, uint16_t flags) {
+    step->stream->fins += (flags & TCP_FIN) != 0;
+    /* On a SYN they negotiate (RFC 3168 section 6.1.1). */
+    if (flags & TCP_SYN || !(flags & (TCP_ECE | TCP_CWR)))
         return;
-    stream->ecn_echo += (flags & TCP_ECE) != 0;
-    stream->ecn_cwr += (flags & TCP_CWR) != 0;
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->ecn_echo += (flags & TCP_ECE) != 0;
+    trouble->ecn_cwr += (flags & TCP_CWR) != 0;
 }
 
 static void note_flight(struct step *step) {
@@ -367,16 +378,45 @@ static struct step begin_step(struct flow *flow, unsigned direction, const struc
                          .direction = direction};
 }
 
+/* Whether its numbers say that the segment brings nothing new: it may be a copy. */
+static bool is_doubtful(const struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    const struct tcp_header *tcp = step->tcp;
+    if (tcp->flags & TCP_SYN)
+        return stream->syn_seen;
+    if (tcp->flags & TCP_RST)
+        return stream->resets > 0;
+    if (step->seen->payload_bytes || tcp->flags & TCP_FIN)
+        return stream->based && stream_position(stream, tcp->sequence) < stream->highest;
+    return other->acked_known && stream_position(other, tcp->acknowledgment) <= other->acked;
+}
+
+/* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
+static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
+    int16_t ahead = (int16_t)(id - stream->last_ip_id);
+    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
+        return; /* says nothing, or was overtaken */
+    bool good = ahead > 0 && ahead <= ID_STEP_MOST;
+    if (stream->last_ip_id && good && stream->ids_good < UINT8_MAX)
+        stream->ids_good++;
+    else if (stream->last_ip_id && !good && stream->ids_bad < UINT8_MAX / 4)
+        stream->ids_bad++;
+    stream->last_ip_id = id;
+}
+
 void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
                const struct sighting *seen, struct allowance *allowance,
                const struct tcp_listener *listener, struct tcp_effect *effect) {
     struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
+    step.tcp = tcp;
     bool syn = tcp->flags & TCP_SYN, rst = tcp->flags & TCP_RST;
+    if (tcp_copy_take(&step, is_doubtful(&step)))
+        return;
     /* The rest of a fragmented segment is still to come, and its end with it. */
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
-        count_flags(step.stream, tcp->flags);
+        count_flags(&step, tcp->flags);
     if (syn)
         take_syn(&step, tcp);
     else if (!step.stream->based)
@@ -385,12 +425,16 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
         take_reset(&step);
         return;
     }
+    if (tcp->options & (TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER))
+        step_trouble(&step, step.stream)->unusual_options++;
     take_data(&step, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
         complete_handshake(&step, tcp);
         take_acknowledgment(&step, tcp);
     }
-    take_window(&step, tcp);
+    if (!effect->stale)
+        window_take(&step);
+    note_ip_id(step.stream, seen->ip_id);
     note_flight(&step);
 }
 
@@ -436,16 +480,4 @@ int64_t tcp_flight(const struct flow *flow, unsigned direction) {
     if (!stream->acked_known || !stream->based)
         return -1;
     return stream->highest > stream->acked ? stream->highest - stream->acked : 0;
-}
-
-int64_t tcp_window(const struct flow *flow, unsigned direction) {
-    const struct tcp_stream *stream = &flow->directions[direction].tcp;
-    int shift = window_shift(stream, &flow->directions[!direction].tcp);
-    return shift < 0 || !stream->window_known ? -1 : (int64_t)stream->last_window << shift;
-}
-
-void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance) {
-    hole_list_free(&stream->holes, allowance);
-    segment_ring_free(&stream->unacked, allowance);
-    sample_set_free(&stream->rtt, allowance);
 }

@@ -5,12 +5,15 @@
 
 #include "flow.h"
 #include "headers.h"
+#include "vocabulary.h"
 
 /* What a segment did, for the series and the packets table. */
 struct tcp_effect {
     bool positions_known;
     bool acknowledges; /* `acknowledged` is known */
     bool window_known;
+    bool probe;           /* a keep-alive or a window probe: no data */
+    bool stale;           /* its acknowledgment was overtaken by a later one */
     int64_t sequence;     /* stream position of its first byte */
     int64_t acknowledged; /* position in the other direction's stream */
     int64_t window;       /* bytes, scaled */
@@ -18,11 +21,25 @@ struct tcp_effect {
     int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
 };
 
-/* Whoever wants to know what happened as it happens: kind is an enum word. */
+/* One thing that happened to a segment. Words that are WORD_NONE are not known. */
+struct tcp_event {
+    enum word kind, place, evidence;
+    int8_t spurious; /* enum tcp_spurious */
+    int64_t bytes;
+    uint64_t related_frame;
+    const char *detail;
+};
+enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_NO, SPURIOUS_YES };
+
+/* Whoever wants to know what happened as it happens. */
 struct tcp_listener {
-    void (*event)(void *context, int kind, int64_t bytes, uint32_t related_frame,
-                  const char *detail);
+    /* Returns the row of the event for amend(), EVENT_NONE when it was not kept. */
+    uint64_t (*event)(void *context, const struct tcp_event *event);
+    /* The event at a row was of another kind, place or evidence, or spurious; WORD_NONE in a place
+     * takes it back. */
+    void (*amend)(void *context, uint64_t row, const struct tcp_event *event);
     void *context;
+    struct tcp_trouble *spare; /* takes what is counted when there is no memory */
 };
 
 /* Whether the segment begins a new conversation on the same addresses and ports. */
@@ -45,7 +62,5 @@ int tcp_state(const struct flow *flow);
 int64_t tcp_flight(const struct flow *flow, unsigned direction);
 /* The window that the direction announces, -1 when the scale is not known. */
 int64_t tcp_window(const struct flow *flow, unsigned direction);
-
-void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance);
 
 #endif

@@ -45,17 +45,43 @@
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \
     /* what happened (events.kind) */                                                              \
-    X(HANDSHAKE_RETRANSMISSION, "handshake_retransmission")                                        \
+    X(RETRANSMISSION, "retransmission") /* why cannot be told */                                   \
+    X(FAST_RETRANSMISSION, "fast_retransmission")                                                  \
+    X(TIMEOUT_RETRANSMISSION, "timeout_retransmission")                                            \
+    X(PROBE_RETRANSMISSION, "probe_retransmission") /* of the tail */                              \
+    X(SUSPECTED_TIMEOUT, "suspected_timeout")                                                      \
+    X(PAUSE, "pause")                                                                              \
+    X(OUT_OF_ORDER, "out_of_order")                                                                \
+    X(UNDECIDED, "undecided") /* fills a hole, late or sent again */                               \
+    X(NETWORK_DUPLICATE, "network_duplicate")                                                      \
+    X(MIRROR_DUPLICATE, "mirror_duplicate")                                                        \
+    X(DUPLICATE_ACK, "duplicate_ack")                                                              \
+    X(SACK_HOLE, "sack_hole")                                                                      \
     X(HOLE, "hole")                                                                                \
-    X(HOLE_FILLED, "hole_filled")                                                                  \
-    X(SEEN_BEFORE, "seen_before")                                                                  \
     X(UNSEEN, "unseen")                                                                            \
+    X(ACK_BEFORE_DATA, "ack_before_data")                                                          \
+    X(KEEP_ALIVE, "keep_alive")                                                                    \
+    X(KEEP_ALIVE_ACK, "keep_alive_ack")                                                            \
+    X(WINDOW_PROBE, "window_probe")                                                                \
+    X(WINDOW_FULL, "window_full")                                                                  \
     X(ZERO_WINDOW, "zero_window")                                                                  \
     X(CONNECTION_RESET, "reset")                                                                   \
     X(ICMP_ERROR, "icmp_error")                                                                    \
     X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
     X(TIME_BACKWARD, "time_backward")                                                              \
-    X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")
+    X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")                                                    \
+    /* where (events.place) */                                                                     \
+    X(UPSTREAM, "upstream")     /* between the sender and the capture */                           \
+    X(DOWNSTREAM, "downstream") /* between the capture and the receiver */                         \
+    X(CAPTURE, "capture")       /* in the capture alone */                                         \
+    /* by what it is known (events.evidence) */                                                    \
+    X(DSACK, "dsack")                                                                              \
+    X(TIMESTAMPS, "timestamps")                                                                    \
+    X(IP_ID, "ip_id")                                                                              \
+    X(ACKS, "acks")                                                                                \
+    X(ACKNOWLEDGED, "acknowledged") /* the receiver had it already */                              \
+    X(SIGNATURE, "signature")       /* the same header but for what routers change */              \
+    X(TIME, "time")
 
 enum word {
 #define X(symbol, text) WORD_##symbol,

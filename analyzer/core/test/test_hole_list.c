@@ -66,13 +66,13 @@ static void check_acknowledged_holes(void) {
     int64_t given_up = 0;
     hole_list_open(&list, (struct hole){100, 200, 0, 7, false}, &allowance);
     hole_list_open(&list, (struct hole){300, 400, 0, 8, false}, &allowance);
-    CHECK_INT(hole_list_acknowledge(&list, 350, &allowance), 150);
-    CHECK_INT(hole_list_acknowledge(&list, 350, &allowance), 0);
+    CHECK_INT(hole_list_acknowledge(&list, 350, 9, &allowance), 150);
+    CHECK_INT(hole_list_acknowledge(&list, 350, 9, &allowance), 0);
     CHECK_INT(hole_list_bytes(&list), 50);
     struct hole_fill fill = hole_list_fill(&list, 150, 360, &allowance, &given_up);
     CHECK_INT(fill.bytes, 50 + 60);
     CHECK_INT(fill.acked_bytes, 50 + 50);
-    CHECK_INT(fill.opener_frame, 7);
+    CHECK_INT(fill.hole.opener_frame, 7);
     hole_list_free(&list, &allowance);
 }
 

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tcp_copy.h"
+
+#include "tcp_judge.h"
+
+#define MARK_UNIT_SHIFT   7                  /* 128 ns */
+#define MIRROR_GAP_NS     1000000            /* a mirror port's copy comes within */
+#define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
+#define COPY_GAP_SLACK_NS 10000
+
+static uint32_t mixed(uint32_t hash, uint32_t word) {
+    return (hash ^ word) * 0x9E3779B1u ^ hash >> 15;
+}
+
+static uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
+    uint32_t hash = mixed(tcp->sequence, tcp->acknowledgment);
+    hash = mixed(hash, (uint32_t)tcp->window << 16 | tcp->checksum);
+    hash = mixed(hash, payload_bytes << 12 ^ tcp->flags);
+    return tcp->options & TCP_OPTION_TIMESTAMPS ? mixed(hash, tcp->timestamp_value) : hash;
+}
+
+static uint32_t mark_time(const struct step *step) {
+    return (uint32_t)(step->seen->time_ns >> MARK_UNIT_SHIFT);
+}
+
+static bool is_pure_ack(const struct step *step) {
+    return !step->seen->payload_bytes && !(step->tcp->flags & (TCP_SYN | TCP_FIN));
+}
+
+/* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
+ * know of a loss. Pure ACKs that say the same are common, so among them only a capture that has
+ * shown copies of data is believed. */
+static bool is_hasty(const struct step *step, int64_t gap_ns) {
+    int64_t rtt = step_path_rtt(step);
+    if (is_pure_ack(step))
+        return step->flow->copied &&
+               gap_ns <= 2 * (int64_t)step->flow->copy_gap_ns + COPY_GAP_SLACK_NS;
+    if (rtt < 0)
+        return gap_ns <= MIRROR_GAP_NS && (step_timestamps(step) || step->tcp->flags & TCP_SYN);
+    return gap_ns < rtt / 2;
+}
+
+static bool is_copy(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
+    uint16_t id = step->seen->ip_id;
+    int64_t rtt = step_path_rtt(step);
+    if (id != mark->ip_id)
+        return false;
+    if (!id || step_ids_tell_nothing(step->stream))
+        return is_hasty(step, gap_ns);
+    return gap_ns <= MIRROR_GAP_NS || gap_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
+}
+
+/* Two of each come from a mirror of both directions or of two ports; a router between the ports
+ * takes one from the TTL. */
+static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
+    bool routed = step->seen->ttl + 1 == mark->ttl;
+    return gap_ns <= MIRROR_GAP_NS && (routed || mark->copies == 1);
+}
+
+static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
+    bool data = !is_pure_ack(step), syn = step->tcp->flags & TCP_SYN;
+    int64_t start = syn ? -1 : stream_position(step->stream, step->tcp->sequence);
+    bool fin = step->tcp->flags & TCP_FIN, mirror = is_mirror(step, mark, gap_ns);
+    if (mark->copies < UINT8_MAX)
+        mark->copies++;
+    step->flow->copied |= data;
+    if (data)
+        step->flow->copy_gap_ns = (uint32_t)gap_ns;
+    step_trouble(step, step->stream)->duplicate_bytes += step->seen->payload_bytes;
+    judge_copy(step, start, start + step->seen->payload_bytes + (syn || fin), mirror, mark->frame);
+}
+
+static bool find_copy(struct step *step, uint32_t signature) {
+    struct tcp_stream *stream = step->stream;
+    for (unsigned i = 1; i <= MARKS; i++) {
+        struct packet_mark *mark = &stream->marks[(stream->next_mark - i) % MARKS];
+        int64_t gap_ns = (int64_t)(uint32_t)(mark_time(step) - mark->time) << MARK_UNIT_SHIFT;
+        if (!mark->frame || mark->signature != signature || !is_copy(step, mark, gap_ns))
+            continue;
+        note_copy(step, mark, gap_ns);
+        return true;
+    }
+    return false;
+}
+
+bool tcp_copy_take(struct step *step, bool doubtful) {
+    struct tcp_stream *stream = step->stream;
+    uint32_t signature = signature_of(step->tcp, step->seen->payload_bytes);
+    if (doubtful && step->seen->time_known && find_copy(step, signature))
+        return true;
+    stream->marks[stream->next_mark] = (struct packet_mark){.time = mark_time(step),
+                                                            .frame = step_frame(step),
+                                                            .signature = signature,
+                                                            .ip_id = step->seen->ip_id,
+                                                            .ttl = step->seen->ttl,
+                                                            .copies = 1};
+    stream->next_mark = (stream->next_mark + 1) % MARKS;
+    return false;
+}

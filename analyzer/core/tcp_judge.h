@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verdicts on segments that are not simply the next ones: sent again, reordered, lost, and where;
+ * docs/verdicts.md has the rules. */
+#ifndef WIRETALE_TCP_JUDGE_H
+#define WIRETALE_TCP_JUDGE_H
+
+#include "tcp_step.h"
+
+/* Bytes [start, end) of the segment fill a hole. Returns whether they were sent again (not
+ * reordered), and so counted as a retransmission. */
+bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill);
+/* Bytes [start, end), SYN or FIN that had been seen before; `detail` may be NULL. */
+void judge_again(struct step *step, int64_t start, int64_t end, const char *detail);
+/* A copy of a packet with data in [start, end). */
+void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame);
+/* New data in order after a pause: a loss may hide in it. */
+void judge_pause(struct step *step, int64_t length);
+/* The acknowledgment's SACK blocks (RFC 2018), the first of which may report a duplicate (RFC
+ * 2883).
+ */
+void judge_sack(struct step *step, int64_t position);
+/* The other stream was acknowledged up to `position`: an echoed timestamp tells which sending of a
+ * segment arrived (RFC 3522). */
+void judge_acknowledged(struct step *step, int64_t position);
+
+#endif

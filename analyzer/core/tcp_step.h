@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One segment on its way through tcp_track and those that judge it. */
+#ifndef WIRETALE_TCP_STEP_H
+#define WIRETALE_TCP_STEP_H
+
+#include "tcp_track.h"
+#include "vocabulary.h"
+
+struct step {
+    struct flow *flow;
+    struct tcp_stream *stream; /* of the segment's direction */
+    struct tcp_stream *other;
+    const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
+    const struct sighting *seen;
+    struct allowance *allowance;
+    const struct tcp_listener *listener;
+    struct tcp_effect *effect;
+    unsigned direction;
+};
+
+static inline uint32_t step_frame(const struct step *step) {
+    return step->seen->frame <= UINT32_MAX ? (uint32_t)step->seen->frame : 0;
+}
+
+static inline bool step_timestamps(const struct step *step) {
+    return step->tcp && step->tcp->options & TCP_OPTION_TIMESTAMPS;
+}
+
+/* Returns the event's row, EVENT_NONE when there is none. */
+static inline uint64_t step_tell(const struct step *step, const struct tcp_event *event) {
+    return step->listener->event(step->listener->context, event);
+}
+
+static inline uint64_t step_tell_kind(const struct step *step, enum word kind, int64_t bytes,
+                                      uint32_t related_frame) {
+    return step_tell(
+        step, &(struct tcp_event){.kind = kind, .bytes = bytes, .related_frame = related_frame});
+}
+
+static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t sequence) {
+    uint32_t highest = stream->zero_sequence + (uint32_t)stream->highest;
+    return stream->highest + (int32_t)(sequence - highest);
+}
+
+/* Whether the sender's IP identifications rise by small steps, and so tell the order of sending. */
+static inline bool step_ids_rise(const struct tcp_stream *stream) {
+    return stream->ids_good >= 2 && stream->ids_good >= 4 * stream->ids_bad;
+}
+
+/* Whether they are known not to tell one packet from another: always the same, or at random. */
+static inline bool step_ids_tell_nothing(const struct tcp_stream *stream) {
+    return stream->ids_bad && !step_ids_rise(stream);
+}
+
+/* The stream's trouble, made if there is none; never NULL. */
+struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream);
+
+/* The round trip between both ends, from the handshake or the least of both halves, -1 when not
+ * known. */
+int64_t step_path_rtt(const struct step *step);
+
+#endif

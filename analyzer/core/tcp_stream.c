@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tcp_stream.h"
+
+static const struct tcp_trouble none;
+
+const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream) {
+    return stream->trouble ? stream->trouble : &none;
+}
+
+static void free_trouble(struct tcp_trouble *trouble, struct allowance *allowance) {
+    if (!trouble)
+        return;
+    allowance_release(allowance, trouble->judged, trouble->judged_room, sizeof *trouble->judged);
+    allowance_give(allowance, trouble, sizeof *trouble);
+}
+
+void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance) {
+    hole_list_free(&stream->holes, allowance);
+    segment_ring_free(&stream->unacked, allowance);
+    sample_set_free(&stream->rtt, allowance);
+    free_trouble(stream->trouble, allowance);
+    stream->trouble = NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is kept of the TCP stream that one end sends, and of the acknowledgments it sends for the
+ * other's. Positions are 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
+#ifndef WIRETALE_TCP_STREAM_H
+#define WIRETALE_TCP_STREAM_H
+
+#include "hole_list.h"
+#include "sample_set.h"
+#include "segment_ring.h"
+
+/* A packet as its copy would look: by these a copy is known from a retransmission. */
+struct packet_mark {
+    uint32_t time;      /* in units of 128 ns, modulo 2^32 */
+    uint32_t frame;     /* 0 for an empty mark */
+    uint32_t signature; /* of what routers leave alone */
+    uint16_t ip_id;
+    uint8_t ttl;
+    uint8_t copies; /* seen so far */
+};
+#define MARKS 8u /* the last packets of a direction: a copy comes soon */
+
+/* A verdict that later packets may still change, or that tells when something was last sent. */
+struct judged {
+    int64_t start, end; /* stream positions */
+    int64_t time_ns;
+    uint64_t event; /* its row, EVENT_NONE when it was not written */
+    uint32_t frame;
+    uint32_t tsval;
+    uint16_t ip_id;
+    uint16_t kind;   /* enum word */
+    bool timestamps; /* tsval is known */
+    bool copy;       /* a copy of a packet, not a retransmission */
+    bool upstream;   /* counted as lost upstream, and so not downstream */
+    bool lost;       /* counted as lost */
+    bool spurious;   /* proven */
+    bool settled;    /* its acknowledgment has been seen */
+};
+#define JUDGED_MOST 64u
+#define EVENT_NONE  UINT64_MAX
+
+#define SACKED_MOST 4u
+
+/* What few streams need: made with the first irregular segment. */
+struct tcp_trouble {
+    /* Of the data. */
+    uint64_t retransmissions, fast, timeout, probe, spurious;
+    uint64_t timeouts; /* expiries: go-back-N after one is part of it */
+    uint64_t suspected_timeouts;
+    uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
+    uint64_t out_of_order, undecided, network_duplicates, mirror_duplicates, mirror_ip_bytes;
+    uint64_t lost_upstream, lost_downstream;
+    uint64_t holes_opened, holes_filled, late_stored;
+    uint64_t window_full, window_probes, keep_alives;
+    /* Of the acknowledgments. */
+    uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
+    uint64_t ecn_echo, ecn_cwr, unusual_options;
+    int64_t zero_since_ns, zero_window_ns;
+    /* The other end's reports on this stream's data. */
+    int64_t news_ns; /* of the last duplicate ACK or SACK */
+    int64_t sacked_highest;
+    struct {
+        int64_t start, end;
+    } sacked[SACKED_MOST]; /* of the last acknowledgment */
+    uint32_t sacked_count;
+    /* Losses being mended: what is sent again below these was decided when they were set. */
+    int64_t recovery_point, timeout_point;
+    uint32_t recovery_frame, timeout_frame;
+    /* The last verdicts, a ring once it is full. */
+    struct judged *judged;
+    uint32_t judged_count, judged_room, judged_next;
+    uint32_t unsettled;
+};
+
+enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
+
+struct tcp_stream {
+    uint32_t zero_sequence; /* sequence number of position 0 */
+    bool started;           /* zero_sequence is known */
+    bool based;       /* a segment of this direction was seen: what lies below `base` came before */
+    bool acked_known; /* `acked` is known */
+    bool syn_seen, syn_ack_seen, fin_seen;
+    bool sack_permitted, timestamps;
+    bool window_zero;     /* the last window announced was 0 */
+    bool window_known;    /* window_min and window_max are */
+    bool scale_offered;   /* its SYN carried a window scale */
+    bool unjudged;        /* counts of its trouble are missing: no memory */
+    bool data_sent_last;  /* its data came after the other direction's */
+    uint8_t window_scale; /* that scale */
+    uint8_t pending;      /* enum probe_pending: a probe waits for its answer */
+    uint8_t ids_good, ids_bad;
+    uint8_t next_mark;
+    uint16_t mss; /* announced, 0 when not seen */
+    uint16_t last_window;
+    uint16_t last_ip_id;
+    uint32_t last_acknowledgment;
+    uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
+    int64_t highest;  /* position after the highest byte (or FIN) seen */
+    int64_t acked;    /* highest cumulative acknowledgment of this stream */
+    int64_t base;
+    int64_t advanced_ns;  /* when `acked` last rose */
+    int64_t last_data_ns; /* of the last data */
+    uint64_t unique_bytes;
+    struct segment_ring unacked;
+    struct hole_list holes;
+    struct sample_set rtt;
+    int64_t srtt_ns, rttvar_ns; /* RFC 6298, of the same samples */
+    int64_t window_min, window_max;
+    int64_t flight_max;
+    struct tcp_trouble *trouble; /* NULL while there was none */
+    struct packet_mark marks[MARKS];
+    char cold[0];    /* what few packets change follows */
+    int64_t fin_end; /* position after the FIN */
+    uint32_t syns, fins, resets;
+    uint32_t fin_frame;
+};
+
+/* The stream's trouble, or zeros. */
+const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream);
+void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance);
+
+#endif

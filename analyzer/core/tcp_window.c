@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tcp_window.h"
+
+#define WINDOW_SHIFT_MAX 14 /* RFC 7323 section 2.3 */
+
+/* The shift of the windows that `stream` announces, -1 when not known. Scaling is in force only
+ * when both SYNs offered it (RFC 7323 section 2.2). */
+static int window_shift(const struct tcp_stream *stream, const struct tcp_stream *other) {
+    if (!stream->syn_seen)
+        return -1;
+    if (!stream->scale_offered)
+        return 0;
+    if (!other->syn_seen)
+        return -1;
+    if (!other->scale_offered)
+        return 0;
+    return stream->window_scale < WINDOW_SHIFT_MAX ? stream->window_scale : WINDOW_SHIFT_MAX;
+}
+
+int64_t tcp_window(const struct flow *flow, unsigned direction) {
+    const struct tcp_stream *stream = &flow->directions[direction].tcp;
+    int shift = window_shift(stream, &flow->directions[!direction].tcp);
+    return shift < 0 || !stream->window_known ? -1 : (int64_t)stream->last_window << shift;
+}
+
+int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    int64_t open_since = stream->window_zero && now_ns > trouble->zero_since_ns
+                             ? now_ns - trouble->zero_since_ns
+                             : 0;
+    return trouble->zero_window_ns + open_since;
+}
+
+static void take_zero(struct step *step) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->zero_windows++;
+    if (!step->stream->window_zero)
+        trouble->zero_since_ns = step->seen->time_ns;
+    step->stream->window_zero = true;
+    step_tell_kind(step, WORD_ZERO_WINDOW, 0, 0);
+}
+
+static void take_opening(struct step *step) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->zero_window_ns = window_closed_ns(step->stream, step->seen->time_ns);
+    step->stream->window_zero = false;
+    step->other->pending = PROBE_NONE;
+}
+
+void window_take(struct step *step) {
+    struct tcp_stream *stream = step->stream;
+    const struct tcp_header *tcp = step->tcp;
+    bool syn = tcp->flags & TCP_SYN;
+    int shift = syn ? 0 : window_shift(stream, step->other);
+    if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
+        take_zero(step);
+    else if (stream->window_zero)
+        take_opening(step);
+    if (shift < 0)
+        return;
+    int64_t window = (int64_t)tcp->window << shift;
+    step->effect->window_known = true;
+    step->effect->window = window;
+    if (!stream->window_known || window < stream->window_min)
+        stream->window_min = window;
+    if (!stream->window_known || window > stream->window_max)
+        stream->window_max = window;
+    stream->window_known = true;
+}
+
+void window_note_data(struct step *step, int64_t end) {
+    const struct tcp_stream *stream = step->stream;
+    int64_t window = tcp_window(step->flow, !step->direction);
+    if (window <= 0 || !stream->acked_known || end != stream->acked + window)
+        return;
+    step_trouble(step, step->stream)->window_full++;
+    step_tell_kind(step, WORD_WINDOW_FULL, window, 0);
+}
+
+/* A probe is of 0 or 1 byte, at the edge of the closed window or beside it (RFC 9293 section
+ * 3.8.6.1; Linux probes without data, one below). A bare acknowledgment stands at the edge too. */
+static bool is_window_probe(const struct step *step, int64_t start, uint32_t length) {
+    int64_t edge = step->stream->acked;
+    return step->other->window_zero &&
+           (start == edge - 1 || (length && start - edge <= 1 && start >= edge));
+}
+
+/* RFC 9293 section 3.8.4. */
+static bool is_keep_alive(const struct step *step, int64_t start) {
+    const struct tcp_stream *stream = step->stream;
+    return stream->acked >= stream->highest && start == stream->highest - 1;
+}
+
+bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
+    struct tcp_stream *stream = step->stream;
+    if (!step->tcp || length > 1 || !stream->acked_known || !stream->based ||
+        step->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
+        return false;
+    bool probe = is_window_probe(step, start, length);
+    if (!probe && !is_keep_alive(step, start))
+        return false;
+    struct tcp_trouble *trouble = step_trouble(step, stream);
+    trouble->window_probes += probe;
+    trouble->keep_alives += !probe;
+    trouble->probe_bytes += length;
+    stream->pending = probe ? PROBE_WINDOW : PROBE_KEEP_ALIVE;
+    step->effect->probe = true;
+    step_tell_kind(step, probe ? WORD_WINDOW_PROBE : WORD_KEEP_ALIVE, length, 0);
+    return true;
+}
+
+void window_pass_probe(struct step *step, struct tcp_stream *stream, int64_t position) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    if (stream->pending != PROBE_WINDOW || position != stream->highest + 1 ||
+        !trouble->probe_bytes || stream->fin_seen)
+        return;
+    step_trouble(step, stream)->probe_bytes--;
+    stream->unique_bytes++;
+    stream->highest++;
+    stream->pending = PROBE_NONE;
+}
+
+bool window_take_answer(struct step *step) {
+    uint8_t pending = step->other->pending;
+    if (pending == PROBE_NONE || step->seen->payload_bytes)
+        return false;
+    step->other->pending = PROBE_NONE;
+    if (pending == PROBE_KEEP_ALIVE)
+        step_tell_kind(step, WORD_KEEP_ALIVE_ACK, 0, 0);
+    return true;
+}

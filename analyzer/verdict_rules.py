@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about what the core judged segment by segment: where data was lost, what was sent needlessly, who had to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.finding import (
+    SHOWN,
+    Finding,
+    Rule,
+    end_named,
+    frames_named,
+    frames_of_kinds,
+    named,
+    row_at,
+)
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+SHARE_WARNING = 0.01  # of the segments; below, a transfer hardly feels it
+RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A count of the directions table that is worth a finding wherever it is not 0."""
+
+    code: str
+    column: str
+    kinds: tuple[str, ...]  # of the events that show it
+    tell: Callable[[Row], str]  # the sentence about one direction
+    rest: str  # of the others: "and 3 more directions ..."
+    advice: str
+    place: str | None = None  # of those events
+    unit: str = "segments"
+    severity: str | None = None  # else by the share of the segments
+    one_way: bool = False  # only where the acknowledgments were not captured
+    answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
+
+
+def share_of_data(row: Row) -> str:
+    """Of the segments with data."""
+    return show_share(row_count(row), row["data_packets"]) if row["data_packets"] else "–"
+
+
+def row_count(row: Row) -> int:
+    """The count that a finding is about, put into the row by find_worst()."""
+    return int(row["_count"])
+
+
+def causes(row: Row) -> str:
+    """How the sender came to send again: `3 fast, 1 by timeout`."""
+    words = (
+        ("fast_retransmissions", "fast"),
+        ("timeout_retransmissions", "by timeout"),
+        ("probe_retransmissions", "as tail-loss probes"),
+    )
+    parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
+    return f" (sent again: {', '.join(parts)})" if parts else ""
+
+
+def lost_downstream(row: Row) -> str:
+    """The sentence."""
+    count = plural(row_count(row), "segment")
+    return (
+        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), "
+        f"the data or its acknowledgment: they had passed here and were sent again{causes(row)}."
+    )
+
+
+def lost_upstream(row: Row) -> str:
+    """The sentence."""
+    count = plural(row_count(row), "segment")
+    return (
+        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): "
+        f"gaps in the stream that were sent again{causes(row)}."
+    )
+
+
+def sent_again(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
+        "acknowledgments nothing tells where they were lost, or whether."
+    )
+
+
+def spurious(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the receiver's "
+        "reports, timestamps or acknowledgments seen here."
+    )
+
+
+def reordered(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'segment')} overtaken on the way to here ({share_of_data(row)} of its "
+        "segments)."
+    )
+
+
+def undecided(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either overtaken or "
+        "lost before this point and sent again; nothing in the capture tells which."
+    )
+
+
+def network_copies(row: Row) -> str:
+    """The sentence."""
+    return f"{named(row)}: {plural(row_count(row), 'packet')} copied by the network."
+
+
+def mirror_copies(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
+        "directions of one); the copies are left out of every other verdict and of the throughput."
+    )
+
+
+def closed_window(row: Row) -> str:
+    """The sentence."""
+    stalled = row["zero_window_ns"]
+    lasted = f" and kept it so for {show_duration(stalled)}" if stalled else ""
+    return (
+        f"{end_named(row['source'], row['source_port'])} announced a full receive buffer in "
+        f"{plural(row_count(row), 'segment')}{lasted}: its application reads too slowly, and the sender had to wait."
+    )
+
+
+def full_window(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, held "
+        "the sender back then."
+    )
+
+
+def suspected(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went on with "
+        "a packet of the sender missing: lost before this point, it seems, and sent again."
+    )
+
+
+def late_stored(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of it: "
+        "the capture put packets out of order, not the network."
+    )
+
+
+def congestion(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met congestion "
+        "(ECN): the sender slows down as after a loss, without one."
+    )
+
+
+def sack_holes(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
+    )
+
+
+KINDS = (
+    Kind(
+        *("lost-downstream", "lost_downstream", RETRANSMISSIONS, lost_downstream, "lost segments beyond this point"),
+        "Look between here and the receiver: a full queue, a bad link, a policer. The events table lists each.",
+        place="downstream",
+    ),
+    Kind(
+        *("lost-upstream", "lost_upstream", RETRANSMISSIONS, lost_upstream, "lost segments before this point"),
+        "Look between the sender and here. The events table lists each.",
+        place="upstream",
+    ),
+    Kind(
+        *("sent-again", "retransmissions", RETRANSMISSIONS, sent_again, "sent segments again"),
+        "Capture the acknowledgments too to tell loss from haste.",
+        one_way=True,
+    ),
+    Kind(
+        *("suspected-timeout", "suspected_timeouts", ("suspected_timeout",), suspected, "paused so"),
+        "Capture at the sender too to be sure.",
+        unit="timeouts",
+        severity="warning",
+    ),
+    Kind(
+        *("spurious", "spurious_retransmissions", RETRANSMISSIONS, spurious, "sent segments again needlessly"),
+        "The sender was too quick: reordering, delay that jumps, or a receiver whose acknowledgments are held up.",
+    ),
+    Kind(
+        *("reordered", "out_of_order", ("out_of_order",), reordered, "were reordered"),
+        "Look for several paths or queues between the sender and here; beyond three places it costs throughput.",
+    ),
+    Kind(
+        *("undecided", "undecided", ("undecided",), undecided, "had such gaps"),
+        "Capture at the sender, or with TCP timestamps on, to tell.",
+    ),
+    Kind(
+        *("network-duplicates", "network_duplicates", ("network_duplicate",), network_copies, "had copies"),
+        "Look for a loop, a bridge that floods, or a failover pair that both forward.",
+        unit="packets",
+    ),
+    Kind(
+        *("mirror-duplicates", "mirror_duplicates", ("mirror_duplicate",), mirror_copies, "were stored twice"),
+        "Mirror one port, or one direction of each; editcap -d removes the copies from the file.",
+        unit="packets",
+        severity="info",
+    ),
+    Kind(
+        *("stored-late", "late_stored", ("ack_before_data",), late_stored, "were stored out of order"),
+        "Capture with one queue, or with hardware timestamps, and sort with reordercap.",
+        severity="info",
+        answered=True,
+    ),
+    Kind(
+        *("zero-window", "zero_windows", ("zero_window",), closed_window, "announced a full receive buffer"),
+        "Look at the receiving application and its socket buffer, not at the network.",
+        severity="warning",
+    ),
+    Kind(
+        *("window-full", "window_full", ("window_full",), full_window, "filled the receiver's window"),
+        "Raise the receiver's buffer (its limit for autotuning) if the path should carry more.",
+        severity="info",
+    ),
+    Kind(
+        *("congestion-marks", "ecn_ce", (), congestion, "had marks"),
+        "Congestion without loss: look for the queue that marks; it works as it should.",
+        unit="packets",
+        severity="info",
+    ),
+    Kind(
+        *("sack-holes", "sack_holes", ("sack_hole",), sack_holes, "had gaps reported"),
+        "Capture the other direction to tell loss from reordering.",
+        unit="gaps",
+        answered=True,
+    ),
+)
+
+
+def worst_rows(trace: Trace, kind: Kind) -> tuple[list[Row], list[int]]:
+    """The directions in which the count is greatest, and the counts of the others."""
+    values = trace.directions.column(kind.column)
+    if kind.one_way:
+        judged = trace.directions.column("lost_downstream")
+        values = [value if lost is None else None for value, lost in zip(values, judged, strict=True)]
+    numbers = sorted((i for i, value in enumerate(values) if value), key=lambda i: -values[i])
+    rows = [{**row_at(trace.directions, i), "_count": values[i]} for i in numbers[:SHOWN]]
+    return rows, [values[i] for i in numbers[SHOWN:]]
+
+
+def severity_of(kind: Kind, row: Row) -> str:
+    """Whether the transfer feels it."""
+    if kind.severity:
+        return kind.severity
+    return "warning" if row_count(row) >= SHARE_WARNING * (row["data_packets"] or 0) else "info"
+
+
+def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:
+    """The frames shown; without any the flow."""
+    flow = flow_filter(row_at(trace.flows, row["flow"]))
+    return f"{flow} && {frame_filter(frames)}" if frames else flow
+
+
+def findings_of(trace: Trace, kind: Kind) -> Iterator[Finding]:
+    """The worst directions one by one, the others in sum."""
+    rows, rest = worst_rows(trace, kind)
+    frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
+    for row in rows:
+        shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
+        yield Finding(
+            *(kind.code, severity_of(kind, row), "flow", kind.tell(row), kind.advice),
+            flow=row["flow"],
+            cost=float(row_count(row)),
+            cost_unit=kind.unit,
+            evidence=frames_named(shown, row_count(row)),
+            filter=wireshark_filter(trace, row, shown),
+        )
+    if rest:
+        yield Finding(
+            *(kind.code, "info", "flow"),
+            f"{plural(len(rest), 'more direction')} {kind.rest} ({sum(rest):,} {kind.unit} in all).",
+            f"See {kind.column} in the directions table.",
+            cost=float(sum(rest)),
+            cost_unit=kind.unit,
+        )
+
+
+def rule_of(kind: Kind) -> Rule:
+    """The rule that makes its findings."""
+    return lambda trace: findings_of(trace, kind)
+
+
+RULES: tuple[Rule, ...] = tuple(map(rule_of, KINDS))

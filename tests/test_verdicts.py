@@ -1,0 +1,637 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verdict against a conversation crafted for it, in every wrapping, and the near miss that must not give it.
+
+Cases are numbered as in docs/verdicts.md. `expected` holds the counts of the initiator's direction (of the responder's
+under "back") that are not 0; every other verdict must be 0, or null where the case says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from talk import RTT, SEGMENT, WRITERS, Talk
+
+VERDICTS = (
+    *("retransmissions", "fast_retransmissions", "timeout_retransmissions", "timeouts", "probe_retransmissions"),
+    *("spurious_retransmissions", "retransmitted_bytes", "out_of_order", "undecided", "network_duplicates"),
+    *("mirror_duplicates", "lost_upstream", "lost_downstream", "unseen_bytes", "late_stored", "suspected_timeouts"),
+    *("duplicate_acks", "zero_windows", "window_full", "window_probes", "keep_alives", "bad_acknowledgments"),
+    *("hole_bytes", "unknown_bytes", "sack_holes"),
+)
+S = SEGMENT
+Expected = dict[str, Any]
+Case = Callable[[Talk], Expected]
+CASES: dict[str, tuple[Case, bool]] = {}
+
+
+def case(number: str, ids: bool = False) -> Callable[[Case], Case]:
+    """Registers a case; `ids`: its truth takes IP ids, which IPv6 has not."""
+
+    def register(function: Case) -> Case:
+        CASES[f"{number} {function.__name__}"] = (function, ids)
+        return function
+
+    return register
+
+
+def burst(talk: Talk, ms: float, count: int, first: int = 0, gap: float = 0.1) -> None:
+    """Segments one after another."""
+    for k in range(count):
+        talk.data(ms + k * gap, (first + k) * S)
+
+
+LOST = {"retransmissions": 1, "retransmitted_bytes": S, "lost_downstream": 1}
+SPURIOUS = {"retransmissions": 1, "retransmitted_bytes": S, "spurious_retransmissions": 1}
+
+
+@case("1")
+def clean(talk: Talk) -> Expected:
+    talk.open()
+    for k in range(10):
+        talk.data(30 + k, k * S).ack(50 + k, (k + 1) * S)
+    return {}
+
+
+@case("2")
+def delayed_acks(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50.2, 2 * S).ack(50.4, 4 * S).ack(250, 5 * S)
+    return {"rtt_below_ms": 21}
+
+
+def three_duplicates(talk: Talk) -> None:
+    for k in range(2, 5):
+        talk.ack(50 + k / 10, S, (2 * S, (k + 1) * S))
+
+
+@case("3")
+def fast_downstream(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50, S)
+    three_duplicates(talk)
+    talk.data(50.5, S).ack(70.5, 5 * S)
+    return {**LOST, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
+
+
+@case("3 near")
+def two_duplicates_are_not_three(talk: Talk) -> Expected:
+    talk.sack = False
+    talk.open()
+    burst(talk, 30, 4)
+    talk.ack(50, S).ack(50.2, S).ack(50.3, S)
+    talk.data(52, 2 * S)  # another segment than the one that they ask for, too early for RACK
+    talk.ack(70.5, S).ack(72, 4 * S)
+    return {**LOST, "lost_downstream": 1, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
+
+
+@case("4")
+def fast_upstream(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0)
+    burst(talk, 30.2, 3, 2)
+    talk.ack(50, S)
+    three_duplicates(talk)
+    talk.data(50.5, S).ack(70.5, 5 * S)
+    return {"retransmissions": 1, "fast_retransmissions": 1, "lost_upstream": 1, "back": {"duplicate_acks": 3}}
+
+
+@case("5")
+def timeout_downstream(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 2)
+    talk.ack(50, S).data(300, S).ack(320, 2 * S)
+    return {**LOST, "timeout_retransmissions": 1, "timeouts": 1}
+
+
+@case("5 near")
+def soon_after_is_no_timeout(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 3)
+    talk.ack(50, S).data(150, S).ack(170, 3 * S)
+    return LOST
+
+
+@case("6")
+def go_back_n(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 5)
+    talk.data(290, 0).ack(310, S)  # of the rest 2, 3 and 4 had arrived, their reports were lost
+    talk.data(310.1, S).data(310.2, 2 * S).ack(330, 5 * S).ack(330.2, 5 * S, (2 * S, 3 * S))
+    talk.data(330.3, 3 * S).data(330.4, 4 * S)
+    talk.ack(350.3, 5 * S, (3 * S, 4 * S)).ack(350.4, 5 * S, (4 * S, 5 * S))
+    return {
+        "retransmissions": 5,
+        "retransmitted_bytes": 5 * S,
+        "timeout_retransmissions": 3,
+        "timeouts": 1,
+        "spurious_retransmissions": 3,
+        "lost_downstream": 2,
+    }
+
+
+@case("7")
+def tail_loss_probe(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 3)
+    talk.ack(50, S).data(90.2, 2 * S).ack(110, 3 * S).ack(110.2, 3 * S, (2 * S, 3 * S))
+    return {**SPURIOUS, "probe_retransmissions": 1}
+
+
+@case("8")
+def neighbours_swapped(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.1, 2 * S).data(30.15, S, ip_id=1003, tsval=10_030)
+    talk.ack(50, S).ack(50.1, S, (2 * S, 3 * S)).ack(50.15, 3 * S)
+    return {"out_of_order": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("9", ids=True)
+def swapped_on_a_short_path(talk: Talk) -> Expected:
+    talk.timestamps = False
+    talk.open(rtt=0.2)
+    talk.data(30, 0).missing(0).data(30.01, 2 * S).data(30.11, S, ip_id=1003)
+    talk.ack(30.2, S).ack(30.21, S, (2 * S, 3 * S)).ack(30.31, 3 * S)
+    return {"out_of_order": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("9 near", ids=True)
+def resent_on_a_short_path(talk: Talk) -> Expected:
+    talk.timestamps = False
+    talk.open(rtt=0.2)
+    talk.data(30, 0).missing(0).data(30.01, 2 * S).data(30.11, S)  # its id is newer
+    talk.ack(30.2, S).ack(30.21, S, (2 * S, 3 * S)).ack(30.31, 3 * S)
+    return {"retransmissions": 1, "lost_upstream": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("10")
+def reordered_by_four_and_resent(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0)
+    burst(talk, 30.2, 4, 2)
+    talk.data(30.7, S, ip_id=1003, tsval=10_029)
+    talk.ack(50, S)
+    for k in range(2, 6):
+        talk.ack(50 + k / 10, S, (2 * S, (k + 1) * S))
+    talk.data(50.65, S).ack(50.7, 6 * S).ack(70.65, 6 * S, (S, 2 * S))
+    return {**SPURIOUS, "fast_retransmissions": 1, "out_of_order": 1, "back": {"duplicate_acks": 4}}
+
+
+@case("10 other")
+def original_after_its_resend(talk: Talk) -> Expected:
+    """The capture sits where the slow original comes after what was sent in its place."""
+    talk.open()
+    talk.data(30, 0).missing(0)
+    burst(talk, 30.2, 3, 2)
+    talk.ack(50, S)
+    three_duplicates(talk)
+    talk.data(50.5, S).data(50.6, S, ip_id=1003, tsval=10_029)
+    talk.ack(70.5, 5 * S).ack(70.6, 5 * S, (S, 2 * S))
+    return {
+        "retransmissions": 1,
+        "fast_retransmissions": 1,
+        "spurious_retransmissions": 1,
+        "out_of_order": 1,
+        "retransmitted_bytes": S,
+        "back": {"duplicate_acks": 3},
+    }
+
+
+@case("11")
+def nothing_tells(talk: Talk) -> Expected:
+    talk.ids = talk.timestamps = False
+    talk.open()
+    talk.data(30, 0).data(30.1, 2 * S).ack(50, S).ack(50.1, S, (2 * S, 3 * S))
+    talk.data(30.1 + 0.6 * RTT, S).ack(62.1, 3 * S)
+    return {"undecided": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("12")
+def mirror_of_both_directions(talk: Talk) -> Expected:
+    clean(talk)
+    for k in range(len(talk.packets)):
+        talk.copy(0.002, k)
+    return {"mirror_duplicates": 12, "back": {"mirror_duplicates": 11}}
+
+
+@case("13")
+def mirror_on_both_sides_of_a_router(talk: Talk) -> Expected:
+    clean(talk)
+    name = "ttl" if talk.version == 4 else "hlim"
+    for k in range(len(talk.packets)):
+        talk.copy(0.04, k, src="02:00:00:00:00:11", dst="02:00:00:00:00:12", **{name: 63})
+    return {"mirror_duplicates": 12, "back": {"mirror_duplicates": 11}}
+
+
+@case("14")
+def network_duplicate(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).copy(0.05).data(30.1, S).ack(50, S).ack(50.05, S, (0, S)).ack(50.1, 2 * S)
+    return {"network_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("15")
+def capture_drops(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0, 3).data(30.4, 4 * S)
+    for k in range(5):
+        talk.ack(50 + k / 10, (k + 1) * S)
+    return {"unseen_bytes": 3 * S}
+
+
+@case("16")
+def capture_drops_of_acks(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 10)
+    talk.missing(1, 5).ack(50.5, 6 * S).missing(1, 3).ack(50.9, 10 * S)
+    return {}
+
+
+@case("20")
+def zero_window(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S, window=0)
+    talk.data(250, S, 1).ack(270, S, window=0).send(650, 0, S - 1, 0).ack(670, S, window=0)
+    talk.ack(1000, S, window=64).data(1000.1, S).ack(1020, 2 * S)
+    return {"window_probes": 2, "back": {"zero_windows": 3}, "closed_ms": 950}
+
+
+@case("20 other")
+def probe_byte_accepted(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S, window=0).data(250, S, 1).ack(270, S + 1, window=64)
+    talk.data(270.1, S + 1).ack(290, 2 * S + 1)
+    return {"window_probes": 1, "back": {"zero_windows": 1}}
+
+
+@case("44")
+def linux_window_probes(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S, window=0)
+    for k in range(3):
+        talk.send(250 + 200 * k, 0, S - 1, 0).ack(270 + 200 * k, S, window=0)
+    talk.ack(1000, S)
+    return {"window_probes": 3, "back": {"zero_windows": 4}}
+
+
+@case("19")
+def keep_alives(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S)
+    talk.send(10_000, 0, S - 1, 0).ack(10_020, S).send(20_000, 0, S - 1, 1).ack(20_020, S)
+    talk.data(20_100, S).ack(20_120, 2 * S)
+    return {"keep_alives": 2}
+
+
+@case("21")
+def window_full(talk: Talk) -> Expected:
+    talk.open(scale=0)
+    talk.data(30, 0).ack(50, S, window=3000)
+    burst(talk, 50.1, 3, 1)
+    talk.ack(70.1, 4 * S, window=1000).ack(80, 4 * S, window=8000)
+    return {"window_full": 1}
+
+
+@case("21 near")
+def window_nearly_full(talk: Talk) -> Expected:
+    talk.open(scale=0)
+    talk.data(30, 0).ack(50, S, window=3001)
+    burst(talk, 50.1, 3, 1)
+    talk.ack(70.1, 4 * S)
+    return {}
+
+
+@case("22")
+def sequence_wraps_at_a_loss(talk: Talk) -> Expected:
+    talk.isn = (2**32 - 1501, 2**32 - 1)
+    return fast_downstream(talk)
+
+
+@case("23")
+def super_segments(talk: Talk) -> Expected:
+    talk.open(scale=10)
+    for k in range(3):
+        talk.data(30 + k, 60_000 * k, 60_000)
+    for k in range(1, 181):
+        talk.ack(50 + k / 100, k * 1000)
+    return {"rtt_below_ms": 25}
+
+
+@case("24")
+def partial_overlap(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).data(30.1, S, 100).ack(50, S).data(300, S, 1460).ack(320, S + 1460)
+    return {
+        "retransmissions": 1,
+        "timeout_retransmissions": 1,
+        "timeouts": 1,
+        "retransmitted_bytes": 100,
+        "lost_downstream": 1,
+    }
+
+
+@case("46")
+def resent_as_one(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).data(30.1, S, 500).data(30.2, S + 500, 500).ack(50, S).data(300, S, 1448).ack(320, S + 1448)
+    return {
+        "retransmissions": 1,
+        "timeout_retransmissions": 1,
+        "timeouts": 1,
+        "retransmitted_bytes": 1000,
+        "lost_downstream": 1,
+    }
+
+
+@case("25")
+def syn_three_times(talk: Talk) -> Expected:
+    offer: list[Any] = [("MSS", 1460), ("SAckOK", b""), ("WScale", 7)]
+    for ms in (0, 1000, 3000):
+        talk.send(ms, 0, -1, ack=None, flags="S", options=offer)
+    talk.send(3020, 1, -1, flags="SA", options=offer).send(3020.1, 0, 0)
+    talk.data(3030, 0).ack(3050, S)
+    return {
+        "retransmissions": 2,
+        "timeout_retransmissions": 2,
+        "timeouts": 2,
+        "lost_downstream": 2,
+        "handshake_ms": 20.1,
+    }
+
+
+@case("28")
+def fin_again(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S).send(60, 0, S, flags="FA").send(300, 0, S, flags="FA").ack(320, S + 1)
+    return {"retransmissions": 1, "timeout_retransmissions": 1, "timeouts": 1, "lost_downstream": 1}
+
+
+@case("29")
+def ack_just_late(talk: Talk) -> Expected:
+    if not talk.timestamps:
+        pytest.skip("takes timestamps")
+    talk.open()
+    talk.data(30, 0).data(280, 0).ack(285, S, tsecr=10_030)
+    return {**SPURIOUS, "timeout_retransmissions": 1, "timeouts": 1}
+
+
+@case("29 near")
+def echo_of_the_resend(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).data(280, 0).ack(300, S, tsecr=10_280)
+    return {**LOST, "timeout_retransmissions": 1, "timeouts": 1}
+
+
+@case("30")
+def acks_reordered(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 4)
+    talk.ack(50, S).ack(50.1, 3 * S, window=8000).ack(50.12, 2 * S, window=100).ack(50.2, 4 * S, window=7900)
+    return {"window_least": 7900 << 7}
+
+
+@case("41", ids=True)
+def last_segment_lost_upstream(talk: Talk) -> Expected:
+    talk.open(near=RTT)
+    burst(talk, 30, 3)
+    talk.ack(30.3, 3 * S).missing(0).data(330, 3 * S).ack(330.1, 4 * S)
+    return {"suspected_timeouts": 1}
+
+
+@case("41 near", ids=True)
+def nothing_to_send_for_a_while(talk: Talk) -> Expected:
+    talk.open(near=RTT)
+    burst(talk, 30, 3)
+    talk.ack(30.3, 3 * S).data(330, 3 * S).ack(330.1, 4 * S)
+    return {}
+
+
+@case("42")
+def acks_stored_before_data(talk: Talk) -> Expected:
+    talk.open(near=RTT)
+    for k in range(5):
+        talk.ack(40.99 + 10 * k, (k + 1) * S).data(41 + 10 * k, k * S)
+    return {"late_stored": 5}
+
+
+@case("43")
+def id_always_zero(talk: Talk) -> Expected:
+    talk.ids = False
+    return timeout_downstream(talk)
+
+
+@case("47")
+def two_holes_resent_at_once(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).ack(50.2, S, (2 * S, 3 * S)).ack(50.4, S, (4 * S, 5 * S), (2 * S, 3 * S))
+    talk.ack(50.5, S, (4 * S, 6 * S), (2 * S, 3 * S)).data(50.6, S).data(50.7, 3 * S).ack(70.6, 3 * S).ack(70.7, 6 * S)
+    return {
+        "retransmissions": 2,
+        "fast_retransmissions": 2,
+        "retransmitted_bytes": 2 * S,
+        "lost_downstream": 2,
+        "back": {"duplicate_acks": 3},
+    }
+
+
+@case("48")
+def upstream_with_a_small_window(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.2, 2 * S).ack(50, S).ack(50.2, S, (2 * S, 3 * S))
+    talk.data(260, S).ack(280, 3 * S)
+    return {
+        "retransmissions": 1,
+        "timeout_retransmissions": 1,
+        "timeouts": 1,
+        "lost_upstream": 1,
+        "back": {"duplicate_acks": 1},
+    }
+
+
+@case("49")
+def reordered_with_four_duplicates(talk: Talk) -> Expected:
+    if not (talk.timestamps or talk.ids):
+        pytest.skip("takes ids or timestamps")
+    talk.open(near=RTT)
+    talk.data(30, 0).ack(30.05, S).missing(0)
+    for k in range(2, 6):
+        talk.data(30 + k, k * S).ack(30.05 + k, S, (2 * S, (k + 1) * S))
+    talk.data(36, S, ip_id=1003, tsval=10_030).ack(36.05, 6 * S)
+    return {"out_of_order": 1, "back": {"duplicate_acks": 4}}
+
+
+def check(trace: wiretale.Trace, expected: Expected) -> None:
+    """Every verdict of both directions."""
+    out, back = trace.directions.rows(0, 2)
+    wanted_back = expected.get("back", {})
+    counts = [{name: row[name] for name in VERDICTS if row[name]} for row in (out, back)]
+    events = [(row["frame"], row["kind"], row["place"], row["evidence"]) for row in trace.events.rows()]
+    assert counts == [{k: v for k, v in expected.items() if k in VERDICTS}, wanted_back], events
+    for row in (out, back):
+        parts = ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")
+        assert row["payload_bytes"] == sum(row[part] for part in parts)
+    if "rtt_below_ms" in expected:
+        assert out["rtt_ns_max"] < expected["rtt_below_ms"] * 1e6
+    if "closed_ms" in expected:
+        assert back["zero_window_ns"] == expected["closed_ms"] * 1e6
+    if "handshake_ms" in expected:
+        assert trace.flows.rows()[0]["handshake_rtt_ns"] == pytest.approx(expected["handshake_ms"] * 1e6, abs=1000)
+    if "window_least" in expected:
+        assert back["window_min"] == expected["window_least"] or back["window_min"] == 8192
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str, writer: str, version: int, tmp_path: Path) -> None:
+    build, ids = CASES[name]
+    if version == 6 and ids:
+        pytest.skip("IPv6 has no identification")
+    talk = Talk(version=version)
+    expected = build(talk)
+    trace = wiretale.analyze(*WRITERS[writer](talk.in_order(), tmp_path))
+    assert len(trace.flows) == 1
+    check(trace, expected)
+
+
+def analyze(talk: Talk, folder: Path, **options: Any) -> wiretale.Trace:
+    """From one file."""
+    return wiretale.analyze(*WRITERS["pcap"](talk.in_order(), folder), **options)
+
+
+def only(talk: Talk, side: int) -> Talk:
+    """What an end sent, without what the other did."""
+    source = "10.0.0.1" if side == 0 else "10.0.0.2"
+    talk.packets = [packet for packet in talk.packets if packet["IP"].src == source]
+    return talk
+
+
+def test_one_direction_leaves_null_what_takes_acknowledgments(tmp_path: Path) -> None:  # case 17
+    talk = Talk()
+    fast_upstream(talk)
+    out = analyze(only(talk, 0), tmp_path).directions.rows()[0]
+    assert (out["retransmissions"], out["lost_upstream"], out["out_of_order"]) == (1, 1, 0)  # by timestamps
+    for name in ("fast_retransmissions", "spurious_retransmissions", "lost_downstream", "unseen_bytes", "keep_alives"):
+        assert out[name] is None
+    assert out["window_full"] is None
+
+
+def test_without_a_handshake_windows_are_null(tmp_path: Path) -> None:  # case 18
+    talk = Talk()
+    fast_downstream(talk)
+    talk.packets = talk.packets[3:]
+    out, back = analyze(talk, tmp_path).directions.rows()
+    assert (out["retransmissions"], out["fast_retransmissions"], out["lost_downstream"]) == (1, 1, 1)
+    assert back["window_min"] is None and out["window_full"] is None
+
+
+def test_acknowledgments_alone_tell_of_holes(tmp_path: Path) -> None:  # case 45
+    talk = Talk()
+    two_holes_resent_at_once(talk)
+    trace = analyze(only(talk, 1), tmp_path)
+    unseen = next(row for row in trace.directions.rows() if not row["packets"])
+    assert unseen["sack_holes"] == 2 and unseen["unseen_bytes"] in (0, None)
+    assert [row["kind"] for row in trace.events.rows()].count("unseen") == 0
+    assert "sack-holes" in trace.findings.column("code")
+
+
+def test_simultaneous_open_and_half_close(tmp_path: Path) -> None:  # case 26
+    talk = Talk()
+    talk.send(0, 0, -1, ack=None, flags="S").send(1, 1, -1, ack=None, flags="S")
+    talk.send(21, 1, -1, flags="SA").send(22, 0, -1, flags="SA").send(42, 0, 0)
+    talk.send(50, 0, 0, flags="FA").ack(70, 1)
+    for k in range(3):
+        talk.send(80 + k, 1, k * S, S, 1).send(100 + k, 0, 1, ack=(k + 1) * S)
+    talk.send(130, 1, 3 * S, 0, 1, flags="FA").send(131, 0, 1, ack=3 * S + 1)
+    trace = analyze(talk, tmp_path)
+    assert trace.flows.rows()[0]["state"] == "closed" and len(trace.flows) == 1
+    lost = [(row["lost_upstream"], row["lost_downstream"], row["unseen_bytes"]) for row in trace.directions.rows()]
+    assert lost == [(0, 0, 0), (0, 0, 0)]
+
+
+def test_syn_with_data_and_reset(tmp_path: Path) -> None:  # case 26
+    talk = Talk()
+    talk.send(0, 0, -1, 100, ack=None, flags="S", options=[("SAckOK", b""), ("WScale", 7)])
+    talk.send(20, 1, -1, ack=100, flags="SA", options=[("SAckOK", b""), ("WScale", 7)]).send(20.1, 0, 100)
+    talk.send(40, 1, 0, 0, 100, flags="RA")
+    trace = analyze(talk, tmp_path)
+    out = trace.directions.rows()[0]
+    assert (out["unique_bytes"], out["unseen_bytes"], out["retransmissions"]) == (100, 0, 0)
+    assert trace.flows.rows()[0]["state"] == "reset"
+
+
+@pytest.mark.parametrize("end", ["FA", "RA"])
+def test_ports_used_again_are_another_flow(end: str, tmp_path: Path) -> None:  # case 27
+    first, second = Talk(), Talk(isn=(900_000, 800_000))
+    first.open()
+    first.data(30, 0).ack(50, S).send(60, 0, S, flags=end)
+    if end == "FA":
+        first.send(80, 1, 0, 0, S + 1, flags="FA").send(80.1, 0, S + 1, ack=1)
+    second.open()
+    second.data(30, 0).ack(50, S)
+    for packet in second.packets:
+        packet.time += 0.2
+    first.packets += second.packets
+    trace = analyze(first, tmp_path)
+    assert len(trace.flows) == 2
+    assert sum(trace.directions.column("retransmissions")) == 0 == sum(trace.directions.column("bad_acknowledgments"))
+
+
+def test_unusual_options_do_no_harm(tmp_path: Path) -> None:  # case 39
+    talk = Talk()
+    talk.open()
+    for k, option in enumerate([(30, b"\x20\x00\x01\x02\x03\x04"), (19, bytes(16)), (29, b"\x01\x02" + bytes(12)), (200, b"")]):
+        talk.timestamps = False
+        talk.data(30 + k, k * S, options=[option]).ack(50 + k, (k + 1) * S)
+    out = analyze(talk, tmp_path).directions.rows()[0]
+    assert out["unusual_options"] == 4 and out["unique_bytes"] == 4 * S and out["retransmissions"] == 0
+
+
+def test_congestion_marks_are_told_as_congestion_without_loss(tmp_path: Path) -> None:  # case 40
+    talk = Talk()
+    talk.open()
+    talk.data(30, 0)
+    talk.packets[-1]["IP"].tos = 3
+    talk.ack(50, S, flags="AE").data(51, S, flags="AC").ack(71, 2 * S)
+    trace = analyze(talk, tmp_path)
+    out, back = trace.directions.rows()
+    assert (out["ecn_ce"], out["ecn_cwr"], back["ecn_echo"], out["retransmissions"]) == (1, 1, 1, 0)
+    assert trace.findings.column("code") == ["congestion-marks"]
+
+
+def test_a_clock_that_steps_back_gives_no_negative_time(tmp_path: Path) -> None:  # case 31
+    talk = Talk()
+    clean(talk)
+    packets = talk.in_order()
+    for packet in packets[12:]:
+        packet.time -= 0.005
+    path = WRITERS["pcap"](packets, tmp_path)
+    trace = wiretale.analyze(*path)
+    assert trace.captures.rows()[0]["backward_steps"] == 1
+    for row in trace.directions.rows():
+        assert row["lost_upstream"] == row["lost_downstream"] == row["retransmissions"] == 0
+        assert (row["rtt_ns_min"] or 0) >= 0 and row["throughput_bps"] > 0
+
+
+def test_events_carry_place_evidence_and_proof(tmp_path: Path) -> None:
+    talk = Talk()
+    reordered_by_four_and_resent(talk)
+    trace = analyze(talk, tmp_path)
+    rows = {row["kind"]: row for row in trace.events.rows()}
+    late, again = rows["out_of_order"], rows["fast_retransmission"]
+    assert (late["evidence"], late["place"], late["related_frame"], late["spurious"]) == ("timestamps", "upstream", 5, None)
+    assert (again["evidence"], again["place"], again["spurious"], again["bytes"]) == ("dsack", None, True, S)
+
+
+def test_a_dsack_turns_a_mirror_copy_into_one_of_the_network(tmp_path: Path) -> None:
+    talk = Talk()
+    network_duplicate(talk)
+    kinds = [(row["kind"], row["evidence"], row["frame"]) for row in analyze(talk, tmp_path).events.rows()]
+    assert ("network_duplicate", "dsack", 5) in kinds and not [k for k in kinds if k[0] == "mirror_duplicate"]
