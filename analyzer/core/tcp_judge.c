@@ -60,6 +60,10 @@ static struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_fir
     return &trouble->judged[(trouble->judged_next + 2 * count - 1 - newest_first) % count];
 }
 
+static int64_t sooner_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
 static bool overlaps(const struct judged *judged, int64_t start, int64_t end) {
     return judged->start < end && start < judged->end;
 }
@@ -105,7 +109,9 @@ static void remember(const struct step *step, struct tcp_trouble *trouble, struc
     judged.ip_id = step->seen->ip_id;
     judged.timestamps = step_timestamps(step);
     judged.tsval = judged.timestamps ? step->tcp->timestamp_value : 0;
-    trouble->unsettled += !judged.settled;
+    if (!judged.settled && (!trouble->unsettled++ || judged.end < trouble->settled_from))
+        trouble->settled_from = judged.end;
+    step->stream->unsettled = trouble->unsettled;
     *place = judged;
 }
 
@@ -540,12 +546,17 @@ void judge_sack(struct step *step, int64_t position) {
 
 void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
-    if (!trouble || !trouble->unsettled)
+    if (!step->other->unsettled || position < trouble->settled_from)
         return;
+    trouble->settled_from = INT64_MAX;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = &trouble->judged[i];
-        if (judged->settled || judged->end > position)
+        if (judged->settled)
             continue;
+        if (judged->end > position) {
+            trouble->settled_from = sooner_of(trouble->settled_from, judged->end);
+            continue;
+        }
         judged->settled = true;
         trouble->unsettled--;
         /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section
@@ -555,6 +566,7 @@ void judge_acknowledged(struct step *step, int64_t position) {
             (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0)
             prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
     }
+    step->other->unsettled = trouble->unsettled;
 }
 
 /* --- pauses --------------------------------------------------------------------------------- */
@@ -566,7 +578,8 @@ void judge_pause(struct step *step, int64_t length) {
     const struct tcp_stream *stream = step->stream;
     uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
-    if (!length || !stream->data_sent_last || !step->seen->time_known || pause < timeout_ns(step))
+    if (pause < TIMEOUT_LEAST_NS || !length || !stream->data_sent_last || !step->seen->time_known ||
+        pause < timeout_ns(step))
         return;
     bool told = step_ids_rise(stream) && id && stream->last_ip_id;
     int16_t jump = (int16_t)(id - stream->last_ip_id);

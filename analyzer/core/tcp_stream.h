@@ -69,6 +69,7 @@ struct tcp_trouble {
     struct judged *judged;
     uint32_t judged_count, judged_room, judged_next;
     uint32_t unsettled;
+    int64_t settled_from; /* an acknowledgment of less settles none of them */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
@@ -83,6 +84,7 @@ struct tcp_stream {
     bool window_zero;     /* the last window announced was 0 */
     bool window_known;    /* window_min and window_max are */
     bool scale_offered;   /* its SYN carried a window scale */
+    bool unsettled;       /* verdicts of its trouble wait for their acknowledgment */
     bool unjudged;        /* counts of its trouble are missing: no memory */
     bool data_sent_last;  /* its data came after the other direction's */
     uint8_t window_scale; /* that scale */
