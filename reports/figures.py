@@ -31,7 +31,23 @@ PANELS = (
     ("rate", "throughput, bit/s"),
     ("sequence", "stream position, bytes"),
     ("rtt", "RTT, ms"),
+    ("losses", "lost so far"),
     ("fragments", "fragments"),
+)
+
+# Verdicts as marks on the time-sequence graph, by events.kind (reports/page/page.js groups the rest).
+MARKS = (
+    ("fast_retransmission", "fast retransmission", RED, "diamond"),
+    ("timeout_retransmission", "timeout retransmission", RED, "x"),
+    ("probe_retransmission", "tail-loss probe", RED, "diamond-open"),
+    ("retransmission", "retransmission, cause unknown", RED, "circle-open"),
+    ("out_of_order", "out of order", PURPLE, "triangle-left"),
+    ("undecided", "late or sent again", PURPLE, "triangle-left-open"),
+    ("copy", "copy (network or mirror)", GREY, "square-open"),
+    ("duplicate_ack", "duplicate ACK", GREY, "line-ew-open"),
+    ("unseen", "missed by the capture", ORANGE, "star-open"),
+    ("window_closed", "window closed or full", PURPLE, "line-ns-open"),
+    ("probe", "keep-alive or window probe", GREY, "cross-thin-open"),
 )
 
 FRAME = "frame %{customdata}<br>"
@@ -54,10 +70,15 @@ TRACES = (
     ),
     Trace("ack", "acknowledged", "sequence", GREY, shape="hv", hover=FRAME + "acknowledged to %{y:,}"),
     Trace("data", "data", "sequence", BLUE, mode="markers", symbol="circle", hover=FRAME + "%{text}", size=4),
-    Trace("again", "seen before", "sequence", RED, mode="markers", symbol="diamond", hover=FRAME + "%{text}", size=8),
+    *(
+        Trace(key, name, "sequence", color, mode="markers", symbol=symbol, hover=FRAME + "%{text}", size=9)
+        for key, name, color, symbol in MARKS
+    ),
     Trace("other", "data ←", "sequence", ORANGE, mode="markers", hover=FRAME + "%{text}", size=4),
     Trace("rtt0", "RTT → (to the receiver and back)", "rtt", BLUE, mode="markers", hover=FRAME + "%{y:.3f} ms", size=4),
     Trace("rtt1", "RTT ←", "rtt", ORANGE, mode="markers", hover=FRAME + "%{y:.3f} ms", size=4),
+    Trace("upstream", "lost upstream", "losses", ORANGE, shape="hv", hover=FRAME + "%{y} lost between sender and here"),
+    Trace("downstream", "lost downstream", "losses", RED, shape="hv", hover=FRAME + "%{y} lost beyond this point"),
     Trace("whole", "complete datagram", "fragments", GREEN, mode="markers", hover=FRAME + "%{y} fragments", size=5),
     Trace(
         "broken",

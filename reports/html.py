@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.finding import named
+from wiretale.analyzer.finding import named, word_numbers
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration
 from wiretale.reports.figures import flow_figure
@@ -33,6 +33,7 @@ FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
 SERIES_MOST = 60_000  # bins
 DATAGRAMS_MOST = 100_000
+EVENTS_MOST = 200_000
 
 # Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
 FLOW_FIELDS = (
@@ -77,6 +78,7 @@ SERIES_FIELDS = (
     ("flight_bytes", "f", 1),
     ("window_bytes", "f", 1),
 )
+TIMES = ("start_ns", "first_ns", "time_ns")  # the others are durations
 DATAGRAM_FIELDS = (
     ("flow", "I", 1),
     ("first_ns", "d", 1_000_000),
@@ -84,6 +86,19 @@ DATAGRAM_FIELDS = (
     ("fragments", "I", 1),
     ("missing_bytes", "d", 1),
 )
+EVENT_FIELDS = (
+    ("flow", "I", 1),
+    ("direction", "B", 1),
+    ("time_ns", "d", 1_000_000),
+    ("frame", "d", 1),
+    ("related_frame", "d", 1),
+    ("bytes", "d", 1),
+    ("kind", "B", 1),
+    ("place", "B", 1),
+    ("evidence", "B", 1),
+    ("spurious", "B", 1),
+)
+EVENT_WORDS = ("kind", "place", "evidence")  # packed as numbers
 
 
 def page_text(name: str) -> str:
@@ -138,10 +153,15 @@ def packed_table(
     chosen = sorted(flows)
     columns = {}
     for name, code, divisor in fields:
-        offset = base_ns if name in ("start_ns", "first_ns") else 0
+        offset = base_ns if name in TIMES else 0
         data = table.packed(name, code, offset=offset, divisor=divisor, flows=chosen)
         columns[name] = [code, encoded(data)]
     return columns
+
+
+def numbered_words(table: Table, column: str) -> dict[int, str]:
+    """The words of a column by the number that packed_table() gives for each."""
+    return {number: word for word, number in word_numbers(table, column).items() if word is not None}
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -166,9 +186,11 @@ def page_data(trace: Trace) -> dict[str, Any]:
     listed = largest + troubled
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
-    bins, datagrams = (table.rows_by_flow(len(sizes)) for table in (trace.series, trace.datagrams))
+    tables = (trace.series, trace.datagrams, trace.events)
+    bins, datagrams, events = (table.rows_by_flow(len(sizes)) for table in tables)
     with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
+    with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
     return {
         "base": str(base_ns),
         "listed": [flow_entry(trace, flow) for flow in listed],
@@ -177,6 +199,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "series_flows": with_series,
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
         "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),
+        "events": packed_table(trace.events, EVENT_FIELDS, with_events, base_ns),
+        "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
         "packets": packed_packets(trace, by_trouble, sizes, base_ns),
         "figure": flow_figure(),
     }

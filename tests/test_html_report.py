@@ -13,6 +13,7 @@ import pytest
 from scapy.all import IP, TCP, UDP, Ether, Raw, wrpcap
 
 import wiretale
+from talk import Talk
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
@@ -222,3 +223,22 @@ def test_a_page_costs_a_few_bytes_a_packet(tmp_path: Path) -> None:
         return wiretale.analyze(path).report(tmp_path / "report.html").stat().st_size
 
     assert (page_size(20_000) - page_size(10_000)) / 10_000 < 5.0
+
+
+def test_verdicts_are_marked_on_the_graph(page: Page, tmp_path: Path) -> None:
+    talk = Talk()
+    talk.open()
+    for k in range(5):
+        talk.data(30 + k / 10, 1000 * k)
+    for k in range(2, 5):
+        talk.ack(50 + k / 10, 1000, (2000, 1000 * (k + 1)))
+    talk.data(50.5, 1000).ack(70.5, 5000)
+    path = tmp_path / "fast.pcap"
+    wrpcap(str(path), talk.in_order())
+    page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
+    assert page.frames("fast_retransmission") == [12] == page.frames("downstream")
+    assert page.frames("duplicate_ack") == [10, 11] and page.frames("upstream") == []
+    text = page.page.evaluate("document.getElementById('plot').data.find(t => t.meta === 'fast_retransmission').text[0]")
+    assert text == "fast retransmission, downstream, 1,000 bytes, by acks, see frame 5"
+    assert "1 lost" in page.page.inner_text("tr[data-flow='0']")
+    assert page.complaints == []

@@ -129,7 +129,7 @@ def go_back_n(talk: Talk) -> Expected:
     return {
         "retransmissions": 5,
         "retransmitted_bytes": 5 * S,
-        "timeout_retransmissions": 3,
+        "timeout_retransmissions": 5,
         "timeouts": 1,
         "spurious_retransmissions": 3,
         "lost_downstream": 2,

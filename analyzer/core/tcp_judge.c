@@ -9,6 +9,7 @@
 #define TAIL_PROBE_LEAST_NS INT64_C(10000000)  /* RFC 8985 section 7.2, as Linux sets its timers */
 #define NEWS_FRESH_NS       INT64_C(50000000)  /* beyond a round trip: what a sender may dawdle */
 #define LATE_STORED_NS      1000000 /* several queues of one card store packets out of order so much */
+#define SENDER_SLACK_NS     1000000 /* what is on its way when an acknowledgment passes */
 #define DUPLICATE_ACKS      3u      /* RFC 5681 section 3.2 */
 #define SEGMENT_USUAL       1460
 
@@ -214,10 +215,19 @@ static bool news_is_fresh(const struct step *step) {
     return age <= (rtt < 0 ? 0 : rtt) + NEWS_FRESH_NS;
 }
 
+/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
+ * of an acknowledgment of all that. */
+static bool goes_back(const struct step *step, const struct resend *resend) {
+    int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = sender_rtt(step);
+    bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
+                                                     (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
+    return resend->start < point && !knows;
+}
+
 static struct cause acks_cause(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     int64_t acked = step->stream->acked, rtt = step_path_rtt(step);
-    if (resend->start < trouble->timeout_point && acked < trouble->timeout_point)
+    if (goes_back(step, resend))
         return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
                               "go-back-N after a timeout"};
     if (is_reported_lost(step, resend->start, resend->end))

@@ -4,7 +4,7 @@
 
 const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn within a blink
 const DRAWN_LEAST = 400; // of each trace, however many there are
-const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, fragments: 2 };
+const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, fragments: 2 };
 const ROW_HEIGHT_PX = 78;
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64 };
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
@@ -118,10 +118,10 @@ const sum = (...values) => values.reduce((total, v) => total + (v || 0), 0);
 const most = (f, name) => Math.max(f[name + "0"] ?? -1, f[name + "1"] ?? -1);
 const known = (v) => (v < 0 ? null : v);
 function trouble(f) {
-  const parts = [[sum(f.again0, f.again1), "seen before"], [sum(f.holes0, f.holes1), "gaps"], [sum(f.incomplete0, f.incomplete1), "incomplete"], [f.icmp, "ICMP"]];
+  const parts = [[sum(f.up0, f.up1, f.down0, f.down1), "lost"], [sum(f.needless0, f.needless1), "needless"], [sum(f.late0, f.late1), "reordered"], [sum(f.closed0, f.closed1), "window closed"], [sum(f.incomplete0, f.incomplete1), "incomplete"], [f.icmp, "ICMP"]];
   return parts.filter(([n]) => n).map(([n, what]) => `${whole(n)} ${what}`).join(", ");
 }
-const troubles = (f) => sum(f.again0, f.again1, f.holes0, f.holes1, f.incomplete0, f.incomplete1, f.icmp);
+const troubles = (f) => sum(f.up0, f.up1, f.down0, f.down1, f.needless0, f.needless1, f.late0, f.late1, f.closed0, f.closed1, f.incomplete0, f.incomplete1, f.icmp);
 const lasted = (f) => (f.first === null ? null : f.last - f.first);
 const COLUMNS = [
   { key: "flow", head: "flow", value: (f) => f.flow, text: (f) => String(f.flow), number: true },
@@ -233,7 +233,7 @@ const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, 
 function packetText(p, i, tcp) {
   const size = `${whole(p.size[i])} bytes`;
   if (!tcp) return p.known[i] & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
-  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them seen before` : "";
+  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them not new` : "";
   return `${size} from ${whole(p.sequence[i])}${repeated}<br>${flagText(p.flags[i])}`;
 }
 
@@ -262,11 +262,82 @@ function packetData(f) {
     return found;
   }
   const carries = (i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence;
-  found.data = picked(p, rows[main].filter((i) => carries(i) && !(p.known[i] & KNOWN.repeated)), (i) => p.sequence[i], true);
-  found.again = picked(p, rows[main].filter((i) => carries(i) && p.known[i] & KNOWN.repeated), (i) => p.sequence[i], true);
+  found.data = picked(p, rows[main].filter(carries), (i) => p.sequence[i], true);
   const acks = rows[1 - main].filter((i) => p.known[i] & KNOWN.ack);
   found.ack = picked(p, acks, (i) => p.ack[i], true);
+  Object.assign(found, markData(f.flow, p, rows, main));
   found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i], true);
+  return found;
+}
+
+// --- verdicts --------------------------------------------------------------------------------------------------
+
+const MARK_OF = {
+  mirror_duplicate: "copy", network_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
+  keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", ack_before_data: "unseen", sack_hole: "unseen",
+};
+const NONE = 255; // how a byte says null
+const word = (name, number) => (data.words[name][number] || "").replaceAll("_", " ");
+
+function verdictText(i) {
+  const e = state.events, parts = [word("kind", e.kind[i])];
+  if (e.spurious[i] === 1) parts.push("needless");
+  if (e.place[i] && e.place[i] !== NONE) parts.push(e.place[i] && `${word("place", e.place[i])}`);
+  if (!Number.isNaN(e.bytes[i])) parts.push(`${whole(e.bytes[i])} bytes`);
+  if (e.evidence[i] && e.evidence[i] !== NONE) parts.push(`by ${word("evidence", e.evidence[i])}`);
+  if (!Number.isNaN(e.related_frame[i])) parts.push(`see frame ${e.related_frame[i]}`);
+  return parts.filter(Boolean).join(", ");
+}
+
+const eventRows = (flow) => {
+  const rows = [];
+  state.events.flow.forEach((f, i) => { if (f === flow) rows.push(i); });
+  return rows;
+};
+
+// The packet of an event among the rows of its direction, -1 when the page does not hold it.
+function packetOf(p, rows, event) {
+  const time = state.events.time_ns[event] / 1e3, frame = state.events.frame[event];
+  let low = 0, high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (p.time[rows[middle]] < time - 1e-6) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < rows.length && p.time[rows[low]] < time + 1e-6; low++) if (p.frame[rows[low]] === frame) return rows[low];
+  return -1;
+}
+
+// Marks stand at the segment, or at what an acknowledgment acknowledges.
+function markData(flow, p, rows, main) {
+  const found = {};
+  for (const event of eventRows(flow)) {
+    const kind = data.words.kind[state.events.kind[event]], key = MARK_OF[kind] || kind, d = state.events.direction[event];
+    const i = d < 2 ? packetOf(p, rows[d], event) : -1;
+    if (i < 0) continue;
+    const y = d === main ? (p.known[i] & KNOWN.sequence ? p.sequence[i] : null) : p.known[i] & KNOWN.ack ? p.ack[i] : null;
+    if (y === null) continue;
+    const out = (found[key] ||= { x: [], y: [], frame: [], texts: [] });
+    out.x.push(p.time[i]);
+    out.y.push(y);
+    out.frame.push(p.frame[i]);
+    out.texts.push(verdictText(event));
+  }
+  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
+  return found;
+}
+
+// Segments lost so far, by place.
+function lossData(flow) {
+  const e = state.events, found = {};
+  for (const i of eventRows(flow)) {
+    const place = data.words.place[e.place[i]], kind = data.words.kind[e.kind[i]];
+    if (!kind.endsWith("retransmission") || e.spurious[i] === 1 || !["upstream", "downstream"].includes(place)) continue;
+    const out = (found[place] ||= { x: [], y: [], frame: [], text: null });
+    out.x.push(e.time_ns[i] / 1e3);
+    out.y.push(out.y.length + 1);
+    out.frame.push(e.frame[i]);
+  }
   return found;
 }
 
@@ -454,7 +525,7 @@ async function choose(flow) {
   $("flow-filter").textContent = f.filter;
   $("packet").hidden = true;
   $("note").textContent = noteFor(f);
-  const full = { ...seriesData(flow), ...seriesRtt(flow), ...packetData(f), ...datagramData(flow) };
+  const full = { ...seriesData(flow), ...seriesRtt(flow), ...packetData(f), ...lossData(flow), ...datagramData(flow) };
   state.full = Object.fromEntries(Object.entries(full).map(([key, source]) => [key, sorted(source)]));
   state.panels = panelsWith(state.full);
   state.range = extent(state.full);
@@ -504,8 +575,8 @@ async function start() {
   $("copy-flow").addEventListener("click", (event) => copy(event.target, $("flow-filter").textContent));
   $("copy-packet").addEventListener("click", (event) => copy(event.target, $("packet-filter").textContent));
   state.baseText = new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
-  const [series, datagrams, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadPackets(data.packets), loadPlotly()]);
-  Object.assign(state, { series, datagrams, packets });
+  const [series, datagrams, events, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadPackets(data.packets), loadPlotly()]);
+  Object.assign(state, { series, datagrams, events, packets });
   const wanted = Number((location.hash.match(/flow=(\d+)/) || [])[1]);
   const first = data.listed.find((f) => f.flow === wanted) || data.listed[0];
   if (first) await choose(first.flow);
