@@ -16,6 +16,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw
 
 from write_captures import MICROSECOND, MILLISECOND, SECOND, Record
+from write_truth import Sighting, Verdict
 
 START_NS = 1_768_478_400 * SECOND  # 2026-01-15 12:00:00 UTC
 
@@ -69,7 +70,7 @@ class Transfer:
 
     now: int = 0
     events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
-    seen: list[Record] = field(default_factory=list)
+    seen: list[Sighting] = field(default_factory=list)
     serial: int = 0
     # sender
     next_byte: int = 0
@@ -93,24 +94,27 @@ class Transfer:
         self.serial += 1
         heapq.heappush(self.events, (time_ns, self.serial, what, arguments))
 
-    def run(self) -> list[Record]:
+    def run(self) -> list[Sighting]:
         """The whole conversation as captured."""
         self.at(0, self.send_syn)
         while self.events:
             self.now, _, what, arguments = heapq.heappop(self.events)
             what(*arguments)
-        return sorted(self.seen, key=lambda r: r[0])
+        return sorted(self.seen, key=lambda s: s.record[0])
 
     def tsval(self, host: Host, time_ns: int) -> int:
         """The host's timestamp clock, 1 kHz."""
         return host.clock_ms + time_ns // MILLISECOND
 
-    def capture(self, source: Host, target: Host, tcp: TCP, payload: bytes = b"") -> None:
-        """Makes the frame and keeps it, as seen at the sender's interface now."""
+    def capture(
+        self, source: Host, target: Host, tcp: TCP, payload: bytes = b"", verdict: Verdict | None = None
+    ) -> None:
+        """Makes the frame and keeps it, as seen at the sender's interface now, with what is true of it."""
         ip = IP(src=source.address, dst=target.address, id=source.ip_id, flags="DF", ttl=source.ttl)
         source.ip_id = (source.ip_id + 1) & 0xFFFF
         frame = ethernet(source.number, target.number) / ip / tcp / Raw(payload)
-        self.seen.append(record(START_NS + self.now, frame, self.snaplen))
+        taken = record(START_NS + self.now, frame, self.snaplen)
+        self.seen.append(Sighting(taken, 0, int(source is self.receiver), verdict, len(payload)))
 
     # handshake
 
@@ -164,18 +168,20 @@ class Transfer:
         """New data as far as the window allows, 12 µs apart (the sender's own link is 1 Gbit/s)."""
         sent = 0
         while self.next_byte < min(self.length, self.acknowledged + self.window * self.mss):
-            self.at(self.now + sent * 12 * MICROSECOND, self.send_segment, self.next_byte, True)
+            self.at(self.now + sent * 12 * MICROSECOND, self.send_segment, self.next_byte)
             self.next_byte = min(self.length, self.next_byte + self.mss)
             sent += 1
 
-    def send_segment(self, offset: int, first_time: bool) -> None:
+    def send_segment(self, offset: int, reason: str = "") -> None:
         """One segment leaves; unless it is lost, it passes the bottleneck and arrives."""
         end = min(self.length, offset + self.mss)
         flags = "PA" if end == self.length else "A"
         tcp = self.header_from_sender(offset, flags)
-        self.capture(self.sender, self.receiver, tcp, pattern(end - offset, offset))
+        lost = offset // self.mss in self.lost
+        verdict = Verdict(reason, end - offset, "downstream", spurious=not lost) if reason else None
+        self.capture(self.sender, self.receiver, tcp, pattern(end - offset, offset), verdict)
         self.restart_timer()
-        if first_time and offset // self.mss in self.lost:
+        if lost and not reason:
             return
         self.bottleneck_free = max(self.bottleneck_free, self.now) + self.segment_ns
         self.at(self.bottleneck_free + self.delay_ns, self.receive, offset, end, self.tsval(self.sender, self.now))
@@ -190,12 +196,13 @@ class Transfer:
         if timer != self.timer or self.acknowledged >= self.length:
             return
         self.window = 1
-        self.send_segment(self.acknowledged, False)
+        self.send_segment(self.acknowledged, "timeout_retransmission")
 
     def see_ack(self, ack: int, blocks: list[tuple[int, int]], stamp: tuple[int, int]) -> None:
         """An acknowledgment reaches the sender, and the capture."""
         self.echo_to_sender = stamp[0]
-        self.capture(self.receiver, self.sender, self.header_from_receiver(ack, blocks, stamp, "A"))
+        verdict = None if ack > self.acknowledged else Verdict("duplicate_ack")
+        self.capture(self.receiver, self.sender, self.header_from_receiver(ack, blocks, stamp, "A"), verdict=verdict)
         if ack > self.acknowledged:
             self.advance(ack)
         else:
@@ -220,7 +227,7 @@ class Transfer:
             return
         self.window //= 2
         self.recovery_until = self.next_byte
-        self.at(self.now + 10 * MICROSECOND, self.send_segment, ack, False)
+        self.at(self.now + 10 * MICROSECOND, self.send_segment, ack, "fast_retransmission")
 
     # receiver
 
@@ -300,7 +307,7 @@ class Transfer:
         self.capture(self.sender, self.receiver, tcp)
 
 
-def make_transfer(length: int, lost: frozenset[int] = frozenset(), snaplen: int = 96) -> list[Record]:
+def make_transfer(length: int, lost: frozenset[int] = frozenset(), snaplen: int = 96) -> list[Sighting]:
     """An upload of `length` bytes between two documentation addresses (RFC 5737)."""
     sender = Host(0x0A, "192.0.2.10", 50_512, 64, 0x7A1C0F00, 0x3B21, 90_412_331)
     receiver = Host(0x14, "198.51.100.20", 8_443, 53, 0x1D20AB34, 0, 3_377_120_008)

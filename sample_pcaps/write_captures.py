@@ -15,13 +15,30 @@ LINK_RAW_IP = 101
 
 Record = tuple[int, bytes, int]  # time in ns, bytes captured, bytes on the wire
 
+LITTLE, BIG = "<", ">"  # byte orders of a file, as struct has them
 
-def write_pcap(path: Path, records: list[Record], *, snaplen: int = 262_144, tail: bytes = b"") -> None:
-    """Classic little-endian pcap with microseconds; `tail` follows the last record as it is."""
-    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snaplen, LINK_ETHERNET)]
+
+def cut(record: Record, snaplen: int) -> Record:
+    """The record as a capture with that snap length holds it."""
+    time_ns, data, length = record
+    return time_ns, data[:snaplen], length
+
+
+def write_pcap(
+    path: Path,
+    records: list[Record],
+    *,
+    snaplen: int = 262_144,
+    tail: bytes = b"",
+    order: str = LITTLE,
+    tick_ns: int = MICROSECOND,
+) -> None:
+    """Classic pcap, with ns when a tick is 1 ns; `tail` follows the last record as it is."""
+    magic = 0xA1B2C3D4 if tick_ns == MICROSECOND else 0xA1B23C4D
+    parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, LINK_ETHERNET)]
     for time_ns, data, length in records:
         seconds, rest = divmod(time_ns, SECOND)
-        parts.append(struct.pack("<IIII", seconds, rest // MICROSECOND, len(data), length))
+        parts.append(struct.pack(order + "IIII", seconds, rest // tick_ns, len(data), length))
         parts.append(data)
     path.write_bytes(b"".join(parts) + tail)
 
@@ -31,36 +48,41 @@ def pad_32(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def option(code: int, value: bytes) -> bytes:
+def option(code: int, value: bytes, order: str = LITTLE) -> bytes:
     """A pcapng option."""
-    return struct.pack("<HH", code, len(value)) + pad_32(value)
+    return struct.pack(order + "HH", code, len(value)) + pad_32(value)
 
 
-def block(kind: int, body: bytes, *options: bytes) -> bytes:
+def block(kind: int, body: bytes, *options: bytes, order: str = LITTLE) -> bytes:
     """A pcapng block; its length is told before and after."""
     inside = body + (b"".join(options) + option(0, b"") if options else b"")
     length = 12 + len(inside)
-    return struct.pack("<II", kind, length) + inside + struct.pack("<I", length)
+    return struct.pack(order + "II", kind, length) + inside + struct.pack(order + "I", length)
 
 
-def section_block(*options: bytes) -> bytes:
+def section_block(*options: bytes, order: str = LITTLE) -> bytes:
     """Section header (SHB)."""
-    return block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1), *options)
+    return block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), *options, order=order)
 
 
-def interface_block(link_type: int, snaplen: int, *options: bytes) -> bytes:
+def interface_block(link_type: int, snaplen: int, *options: bytes, order: str = LITTLE) -> bytes:
     """Interface description (IDB)."""
-    return block(1, struct.pack("<HHI", link_type, 0, snaplen), *options)
+    return block(1, struct.pack(order + "HHI", link_type, 0, snaplen), *options, order=order)
 
 
-def packet_block(interface: int, ticks: int, data: bytes, *options: bytes) -> bytes:
-    """Enhanced packet (EPB)."""
-    head = struct.pack("<IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, len(data), len(data))
-    return block(6, head + pad_32(data), *options)
+def packet_block(
+    interface: int, ticks: int, data: bytes, *options: bytes, length: int | None = None, order: str = LITTLE
+) -> bytes:
+    """Enhanced packet (EPB); `length` is the packet's on the wire when it is cut."""
+    lengths = len(data), len(data) if length is None else length
+    head = struct.pack(order + "IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, *lengths)
+    return block(6, head + pad_32(data), *options, order=order)
 
 
-def statistics_block(interface: int, ticks: int, received: int, dropped: int, dropped_by_os: int) -> bytes:
+def statistics_block(
+    interface: int, ticks: int, received: int, dropped: int, dropped_by_os: int, order: str = LITTLE
+) -> bytes:
     """Interface statistics (ISB)."""
     counts = {4: received, 5: dropped, 7: dropped_by_os}
-    options = [option(code, struct.pack("<Q", count)) for code, count in counts.items()]
-    return block(5, struct.pack("<III", interface, ticks >> 32, ticks & 0xFFFFFFFF), *options)
+    options = [option(code, struct.pack(order + "Q", count), order) for code, count in counts.items()]
+    return block(5, struct.pack(order + "III", interface, ticks >> 32, ticks & 0xFFFFFFFF), *options, order=order)

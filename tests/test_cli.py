@@ -116,7 +116,7 @@ def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:
 
 def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> None:
     found = json.loads(wiretale_run("analyze", samples, "--json").stdout)
-    assert len({row["file"] for row in found["captures"]}) == 5
+    assert len({row["file"] for row in found["captures"]}) == len(list(samples.glob("*.pcap*")))
 
 
 def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:

@@ -294,5 +294,5 @@ def test_bytes_balance_in_every_conversation_of_the_samples() -> None:
         trace = wiretale.analyze(path)
         for row in trace.directions.rows():
             if row["unique_bytes"] is not None and not row["unknown_bytes"]:
-                spent = row["unique_bytes"] + row["retransmitted_bytes"]
-                assert 0 <= row["payload_bytes"] - spent <= row["packets"], (path.name, row)
+                spent = row["unique_bytes"] + row["retransmitted_bytes"] + row["duplicate_bytes"] + row["probe_bytes"]
+                assert row["payload_bytes"] == spent, (path.name, row)

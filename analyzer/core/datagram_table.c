@@ -288,7 +288,7 @@ static void take(struct datagram_table *table, struct datagram *datagram,
     fill(table, datagram, start, end);
     if (!headers->more_fragments)
         learn_end(datagram, end);
-    datagram->highest = end > datagram->highest ? end : datagram->highest;
+    datagram->highest = start > datagram->highest ? start : datagram->highest;
     datagram->last_ns = seen->time_ns;
     datagram->last_frame = seen->frame;
     if (!datagram->complete && datagram->end_known && !datagram->hole_count &&

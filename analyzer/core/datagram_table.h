@@ -40,7 +40,7 @@ struct datagram {
     uint32_t capture;
     uint32_t flow, direction; /* of the last sighting counted, while `counted` */
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
-    uint32_t size, received, highest; /* bytes */
+    uint32_t size, received, highest; /* bytes; the highest offset */
     uint64_t overhead_bytes;
     struct datagram_hole *holes; /* ascending */
     uint32_t hole_count, hole_room;

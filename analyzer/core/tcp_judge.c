@@ -116,13 +116,9 @@ static void remember(const struct step *step, struct tcp_trouble *trouble, struc
     *place = judged;
 }
 
-/* The loss that it was taken for was none. */
-static void prove_spurious(const struct step *step, struct tcp_trouble *trouble,
+/* The loss that it was taken for was none here. */
+static void take_loss_back(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence) {
-    if (judged->spurious)
-        return;
-    judged->spurious = true;
-    trouble->spurious++;
     if (judged->lost && judged->upstream)
         trouble->lost_upstream--;
     else if (judged->lost)
@@ -130,7 +126,18 @@ static void prove_spurious(const struct step *step, struct tcp_trouble *trouble,
     judged->lost = false;
     step->listener->amend(
         step->listener->context, judged->event,
-        &(struct tcp_event){.kind = judged->kind, .evidence = evidence, .spurious = SPURIOUS_YES});
+        &(struct tcp_event){.kind = judged->kind,
+                            .evidence = evidence,
+                            .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+}
+
+static void prove_spurious(const struct step *step, struct tcp_trouble *trouble,
+                           struct judged *judged, enum word evidence) {
+    if (judged->spurious)
+        return;
+    judged->spurious = true;
+    trouble->spurious++;
+    take_loss_back(step, trouble, judged, evidence);
 }
 
 /* --- why something was sent again ----------------------------------------------------------- */
@@ -323,50 +330,82 @@ static enum word evidence_of_age(const struct step *step, bool timestamps, uint3
     return *order ? WORD_IP_ID : WORD_NONE;
 }
 
-/* The segment left its sender before the one that was taken for its retransmission: it was not
- * lost, only slow; where its first sending had passed here, this is a copy of that. */
+/* The resend of these bytes that filled a hole, NULL without one. */
+static struct judged *filled_by(struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        struct judged *judged = judged_at(trouble, i);
+        if (!judged->copy && judged->upstream && overlaps(judged, start, end))
+            return judged;
+    }
+    return NULL;
+}
+
+/* Whether the segment is one that passed here before, told by its identification. */
+static bool is_known_sending(const struct step *step, const struct segment *first,
+                             struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    uint16_t id = step->seen->ip_id;
+    if (!id || !step_ids_rise(step->stream))
+        return false;
+    if (first ? first->ip_id == id : (int16_t)(id - step->stream->last_ip_id) <= 0)
+        return true; /* what is sent again has an identification of its own, a newer one */
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        const struct judged *judged = judged_at(trouble, i);
+        if (judged->ip_id == id && overlaps(judged, start, end))
+            return true;
+    }
+    return false;
+}
+
+/* Sent before what was sent in its place: it was not lost on the way to here, only slow. */
 static bool is_late_original(struct step *step, int64_t start, int64_t end) {
     struct tcp_trouble *trouble = step->stream->trouble;
-    struct judged *again = last_again(trouble, start, end);
+    struct judged *fill = trouble ? filled_by(trouble, start, end) : NULL;
     int order;
-    if (!again || start < 0)
+    if (!fill || start < 0)
         return false;
-    enum word evidence =
-        evidence_of_age(step, again->timestamps, again->tsval, again->ip_id, &order);
+    enum word evidence = evidence_of_age(step, fill->timestamps, fill->tsval, fill->ip_id, &order);
     if (order >= 0)
         return false;
-    if (!again->upstream) {
-        trouble->network_duplicates++;
-        step_tell(step, &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE,
-                                            .evidence = evidence,
-                                            .bytes = end - start,
-                                            .related_frame = again->frame});
-        return true;
-    }
     trouble->out_of_order++;
     step_tell(step, &(struct tcp_event){.kind = WORD_OUT_OF_ORDER,
                                         .evidence = evidence,
                                         .bytes = end - start,
-                                        .related_frame = again->frame,
+                                        .related_frame = fill->frame,
                                         .detail = "after what was sent in its place"});
-    prove_spurious(step, trouble, again, evidence);
+    take_loss_back(step, trouble, fill, evidence);
     return true;
 }
 
-void judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
+/* A copy that came too late for the marks of tcp_copy. */
+static bool is_late_copy(struct step *step, const struct segment *first, int64_t start,
+                         int64_t end) {
+    if (start < 0 || !is_known_sending(step, first, step_trouble(step, step->stream), start, end))
+        return false;
+    step_trouble(step, step->stream)->network_duplicates++;
+    step_tell(step, &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE,
+                                        .evidence = WORD_IP_ID,
+                                        .bytes = end - start,
+                                        .related_frame = first ? first->frame : 0});
+    return true;
+}
+
+bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = last_again(stream->trouble, start, end);
     struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
-        return;
+        return true;
+    if (is_late_copy(step, first, start, end))
+        return false;
     if (again) {
         resend.sent_ns = again->time_ns;
         resend.sent_frame = again->frame;
     }
     struct cause cause = cause_of(step, &resend);
     tell_again(step, start, end, &cause, false, detail);
+    return true;
 }
 
 /* --- holes that are filled ------------------------------------------------------------------ */

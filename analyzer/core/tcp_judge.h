@@ -9,8 +9,9 @@
 /* Bytes [start, end) of the segment fill a hole. Returns whether they were sent again (not
  * reordered), and so counted as a retransmission. */
 bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill);
-/* Bytes [start, end), SYN or FIN that had been seen before; `detail` may be NULL. */
-void judge_again(struct step *step, int64_t start, int64_t end, const char *detail);
+/* Bytes [start, end), SYN or FIN that had been seen before; `detail` may be NULL. Returns false for
+ * a copy of what was seen, which is nothing that was sent again. */
+bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail);
 /* A copy of a packet with data in [start, end). */
 void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame);
 /* New data in order after a pause: a loss may hide in it. */

@@ -106,6 +106,7 @@ struct tcp_stream {
     struct hole_list holes;
     struct sample_set rtt;
     int64_t srtt_ns, rttvar_ns; /* RFC 6298, of the same samples */
+    int64_t window;             /* the last announced, -1 when its scale is not known */
     int64_t window_min, window_max;
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */

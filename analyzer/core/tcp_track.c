@@ -119,8 +119,10 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
         step_trouble(step, stream)->unknown_bytes += (uint64_t)given_up;
     if (!repeated)
         return;
-    if (!again)
-        judge_again(step, start, end, NULL);
+    if (!again && !judge_again(step, start, end, NULL)) {
+        step_trouble(step, stream)->duplicate_bytes += (uint64_t)repeated;
+        return;
+    }
     segment_ring_mark_resent(&stream->unacked, start, end);
     step->effect->retransmitted_bytes += repeated;
 }

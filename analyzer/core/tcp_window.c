@@ -19,8 +19,7 @@ static int window_shift(const struct tcp_stream *stream, const struct tcp_stream
 
 int64_t tcp_window(const struct flow *flow, unsigned direction) {
     const struct tcp_stream *stream = &flow->directions[direction].tcp;
-    int shift = window_shift(stream, &flow->directions[!direction].tcp);
-    return shift < 0 || !stream->window_known ? -1 : (int64_t)stream->last_window << shift;
+    return stream->window_known ? stream->window : -1;
 }
 
 int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
@@ -56,9 +55,10 @@ void window_take(struct step *step) {
         take_zero(step);
     else if (stream->window_zero)
         take_opening(step);
+    stream->window = shift < 0 ? -1 : (int64_t)tcp->window << shift;
     if (shift < 0)
         return;
-    int64_t window = (int64_t)tcp->window << shift;
+    int64_t window = stream->window;
     step->effect->window_known = true;
     step->effect->window = window;
     if (!stream->window_known || window < stream->window_min)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of sequenced blocks over UDP and TCP. A block begins with the header of traffic/block.h."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from scapy.layers.inet import IP, UDP
+from scapy.packet import Raw
+
+from event_clock import Clock
+from packet_fate import BESIDE_RECEIVER, Fate
+from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
+from simulate_transfer import START_NS, ethernet, record
+from tcp_connection import Connection, Script
+from tcp_sender import SenderRules
+from write_captures import MICROSECOND, MILLISECOND
+from write_truth import BLOCK_COLUMNS, Sighting, Truth, Verdict, zeros
+
+HEADER = 32
+FIRST, LAST = 1, 2  # flags
+RUN = 0x20260115
+
+
+def block_header(stream: int, sequence: int, count: int, length: int, sent_ns: int) -> bytes:
+    """The 32 bytes that every block begins with."""
+    flags = FIRST * (sequence == 0) | LAST * (sequence == count - 1)
+    return struct.pack("!IIHHIQQ", 0x57544231, RUN, stream, flags, length, sequence, sent_ns)
+
+
+# UDP: a block a datagram. Blocks are 32 bytes, all header, so that there is no pattern in them.
+
+LOST = (40, 41, 120)
+LATE = 80  # comes 50 µs after the one behind it
+COPIED_BY_NETWORK = 150
+SENT_TWICE = 160
+COPIES_NS = {COPIED_BY_NETWORK: 2200 * MICROSECOND, SENT_TWICE: 300 * MICROSECOND}  # how much later
+EVERY_NS = MILLISECOND
+DELAY_NS = 5 * MILLISECOND
+
+
+def udp_block(stream: int, sequence: int, count: int, ip_id: int, delay_ns: int) -> Sighting:
+    """The datagram with that block, captured that long after it was sent."""
+    sent = START_NS + sequence * EVERY_NS + stream * 500 * MICROSECOND
+    udp = UDP(sport=47_300 + stream, dport=5_300) / Raw(block_header(stream, sequence, count, HEADER, sent))
+    ip = IP(src="192.0.2.50", dst="198.51.100.50", id=ip_id, ttl=61)
+    return Sighting(record(sent + delay_ns, ethernet(0x50, 0x51) / ip / udp), stream, 0)
+
+
+def odd_stream(count: int) -> list[Sighting]:
+    """Stream 0: blocks lost, late, copied by the network, sent twice."""
+    seen = []
+    ip_id = 0x3000
+    for sequence in range(count):
+        ip_id += 1
+        s = udp_block(0, sequence, count, ip_id, DELAY_NS)
+        if sequence in LOST:
+            continue
+        if sequence == LATE:
+            s = udp_block(0, sequence, count, ip_id, DELAY_NS + EVERY_NS + 50 * MICROSECOND)
+            s.verdict = Verdict("block_out_of_order")
+        if gap := lost_before(sequence):
+            s.verdict = Verdict("block_lost", blocks=gap)
+        seen.append(s)
+        if sequence in COPIES_NS:
+            ip_id += sequence == SENT_TWICE
+            seen.append(udp_block(0, sequence, count, ip_id, DELAY_NS + COPIES_NS[sequence]))
+            seen[-1].verdict = Verdict("block_duplicate")
+    return seen
+
+
+def lost_before(sequence: int) -> int:
+    """How many blocks right before this one are lost."""
+    lost = 0
+    while sequence - 1 - lost in LOST:
+        lost += 1
+    return lost
+
+
+def make_udp_blocks(path: Path) -> None:
+    """Two streams of blocks; one has it all, the other is clean."""
+    odd, clean = 200, 120
+    seen = odd_stream(odd) + [udp_block(1, k, clean, 0x7000 + k, DELAY_NS) for k in range(clean)]
+    truth = Truth(
+        "Blocks of 32 bytes over UDP, one a millisecond: in flow 0 three of 200 are lost, one comes 50 µs behind its "
+        "successor, one is copied by the network and one was sent twice; flow 1 is clean. A lost block is told at the "
+        "next one.",
+        in_time_order(seen),
+    )
+    for stream, count in ((0, odd - len(LOST)), (1, clean)):
+        truth.sums[stream, 0] = zeros(*BLOCK_COLUMNS) | {"blocks": count}
+    save_pcap(path, truth)
+
+
+# TCP: a block a write, longer than a segment. Only its header lies within the snap length; what follows it is zeros
+# here, where block.h has a pattern.
+
+BLOCK = 10_000
+BLOCKS = 40
+WRITE_EVERY_NS = 5 * MILLISECOND
+FIRST_WRITE_NS = 25 * MILLISECOND
+HEADERS_AND_BLOCK_HEADER = 66 + HEADER
+
+
+def block_stream(start: int, end: int) -> bytes:
+    """These bytes of the stream of blocks."""
+    data = b""
+    for number in range(start // BLOCK, (end + BLOCK - 1) // BLOCK):
+        sent = START_NS + FIRST_WRITE_NS + number * WRITE_EVERY_NS
+        data += block_header(0, number, BLOCKS, BLOCK, sent).ljust(BLOCK, b"\0")
+    skipped = start // BLOCK * BLOCK
+    return data[start - skipped : end - skipped]
+
+
+def head_of_line(times: list[tuple[int, int, int]]) -> list[dict[str, object]]:
+    """The blocks that were whole and had to wait for bytes before them, and how long."""
+    rows: list[dict[str, object]] = []
+    for number in range(BLOCKS):
+        start, end = number * BLOCK, (number + 1) * BLOCK
+        own = max(time for first, last, time in times if first < end and last > start)
+        ready = max(time for first, _, time in times if first < end)
+        if ready > own:
+            rows.append({"flow": 0, "direction": 0, "sequence": number, "head_of_line_ns": ready - own})
+    return rows
+
+
+def make_tcp_blocks(path: Path) -> None:
+    """A segment in the middle of a block is lost; the blocks behind it wait."""
+    clock = Clock()
+    rules = SenderRules(window_most=80)
+    script = Script(distance=BESIDE_RECEIVER, rules=rules, fates={(7 * 17 + 3, 0): Fate(lost="upstream")})
+    connection = Connection(clock, script)
+    connection.sender_end.stream = block_stream
+    for number in range(BLOCKS):
+        clock.at(FIRST_WRITE_NS + number * WRITE_EVERY_NS, connection.sender.write, BLOCK)
+    connection.script.close_ns = FIRST_WRITE_NS + BLOCKS * WRITE_EVERY_NS
+    clock.run()
+    truth = truth_of(
+        "40 blocks of 10,000 bytes over TCP, one every 5 ms, captured beside the receiver: a segment of block 17 is lost "
+        "upstream, and the blocks behind it wait for its repair (head_of_line_ns).",
+        [connection],
+    )
+    truth.sums[0, 0] |= zeros(*BLOCK_COLUMNS) | {"blocks": BLOCKS}
+    truth.tables["blocks"] = head_of_line(connection.point.times)
+    save_pcapng(path, truth, snaplen=HEADERS_AND_BLOCK_HEADER, tick_ns=1)

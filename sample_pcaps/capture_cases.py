@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of what the capture itself does to packets: stores them twice, drops them, takes them before they are cut."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from scapy.utils import checksum
+
+from event_clock import Clock
+from packet_fate import MIDWAY, Fate
+from sample_files import in_time_order, save_pcap, save_pcapng, truth_of
+from simulate_transfer import ethernet
+from tcp_connection import Connection, Script
+from tcp_sender import SenderRules
+from write_captures import MICROSECOND
+from write_truth import Sighting, Verdict
+
+MSS = 1448
+LOSSES = {(13, 0): Fate(lost="downstream"), (26, 0): Fate(lost="upstream")}
+ROUTER = (0xA1, 0xA2)  # host numbers of the router's ports, towards the client and towards the server
+
+
+def copied(seen: list[Sighting], delay_ns: int) -> list[Sighting]:
+    """Each packet once more, a moment later."""
+    copies = []
+    for s in seen:
+        time_ns, data, length = s.record
+        again = (time_ns + delay_ns, data, length)
+        copies.append(Sighting(again, s.flow, s.direction, Verdict("mirror_duplicate", s.payload), s.payload))
+    return copies
+
+
+def mirrored_connection() -> Connection:
+    """An upload with a loss on either side of the capture point."""
+    clock = Clock()
+    connection = Connection(clock, Script(distance=MIDWAY, fates=dict(LOSSES))).write(45 * MSS)
+    clock.run()
+    return connection
+
+
+def make_mirror_port(path: Path) -> None:
+    """A port mirrored in both directions: every packet twice, 2 µs apart."""
+    truth = truth_of(
+        "A mirror port that copies what comes in and what goes out: every packet is stored twice, 2 µs apart; "
+        "beneath it one segment is lost upstream and one downstream.",
+        [mirrored_connection()],
+    )
+    truth.seen = in_time_order([*truth.seen, *copied(truth.seen, 2 * MICROSECOND)])
+    save_pcap(path, truth, tick_ns=1)
+
+
+def with_hosts(s: Sighting, source: int, target: int, hops: int) -> Sighting:
+    """The same packet between other link-layer neighbours, that many hops further."""
+    time_ns, data, length = s.record
+    ip = bytearray(data[14:34])
+    ip[8] -= hops
+    ip[10:12] = bytes(2)
+    ip[10:12] = struct.pack("!H", checksum(bytes(ip)))
+    frame = bytes(ethernet(source, target))[:12] + data[12:14] + bytes(ip) + data[34:]
+    return Sighting((time_ns, frame, length), s.flow, s.direction, s.verdict, s.payload)
+
+
+def make_mirror_router(path: Path) -> None:
+    """Both ports of a router mirrored: every packet before it and behind it, 40 µs apart."""
+    truth = truth_of(
+        "Both ports of a router mirrored into one capture: every packet is stored before and behind it, 40 µs "
+        "apart, with other MAC addresses and a TTL one less; beneath it the losses of mirror_port.pcap.",
+        [mirrored_connection()],
+    )
+    client, server = 0x10, 0x40
+    before = [with_hosts(s, *((server, ROUTER[1]) if s.direction else (client, ROUTER[0])), 0) for s in truth.seen]
+    behind = copied(truth.seen, 40 * MICROSECOND)
+    behind = [with_hosts(s, *((ROUTER[0], client) if s.direction else (ROUTER[1], server)), 1) for s in behind]
+    truth.seen = in_time_order([*before, *behind])
+    save_pcap(path, truth)
+
+
+def make_capture_drops(path: Path) -> None:
+    """The capture drops segments and acknowledgments; the network loses one segment only."""
+    clock = Clock()
+    drop = Fate(unstored=True)
+    fates = {(number, 0): drop for number in (16, 17, 18, 43)} | {(70, 0): Fate(lost="downstream")}
+    acks = {(number * MSS, 0): drop for number in (6, 22, 24)}
+    connection = Connection(clock, Script(fates=fates, ack_fates=acks)).write(100 * MSS)
+    clock.run()
+    about = (
+        "A capture that dropped seven packets and says so: four segments are acknowledged and never stored, three "
+        "acknowledgments are missing; the only segment that the network lost is sent again fast."
+    )
+    save_pcapng(path, truth_of(about, [connection]), dropped=connection.point.dropped)
+
+
+def make_super_segments(path: Path) -> None:
+    """Captured at a sender whose network card cuts up to 64 kB into packets."""
+    clock = Clock()
+    rules = SenderRules(window_most=170, super_segment=45)
+    connection = Connection(clock, Script(rules=rules, every=1)).write(700 * MSS + 500)
+    clock.run()
+    about = "Super-segments of up to 65,160 bytes, taken before the network card cuts them; ACKs come for 1,448 each."
+    save_pcap(path, truth_of(about, [connection]))

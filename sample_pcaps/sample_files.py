@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample and its truth, from connections to the two files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tcp_connection import REQUEST, Connection
+from write_captures import (
+    LINK_ETHERNET,
+    LITTLE,
+    MICROSECOND,
+    SECOND,
+    cut,
+    interface_block,
+    option,
+    packet_block,
+    section_block,
+    statistics_block,
+    write_pcap,
+)
+from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
+
+WHOLE = 262_144  # snap length that cuts nothing
+HEADERS = 128  # bytes of a frame that hold all headers of TCP over IP
+
+
+def in_time_order(seen: list[Sighting]) -> list[Sighting]:
+    """As a capture stores them."""
+    return sorted(seen, key=lambda s: s.record[0])
+
+
+def truth_of(about: str, connections: list[Connection]) -> Truth:
+    """The packets of connections that have run, and what is true of them; flows are in the order given."""
+    truth = Truth(about, [])
+    for flow, connection in enumerate(connections):
+        for s in connection.point.seen:
+            s.flow = flow
+        truth.seen += connection.point.seen
+        data = connection.point.data_direction
+        for direction in (0, 1):
+            truth.sums[flow, direction] = zeros(*TCP_COLUMNS)
+        truth.sums[flow, data]["unique_bytes"] = connection.point.stored.total()
+        truth.sums[flow, 1 - data]["unique_bytes"] = REQUEST if data else 0
+    truth.seen = in_time_order(truth.seen)
+    return truth
+
+
+def save_pcap(
+    path: Path,
+    truth: Truth,
+    *,
+    snaplen: int = HEADERS,
+    order: str = LITTLE,
+    tick_ns: int = MICROSECOND,
+    tail: bytes = b"",
+) -> None:
+    """The capture as pcap, and its truth."""
+    records = [cut(s.record, snaplen) for s in truth.seen]
+    write_pcap(path, records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
+    truth.write(path)
+
+
+def save_pcapng(
+    path: Path,
+    truth: Truth,
+    *,
+    snaplen: int = HEADERS,
+    order: str = LITTLE,
+    tick_ns: int = MICROSECOND,
+    dropped: int | None = None,
+) -> None:
+    """The capture as pcapng with one interface, and its truth; statistics tell what was dropped."""
+    digits = {1: 9, MICROSECOND: 6}[tick_ns]
+    told = [option(2, b"eth0", order), option(9, bytes([digits]), order)]
+    blocks = [section_block(order=order), interface_block(LINK_ETHERNET, snaplen, *told, order=order)]
+    for s in truth.seen:
+        time_ns, data, length = cut(s.record, snaplen)
+        blocks.append(packet_block(0, time_ns // tick_ns, data, length=length, order=order))
+    if dropped is not None:
+        end = (truth.seen[-1].record[0] + SECOND) // tick_ns
+        blocks.append(statistics_block(0, end, len(truth.seen) + dropped, 0, dropped, order=order))
+    path.write_bytes(b"".join(blocks))
+    truth.write(path)

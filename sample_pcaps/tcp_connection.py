@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP connection from SYN to FIN past a capture point, with what a sample wants to happen on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from byte_ranges import ByteRanges
+from capture_point import CapturePoint
+from event_clock import Clock
+from network_path import Arrive, NetworkPath
+from packet_fate import BESIDE_SENDER, PLAIN, Distance, Fate
+from simulate_transfer import Host
+from tcp_receiver import Receiver
+from tcp_segment import Blocks, Endpoint, Segment
+from tcp_sender import Sender, SenderRules
+from write_captures import MICROSECOND
+
+REQUEST = 120  # bytes that a client sends to get a download
+SENDER_WINDOW = 502 << 7
+
+
+@dataclass
+class Script:
+    """What happens on the way. Segments are numbered in the order of first sendings, from 0."""
+
+    start_ns: int = 0
+    upload: bool = True  # the initiator sends the data
+    distance: Distance = BESIDE_SENDER
+    rules: SenderRules = field(default_factory=SenderRules)
+    scale: int = 7
+    buffer: int = 2048 << 7
+    every: int = 2  # segments for an acknowledgment
+    fates: dict[tuple[int, int], Fate] = field(default_factory=dict)  # by segment, and how often it was sent before
+    ack_fates: dict[tuple[int, int], Fate] = field(default_factory=dict)  # by bytes acknowledged, and how often before
+    close_ns: int = 0  # no FIN before
+
+
+def hosts(number: int) -> tuple[Host, Host]:
+    """Client and server of that connection, with addresses for documentation (RFC 5737)."""
+    step = number * 0x01234567
+    addresses = f"192.0.2.{10 + number}", f"198.51.100.{20 + number}"
+    client = Host(0x10 + number, addresses[0], 40_110 + 7 * number, 64, 0x5A3C1000 + step, 0x2100, 71_400_200)
+    server = Host(0x40 + number, addresses[1], 5_201, 61, 0x21F70400 + step, 0x8400, 2_210_340_900)
+    return client, server
+
+
+class Connection:
+    """Two hosts and the path between them."""
+
+    def __init__(self, clock: Clock, script: Script, number: int = 0) -> None:
+        """The initiator's SYN leaves at the script's start."""
+        client, server = (Endpoint(clock, host, script.scale, script.rules.mss + 12) for host in hosts(number))
+        offset = 0 if script.upload else REQUEST
+        self.clock, self.script = clock, script
+        self.sender_end, self.receiver_end = (client, server) if script.upload else (server, client)
+        self.point = CapturePoint(clock, 0 if script.upload else 1)
+        self.path = NetworkPath(clock, script.distance, self.point, script.rules.mss)
+        self.sender = Sender(clock, self.sender_end, self.send_data, self.finish, script.rules, offset)
+        self.receiver = Receiver(clock, self.receiver_end, self.send_ack, script.buffer, script.every, offset)
+        self.under_way = ByteRanges()  # data that has arrived or will
+        self.acks_sent: dict[int, int] = {}
+        self.closing = False
+        clock.at(script.start_ns, self.send_syn)
+
+    def write(self, *lengths: int) -> Connection:
+        """The sender's application hands over bytes before the connection is open."""
+        for length in lengths:
+            self.sender.write(length)
+        return self
+
+    # data and acknowledgments
+
+    def send_data(self, segment: Segment, number: int, times: int) -> None:
+        """A segment of the sender leaves; what befalls it is known by now."""
+        fate = self.script.fates.get((number, times), PLAIN)
+        length = segment.end - segment.start
+        self.sender_end.make(segment, self.receiver_end, max(1, length // self.script.rules.mss))
+        segment.spurious = length > 0 and self.under_way.covers(segment.start, segment.end)
+        if not fate.lost:
+            self.under_way.add(segment.start, segment.end)
+        self.point.sent = max(self.point.sent, segment.end)
+        self.path.carry_data(segment, self.receiver.receive, fate)
+
+    def send_ack(self, segment: Segment) -> None:
+        """An acknowledgment of the receiver leaves."""
+        times = self.acks_sent.get(segment.ack, 0)
+        self.acks_sent[segment.ack] = times + 1
+        self.receiver_end.make(segment, self.sender_end)
+        self.path.carry_ack(segment, self.sender.take, self.script.ack_fates.get((segment.ack, times), PLAIN))
+
+    # everything else
+
+    def send(self, segment: Segment, by_sender: bool, arrive: Arrive) -> None:
+        """A segment that is neither, from one end to the other."""
+        ends = (self.sender_end, self.receiver_end)
+        source, target = ends if by_sender else ends[::-1]
+        source.make(segment, target)
+
+        def take(arrived: Segment) -> None:
+            target.echo = arrived.stamp
+            arrive(arrived)
+
+        self.path.carry_control(segment, by_sender, take)
+
+    def send_soon(self, delay_us: int, segment: Segment, by_sender: bool, arrive: Arrive) -> None:
+        """The same, a moment later."""
+        self.clock.after(delay_us * MICROSECOND, self.send, segment, by_sender, arrive)
+
+    def send_syn(self) -> None:
+        """The initiator begins."""
+        window = 64_240 if self.script.upload else min(64_240, self.script.buffer)
+        self.send(Segment(0, 0, flags="S", window=window), self.script.upload, self.answer_syn)
+
+    def answer_syn(self, _: Segment) -> None:
+        """SYN-ACK."""
+        window = min(64_240, self.script.buffer) if self.script.upload else 64_240
+        self.send_soon(30, Segment(0, 0, flags="SA", window=window), not self.script.upload, self.acknowledge_syn)
+
+    def acknowledge_syn(self, syn: Segment) -> None:
+        """The third packet, and what the initiator has to say."""
+        upload = self.script.upload
+        window = SENDER_WINDOW if upload else self.script.buffer
+        self.send_soon(20, Segment(0, 0, window=window), upload, lambda _: None)
+        if upload:
+            self.clock.after(200 * MICROSECOND, self.sender.start, syn.window)
+        else:
+            request = Segment(0, 0, REQUEST, "PA", self.script.buffer)
+            self.send_soon(90, request, False, self.answer_request)
+
+    def answer_request(self, request: Segment) -> None:
+        """The server acknowledges and begins to send."""
+        self.send_soon(15, Segment(0, REQUEST, window=SENDER_WINDOW), True, lambda _: None)
+        self.clock.after(400 * MICROSECOND, self.sender.start, request.window)
+
+    def keep_alive(self, by_sender: bool, length: int) -> None:
+        """One below what is acknowledged (RFC 9293 section 3.8.4), with or without a byte of garbage."""
+        data, replies = self.sender.acked, self.receiver.offset
+        start, ack = (data - 1, replies) if by_sender else (replies - 1, data)
+        window = SENDER_WINDOW if by_sender else self.receiver.window()
+        segment = Segment(start, ack, start + length, window=window, kind="keep_alive", payload=bytes(length))
+        if by_sender:
+            self.sender_end.make(segment, self.receiver_end)
+            self.path.carry_data(segment, self.receiver.receive)
+        else:
+            self.send(segment, False, self.answer_keep_alive)
+
+    def answer_keep_alive(self, asked: Segment) -> None:
+        """The sender of the data is alive; a byte of garbage is answered with DSACK, as a copy would be."""
+        blocks: Blocks = ((asked.start, asked.end),) if asked.end > asked.start else ()
+        start, ack = self.sender.acked, self.receiver.offset
+        answer = Segment(start, ack, window=SENDER_WINDOW, blocks=blocks, kind="keep_alive_ack")
+        self.send_soon(10, answer, True, lambda _: None)
+
+    def finish(self) -> None:
+        """FIN, once, when all is acknowledged and no earlier than the script says."""
+        if self.closing or self.clock.now < self.script.close_ns:
+            return
+        self.closing = True
+        end, offset = self.sender.acked, self.receiver.offset
+        self.send(Segment(end, offset, flags="FA", window=SENDER_WINDOW), True, self.answer_fin)
+
+    def answer_fin(self, fin: Segment) -> None:
+        """FIN of the other side, and its acknowledgment."""
+        end, offset = fin.start + 1, self.receiver.offset
+        last = Segment(end, offset + 1, window=SENDER_WINDOW)
+        answer = Segment(offset, end, flags="FA", window=self.receiver.window())
+        self.send_soon(60, answer, False, lambda _: self.send_soon(25, last, True, lambda _: None))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples in which TCP loses segments: before the capture point, beyond it, and with what repairs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from event_clock import Clock
+from packet_fate import BESIDE_RECEIVER, BESIDE_SENDER, MIDWAY, Distance, Fate
+from sample_files import save_pcap, save_pcapng, truth_of
+from tcp_connection import Connection, Script
+from tcp_sender import SenderRules
+from write_captures import BIG, MILLISECOND
+
+MSS = 1448
+UPSTREAM = Fate(lost="upstream")
+DOWNSTREAM = Fate(lost="downstream")
+
+
+def talk(number: int, clock: Clock, script: Script, *writes: int) -> Connection:
+    """A connection that begins 700 ms after the one before it."""
+    script.start_ns = number * 700 * MILLISECOND
+    return Connection(clock, script, number).write(*writes)
+
+
+def make_fast_retransmissions(path: Path) -> None:
+    """One segment lost, later two of one window; upstream and downstream."""
+    clock = Clock()
+    connections = [
+        talk(number, clock, Script(upload=upload, distance=MIDWAY, fates=dict.fromkeys(lost, fate)), 100 * MSS)
+        for number, (upload, fate) in enumerate([(True, UPSTREAM), (True, DOWNSTREAM), (False, UPSTREAM)])
+        for lost in [[(14, 0), (61, 0), (64, 0)]]
+    ]
+    clock.run()
+    about = (
+        "Captured midway: flow 0 loses segments before the capture point, flow 1 beyond it, flow 2 is a download "
+        "that loses before it; all are sent again fast, after SACKs of three segments."
+    )
+    save_pcap(path, truth_of(about, connections))
+
+
+def make_timeouts(path: Path) -> None:
+    """Losses that too little follows, or whose repair is lost too."""
+    clock = Clock()
+    tail = {(37, 0): DOWNSTREAM}
+    third_last = {(37, 0): UPSTREAM}
+    twice = {(20, 0): DOWNSTREAM, (20, 1): DOWNSTREAM}
+    connections = [
+        talk(0, clock, Script(fates=tail), 38 * MSS, 400),
+        talk(1, clock, Script(distance=MIDWAY, fates=third_last), 40 * MSS),
+        talk(2, clock, Script(fates=twice), 60 * MSS),
+    ]
+    clock.run()
+    about = (
+        "Timeouts of 250 ms: a loss downstream with one segment behind it, one upstream with two behind it, "
+        "and one downstream whose fast retransmission is lost too."
+    )
+    save_pcap(path, truth_of(about, connections))
+
+
+def make_lost_tail(path: Path) -> None:
+    """The last segment is lost before the capture point: no hole ever shows it."""
+    clock = Clock()
+    script = Script(distance=BESIDE_RECEIVER, fates={(23, 0): UPSTREAM})
+    connections = [talk(0, clock, script, 23 * MSS + 700)]
+    clock.run()
+    about = (
+        "Captured beside the receiver: the last segment is lost upstream and sent again after a timeout, "
+        "so it is seen once, in order; only the pause, TSval and a skipped IP id tell."
+    )
+    save_pcap(path, truth_of(about, connections))
+
+
+def make_go_back_n(path: Path) -> None:
+    """Five segments: three are held up for 300 ms, two are lost; the timeout sends all five again."""
+    clock = Clock()
+    late = Fate(stalled_ns=300 * MILLISECOND)
+    fates = {(25, 0): late, (26, 0): Fate(), (27, 0): Fate(), (28, 0): DOWNSTREAM, (29, 0): DOWNSTREAM}
+    connections = [talk(0, clock, Script(every=1, fates=fates), 25 * MSS)]
+    clock.at(200 * MILLISECOND, connections[0].sender.write, 5 * MSS)
+    connections[0].script.close_ns = 210 * MILLISECOND
+    clock.run()
+    about = (
+        "A path that stalls for 300 ms beyond the capture point: the timeout after 250 ms sends five segments "
+        "again, of which three had arrived, as DSACK tells; the other two were lost."
+    )
+    save_pcap(path, truth_of(about, connections), tick_ns=1)
+
+
+def make_tail_loss_probes(path: Path) -> None:
+    """A lost last acknowledgment, and a lost last segment; each answered by a probe 42 ms later."""
+    clock = Clock()
+    rules = SenderRules(tail_probe_ns=42 * MILLISECOND)
+    ack_lost = Script(rules=rules, ack_fates={(30 * MSS, 0): UPSTREAM})
+    data_lost = Script(rules=rules, upload=False, distance=BESIDE_SENDER, fates={(30, 0): DOWNSTREAM})
+    connections = [talk(0, clock, ack_lost, 30 * MSS), talk(1, clock, data_lost, 31 * MSS)]
+    clock.run()
+    about = (
+        "Tail-loss probes after two round trips: in flow 0 only the last acknowledgment was lost and DSACK answers "
+        "the probe; in flow 1 the last segment was lost and the probe repairs it."
+    )
+    save_pcapng(path, truth_of(about, connections), order=BIG)
+
+
+def make_reordering(path: Path) -> None:
+    """Segments that overtake another before the capture point."""
+    clock = Clock()
+    near = Distance(6 * MILLISECOND, 4 * MILLISECOND)
+    swapped = {(16, 0): Fate(late_ns=170_000), (40, 0): Fate(late_ns=170_000)}
+    by_four = {(24, 0): Fate(late_ns=4 * 120_000 + 50_000)}
+    patient = SenderRules(sacked_needed=8)  # as Linux learns to be on such a path
+    connections = [
+        talk(0, clock, Script(distance=near, fates=swapped), 60 * MSS),
+        talk(1, clock, Script(distance=near, fates=by_four, rules=patient), 60 * MSS),
+        talk(2, clock, Script(distance=near, fates=by_four), 60 * MSS),
+    ]
+    clock.run()
+    about = (
+        "Reordering: two pairs of neighbours swapped, 50 µs apart; a segment late by four of which nothing is sent "
+        "again; the same with a needless fast retransmission, answered by DSACK."
+    )
+    save_pcap(path, truth_of(about, connections), order=BIG, tick_ns=1)
+
+
+def make_network_duplicate(path: Path) -> None:
+    """The network makes a copy of one segment; it arrives 3 ms later."""
+    clock = Clock()
+    script = Script(distance=MIDWAY, fates={(19, 0): Fate(copy_ns=3 * MILLISECOND)})
+    connections = [talk(0, clock, script, 60 * MSS)]
+    clock.run()
+    about = "The network delivers one segment twice, 3 ms apart with the same IP id; DSACK tells that both arrived."
+    save_pcap(path, truth_of(about, connections), order=BIG)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What truly happened to each packet of a sample, and the file that says so.
+
+The truth comes from whoever makes the packets, who knows what was lost, delayed or copied; no analyzer is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from write_captures import Record
+
+RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
+TCP_COLUMNS = (
+    "unique_bytes",
+    "retransmissions",
+    "fast_retransmissions",
+    "timeout_retransmissions",
+    "probe_retransmissions",
+    "spurious_retransmissions",
+    "retransmitted_bytes",
+    "out_of_order",
+    "network_duplicates",
+    "mirror_duplicates",
+    "lost_upstream",
+    "lost_downstream",
+    "unseen_bytes",
+    "duplicate_acks",
+    "zero_windows",
+    "window_full",
+    "window_probes",
+    "keep_alives",
+)
+DATAGRAM_COLUMNS = ("fragments", "fragmented_datagrams", "incomplete_datagrams")
+BLOCK_COLUMNS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate")
+
+# The column in which a verdict counts one, but for the retransmissions, which count in several.
+COLUMN_OF = {
+    "out_of_order": "out_of_order",
+    "network_duplicate": "network_duplicates",
+    "mirror_duplicate": "mirror_duplicates",
+    "duplicate_ack": "duplicate_acks",
+    "zero_window": "zero_windows",
+    "window_full": "window_full",
+    "window_probe": "window_probes",
+    "keep_alive": "keep_alives",
+    "datagram_incomplete": "incomplete_datagrams",
+    "block_out_of_order": "blocks_out_of_order",
+    "block_duplicate": "blocks_duplicate",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is true of one packet."""
+
+    word: str
+    bytes: int = 0  # payload that the verdict is about
+    place: str = ""  # of a retransmission: "upstream" or "downstream" of the capture point
+    spurious: bool = False  # of a retransmission: the receiver had the bytes, or they were on their way
+    blocks: int = 0  # lost ones
+    missing: str = ""  # byte ranges of an incomplete datagram
+
+    def told(self) -> dict[str, object]:
+        """As the truth file has it."""
+        told: dict[str, object] = {"verdict": self.word}
+        if self.word in RETRANSMISSIONS:
+            told |= {"place": self.place, "spurious": self.spurious}
+        extra = {"bytes": self.bytes, "blocks": self.blocks, "missing": self.missing}
+        return told | {name: value for name, value in extra.items() if value}
+
+    def columns(self) -> list[tuple[str, int]]:
+        """The columns of the packet's own direction in which it counts, and how much."""
+        if self.word == "block_lost":
+            return [("blocks_lost", self.blocks)]
+        if self.word not in RETRANSMISSIONS:
+            return [(COLUMN_OF[self.word], 1)] if self.word in COLUMN_OF else []
+        counted = ["retransmissions"]
+        counted += [] if self.word == "retransmission" else [self.word + "s"]
+        counted += ["spurious_retransmissions"] if self.spurious else [f"lost_{self.place}"]
+        # As schema.h has it: bytes whose place in the stream had been seen before.
+        return [(name, 1) for name in counted] + [("retransmitted_bytes", self.bytes * (self.place == "downstream"))]
+
+
+@dataclass
+class Sighting:
+    """A packet as the capture stores it."""
+
+    record: Record
+    flow: int
+    direction: int
+    verdict: Verdict | None = None
+    payload: int = 0  # bytes
+
+
+@dataclass
+class Truth:
+    """What a sample's truth file says."""
+
+    about: str
+    seen: list[Sighting]
+    # What no packet tells alone, such as unique_bytes: {(flow, direction): {column: value}}.
+    sums: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
+    # Further tables, such as the datagrams: {name: rows}.
+    tables: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+
+    def frames(self) -> dict[str, dict[str, object]]:
+        """Every packet that is not plain, by its number in the file."""
+        return {
+            str(number): {**s.verdict.told(), "flow": s.flow, "direction": s.direction}
+            for number, s in enumerate(self.seen, 1)
+            if s.verdict
+        }
+
+    def counts(self) -> list[dict[str, int]]:
+        """The sums of each direction that has any; a column that is given is given with its zeros."""
+        sums = {key: Counter(columns) for key, columns in self.sums.items()}
+        for s in self.seen:
+            if s.verdict:
+                for column, value in s.verdict.columns():
+                    sums[s.flow, s.direction][column] += value
+                if s.verdict.word == "unseen":  # told by an acknowledgment, missing in the other direction
+                    sums[s.flow, 1 - s.direction]["unseen_bytes"] += s.verdict.bytes
+        return [{"flow": key[0], "direction": key[1], **columns} for key, columns in sorted(sums.items())]
+
+    def write(self, capture: Path) -> None:
+        """NAME.truth.json beside NAME.pcap: a packet, a direction and a row are a line each."""
+        lines = [f'"about": {json.dumps(self.about, ensure_ascii=False)}']
+        frames = (f'    "{number}": {json.dumps(frame)}' for number, frame in self.frames().items())
+        lines.append('"frames": ' + enclosed("{}", frames))
+        tables: dict[str, Sequence[Mapping[str, object]]] = {"counts": self.counts(), **self.tables}
+        for name, rows in tables.items():
+            lines.append(f'"{name}": ' + enclosed("[]", (f"    {json.dumps(row)}" for row in rows)))
+        text = enclosed("{}", (f"  {line}" for line in lines), end="")
+        capture.with_suffix(".truth.json").write_text(text + "\n", encoding="utf-8")
+
+
+def enclosed(brackets: str, lines: Iterable[str], end: str = "  ") -> str:
+    """The lines between brackets, with commas."""
+    inside = ",\n".join(lines)
+    return f"{brackets[0]}\n{inside}\n{end}{brackets[1]}" if inside else brackets
+
+
+def zeros(*columns: str) -> dict[str, int]:
+    """A sum of nothing in each of these columns."""
+    return dict.fromkeys(columns, 0)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts against the log of a model that sends through random loss, reordering and duplication."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import wiretale
+from talk import write_pcap
+from transfer_model import SIZE, Fate, Transfer, truth_of
+
+fates = st.builds(
+    Fate,
+    lost=st.sampled_from(["", "", "", "upstream", "downstream"]),
+    late=st.sampled_from([0, 0, 0, 0, 300, 900, 30_000]),
+    copied=st.sampled_from([False, False, False, False, True]),
+)
+troubled = st.dictionaries(st.tuples(st.integers(0, 29), st.integers(0, 2)), fates, max_size=12)
+
+
+def judge(transfer: Transfer) -> wiretale.Trace:
+    """The analysis of what the capture holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        return wiretale.analyze(*write_pcap(transfer.talk().in_order(), Path(folder)))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(troubled, st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
+def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], near: int, segments: int) -> None:
+    plain = Fate()
+    transfer = Transfer(segments, lambda s, a: troubled.get((s, a), plain), near, 10_000 - near).run()
+    truth, trace = truth_of(transfer), judge(transfer)
+    out = trace.directions.rows()[0]
+    assert len(trace.flows) == 1
+    assert out["unique_bytes"] == len({sent.segment for sent in transfer.stored}) * SIZE
+    parts = ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")
+    assert out["payload_bytes"] == sum(out[part] for part in parts)
+    assert out["unseen_bytes"] == 0 and out["undecided"] == 0
+    if truth.hidden:
+        return  # in order when they came: who was late then cannot be told
+    copies = out["mirror_duplicates"] + out["network_duplicates"]
+    assert (out["retransmissions"], out["out_of_order"], copies) == (truth.again, truth.late, truth.copies)
+    assert out["lost_upstream"] <= truth.upstream
+    needless = {row["frame"] for row in trace.events.rows() if row["spurious"]}
+    assert len(needless) == out["spurious_retransmissions"]
+    assert bool(needless) <= bool(truth.arrived_twice)
