@@ -17,7 +17,7 @@ CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
-HEADERS = $(wildcard analyzer/core/*.h)
+HEADERS = $(wildcard analyzer/core/*.h traffic/*.h)
 MODULE_SOURCES = $(wildcard analyzer/core/*.c)
 CORE_SOURCES = $(filter-out analyzer/core/module.c,$(MODULE_SOURCES))
 C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
@@ -99,13 +99,13 @@ lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from co
 	$(call say,clang-format)
 	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
-	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src analyzer reports sample_pcaps benchmarks tests
+	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
 	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md is what the code says)
 	@$(PY) docs/make_tables.py --check
 
-C_FILES = $(wildcard analyzer/core/*.[ch] analyzer/core/test/*.[ch] analyzer/core/fuzz/*.[ch] benchmarks/*.[ch])
+C_FILES = $(wildcard analyzer/core/*.[ch] analyzer/core/test/*.[ch] analyzer/core/fuzz/*.[ch] traffic/*.[ch] benchmarks/*.[ch])
 
 .PHONY: types
 types: build/typing

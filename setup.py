@@ -23,7 +23,7 @@ HEADERS = {
 CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted(glob("analyzer/core/*.c")),
-    depends=sorted(glob("analyzer/core/*.h")),
+    depends=sorted(glob("analyzer/core/*.h") + glob("traffic/*.h")),
     libraries=["pcap", "z", "zstd", "lz4"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=[

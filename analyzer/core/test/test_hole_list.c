@@ -31,8 +31,9 @@ static void check_random_fills(void) {
     for (unsigned i = 0; i < 2000; i++) {
         int64_t start = random_below(SPAN - 100), end = start + 1 + random_below(100);
         if (start > highest)
-            CHECK_INT(hole_list_open(&list, (struct hole){highest, start, 0, 0, false}, &allowance),
-                      0);
+            CHECK_INT(
+                hole_list_open(&list, (struct hole){.start = highest, .end = start}, &allowance),
+                0);
         int64_t old_end = end < highest ? end : highest;
         if (start < highest) {
             int64_t expected = missing(seen, start, old_end);
@@ -54,7 +55,7 @@ static void check_bound(void) {
     int64_t given_up = 0;
     for (int64_t i = 0; i < 2 * HOLES_MOST; i++)
         given_up +=
-            hole_list_open(&list, (struct hole){10 * i, 10 * i + 5, 0, 0, false}, &allowance);
+            hole_list_open(&list, (struct hole){.start = 10 * i, .end = 10 * i + 5}, &allowance);
     CHECK(list.count <= HOLES_MOST);
     CHECK_INT(hole_list_bytes(&list) + given_up, 5 * 2 * HOLES_MOST);
     hole_list_free(&list, &allowance);
@@ -64,8 +65,8 @@ static void check_acknowledged_holes(void) {
     struct allowance allowance = {.most = 1 << 20};
     struct hole_list list = {0};
     int64_t given_up = 0;
-    hole_list_open(&list, (struct hole){100, 200, 0, 7, false}, &allowance);
-    hole_list_open(&list, (struct hole){300, 400, 0, 8, false}, &allowance);
+    hole_list_open(&list, (struct hole){.start = 100, .end = 200, .opener_frame = 7}, &allowance);
+    hole_list_open(&list, (struct hole){.start = 300, .end = 400, .opener_frame = 8}, &allowance);
     CHECK_INT(hole_list_acknowledge(&list, 350, 9, &allowance), 150);
     CHECK_INT(hole_list_acknowledge(&list, 350, 9, &allowance), 0);
     CHECK_INT(hole_list_bytes(&list), 50);
@@ -79,7 +80,9 @@ static void check_acknowledged_holes(void) {
 static void check_no_allowance(void) {
     struct allowance allowance = {.most = 0};
     struct hole_list list = {0};
-    CHECK_INT(hole_list_open(&list, (struct hole){0, 10, 0, 0, false}, &allowance), 10);
+    CHECK_INT(
+        hole_list_open(&list, (struct hole){.start = 0, .end = 10, .opener_frame = 0}, &allowance),
+        10);
     CHECK_INT(hole_list_bytes(&list), 0);
     hole_list_free(&list, &allowance);
 }

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sequence_track.h"
+
+#include <string.h>
+
+#define KEPT_MOST   8u
+#define TRIED_MOST  16u /* packets, then the flow is given up */
+#define BESIDE_MOST 64u /* a call may be set up for long before it has media */
+#define AGREE_LEAST 3u
+
+#define SOURCES_MOST    16u
+#define CANDIDATES_MOST 4u
+
+#define CLOCKS_APART_MOST (2 * SECOND) /* ns, between packets that follow each other */
+#define PACE_LEAST        4000         /* ns a packet */
+#define PACE_PART         256
+#define SECOND            ((int64_t)1000000000)
+#define PROOF_NS          (10 * SECOND)
+#define UPTIME_MOST       (365 * 86400 * SECOND) /* ns; also of a clock never set */
+#define CLOCK_WRONG_MOST  (86400 * SECOND)       /* ns; any time zone is within */
+#define TICKS_STEP_MOST   900000 /* 10 s of the fastest usual RTP clock, 90 kHz, and for */
+#define TICKS_A_SECOND    192000 /* every second between the packets as many ticks */
+
+_Static_assert(sizeof(struct sequence_track) <= 64, "every direction of a flow has one");
+
+/* Packets before a format is believed, oldest first. */
+struct sequence_trial {
+    uint32_t count;
+    struct sequence_kept kept[KEPT_MOST];
+};
+
+struct sequence_belief {
+    struct sequence_summary counts;
+    uint64_t heard;
+    uint64_t newest_key;
+    uint32_t source_count, candidate_count;
+    bool is_proven;               /* the sender's clock went on for PROOF_NS */
+    int64_t first_ns, first_sent; /* of the packet since which it is watched; 0 before */
+    struct sequence_source *sources[SOURCES_MOST];
+    struct sequence_item candidates[CANDIDATES_MOST]; /* each alone of its source, newest first */
+};
+
+_Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
+
+static void give_up(struct sequence_track *track, struct allowance *allowance) {
+    sequence_free(track, allowance);
+    track->format = SEQUENCE_NONE;
+}
+
+/* --- belief ---------------------------------------------------------------------------------- */
+
+static struct sequence_kept keep(const struct sequence_packet *packet) {
+    struct sequence_reading block;
+    struct sequence_kept kept = {
+        .time_ns = packet->time_ns,
+        .frame = packet->frame,
+        .length = (uint16_t)(packet->length < UINT16_MAX ? packet->length : UINT16_MAX),
+        .captured = (uint8_t)(packet->captured < SEQUENCE_BYTES_MOST ? packet->captured
+                                                                     : SEQUENCE_BYTES_MOST),
+        .time_known = packet->time_known,
+        .present = true,
+    };
+    if (kept.captured) /* without any there may be no payload to point at */
+        memcpy(kept.payload, packet->payload, kept.captured);
+    kept.corrupt =
+        sequence_layouts[0].read(&block, packet->payload, packet->captured, packet->length) &&
+        block.corrupt;
+    return kept;
+}
+
+static bool read_kept(struct sequence_reading *reading, const struct sequence_layout *layout,
+                      const struct sequence_kept *kept) {
+    if (!layout->read(reading, kept->payload, kept->captured, kept->length))
+        return false;
+    reading->corrupt = layout->format == SEQUENCE_BLOCKS && kept->corrupt;
+    return true;
+}
+
+static bool is_any(const struct sequence_kept *kept) {
+    struct sequence_reading reading;
+    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++)
+        if (read_kept(&reading, &sequence_layouts[i], kept))
+            return true;
+    return false;
+}
+
+/* A packet and a later one of the same source, as one layout reads them. */
+struct pair {
+    const struct sequence_kept *earlier, *later;
+    const struct sequence_reading *from, *to;
+};
+
+/* Time between the two at the capture, 0 where it is not known. */
+static bool arrival_difference(const struct pair *pair, int64_t *difference) {
+    *difference = 0;
+    return !pair->earlier->time_known || !pair->later->time_known ||
+           !__builtin_sub_overflow(pair->later->time_ns, pair->earlier->time_ns, difference);
+}
+
+static bool clocks_agree(const struct pair *pair, int64_t step) {
+    int64_t arrived, sent = pair->to->sent - pair->from->sent, apart;
+    if ((step > 0 && sent < 0) || (step < 0 && sent > 0))
+        return false;
+    return arrival_difference(pair, &arrived) && !__builtin_sub_overflow(sent, arrived, &apart) &&
+           apart >= -CLOCKS_APART_MOST && apart <= CLOCKS_APART_MOST;
+}
+
+static int64_t tick_difference(const struct pair *pair) {
+    return (int32_t)((uint32_t)pair->to->sent - (uint32_t)pair->from->sent);
+}
+
+static bool ticks_agree(const struct pair *pair) {
+    int64_t arrived, ticks = tick_difference(pair);
+    if (!arrival_difference(pair, &arrived))
+        return false;
+    int64_t seconds = arrived / SECOND;
+    int64_t most = TICKS_STEP_MOST + (seconds > 0 ? seconds : 0) * TICKS_A_SECOND;
+    return pair->from->payload_kind == pair->to->payload_kind && ticks >= -most && ticks <= most;
+}
+
+static bool pair_agrees(const struct sequence_layout *layout, const struct pair *pair) {
+    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
+    if (step < -layout->believed_step || step > layout->believed_step)
+        return false;
+    return layout->clock == SEQUENCE_CLOCK_NS ? clocks_agree(pair, step) : ticks_agree(pair);
+}
+
+/* What the kept packets say for one layout. */
+struct agreement {
+    unsigned agreeing, rising, others;
+    int64_t rise;      /* from the oldest's number to the newest's */
+    bool has_next;     /* one packet has the number after another's */
+    bool has_moved;    /* the carried time is not the same in all */
+    bool is_time;      /* and does not just count, in microseconds or in seconds */
+    bool keeps_pace;   /* with the capture's clock */
+    bool is_plausible; /* a time of day near the capture's, or since a start of the system */
+};
+
+static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
+    int64_t apart;
+    return sent < UPTIME_MOST || !kept->time_known ||
+           (!__builtin_sub_overflow(kept->time_ns, sent, &apart) && apart > -CLOCK_WRONG_MOST &&
+            apart < CLOCK_WRONG_MOST);
+}
+
+/* The oldest that agrees and the newest: the sender's clock moved by more than a counter would, and
+ * by a part of what the capture's did: packets sent at once may arrive over a longer time. */
+static bool keeps_pace(const struct pair *ends, unsigned agreeing) {
+    int64_t arrived, sent = ends->to->sent - ends->from->sent;
+    return arrival_difference(ends, &arrived) && sent >= PACE_LEAST * (int64_t)agreeing &&
+           sent >= arrived / PACE_PART;
+}
+
+static void add_agreeing(struct agreement *found, const struct sequence_layout *layout,
+                         const struct pair *pair) {
+    bool has_ns = layout->clock == SEQUENCE_CLOCK_NS;
+    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
+    int64_t sent = pair->to->sent - pair->from->sent;
+    found->agreeing++;
+    found->rise += step;
+    found->rising += step > 0 && (has_ns || tick_difference(pair) >= 0);
+    found->has_next |= step == 1;
+    found->has_moved |= sent != 0;
+    found->is_time |=
+        has_ns && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
+}
+
+/* From the newest packet back, as long as those of its source agree. */
+static struct agreement agreement_on(const struct sequence_layout *layout,
+                                     const struct sequence_trial *trial, uint64_t *key) {
+    struct agreement found = {0};
+    struct sequence_reading readings[2], newest;
+    struct pair pair = {.later = &trial->kept[trial->count - 1], .to = &readings[0]};
+    if (!read_kept(&readings[0], layout, pair.later) || readings[0].is_end)
+        return found;
+    newest = readings[0];
+    *key = newest.key;
+    found.agreeing = 1;
+    found.is_plausible = is_plausible_time(pair.later, newest.sent);
+    for (unsigned i = trial->count - 1, next = 1; i-- > 0;) {
+        pair.earlier = &trial->kept[i];
+        pair.from = &readings[next];
+        if (!read_kept(&readings[next], layout, pair.earlier)) {
+            found.others++;
+            continue;
+        }
+        if (readings[next].key != *key || readings[next].is_end)
+            continue;
+        if (!pair_agrees(layout, &pair))
+            break;
+        add_agreeing(&found, layout, &pair);
+        pair.later = pair.earlier;
+        pair.to = pair.from;
+        next = !next;
+    }
+    pair.from = pair.to; /* the oldest that agrees */
+    pair.earlier = pair.later;
+    pair.to = &newest;
+    pair.later = &trial->kept[trial->count - 1];
+    found.keeps_pace = keeps_pace(&pair, found.agreeing);
+    return found;
+}
+
+/* Numbers rise in two of three steps at least, so a swap among three packets waits for the fourth.
+ * RTP has no time to compare: RFC 3550 A.1 wants two packets in sequence. iperf has nothing else
+ * than a time: ESP in UDP (RFC 3948) with AES-GCM is a constant and two counters (RFC 4106), as
+ * iperf3 would be in a second of its own where every microsecond has a packet. */
+static bool is_believed(const struct sequence_layout *layout, const struct agreement *found) {
+    if (found->agreeing < AGREE_LEAST || found->others * 4 > found->agreeing ||
+        found->rising * 3 < (found->agreeing - 1) * 2 || found->rise * 2 < found->agreeing - 1)
+        return false;
+    if (layout->has_magic)
+        return true;
+    if (layout->clock == SEQUENCE_CLOCK_TICKS)
+        return found->has_next;
+    return found->has_moved && found->is_time && (found->is_plausible || found->keeps_pace);
+}
+
+/* --- sources --------------------------------------------------------------------------------- */
+
+static struct sequence_source *find_source(const struct sequence_belief *belief, uint64_t key) {
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        if (belief->sources[i]->key == key)
+            return belief->sources[i];
+    return NULL;
+}
+
+/* The source that was silent for longest, for another one's use. */
+static struct sequence_source *reuse_source(const struct sequence_belief *belief,
+                                            const struct sequence_judge *judge) {
+    struct sequence_source *oldest = belief->source_count ? belief->sources[0] : NULL;
+    for (uint32_t i = 1; i < belief->source_count; i++)
+        if (belief->sources[i]->heard < oldest->heard)
+            oldest = belief->sources[i];
+    if (oldest) {
+        sequence_source_settle(oldest, judge);
+        sequence_source_sum(oldest, judge->layout, judge->counts);
+    }
+    return oldest;
+}
+
+static struct sequence_source *add_source(struct sequence_belief *belief, uint64_t key,
+                                          const struct sequence_judge *judge,
+                                          struct allowance *allowance) {
+    struct sequence_source *source = NULL;
+    if (belief->source_count < SOURCES_MOST)
+        source = allowance_take(allowance, sizeof *source);
+    if (source)
+        belief->sources[belief->source_count++] = source;
+    else
+        source = reuse_source(belief, judge);
+    if (!source)
+        return NULL;
+    sequence_source_begin(source, key);
+    judge->counts->sources++;
+    return source;
+}
+
+/* Another SSRC or another run is another beginning; another stream of the same run is not. */
+static bool is_another_run(const struct sequence_layout *layout, uint64_t old, uint64_t new) {
+    return layout->format == SEQUENCE_RTP || old >> 16 != new >> 16;
+}
+
+static struct sequence_source *begin_source(struct sequence_belief *belief,
+                                            const struct sequence_judge *judge,
+                                            const struct sequence_item *item,
+                                            struct allowance *allowance) {
+    uint64_t key = item->reading.key;
+    const struct sequence_source *newest = find_source(belief, belief->newest_key);
+    uint64_t frame_before = newest ? newest->last_frame : 0;
+    struct sequence_source *source = add_source(belief, key, judge, allowance);
+    if (source && is_another_run(judge->layout, belief->newest_key, key)) {
+        judge->counts->restarts++;
+        sequence_tell(judge, SEQUENCE_RESTART, item, frame_before);
+    }
+    return source;
+}
+
+static void judge_item(struct sequence_belief *belief, struct sequence_source *source,
+                       const struct sequence_judge *judge, const struct sequence_item *item) {
+    source->heard = ++belief->heard;
+    belief->newest_key = source->key;
+    sequence_source_take(source, judge, item);
+}
+
+/* Takes the candidate of `key` out of the list, if there is one. */
+static bool take_candidate(struct sequence_belief *belief, uint64_t key,
+                           struct sequence_item *candidate) {
+    for (uint32_t i = 0; i < belief->candidate_count; i++) {
+        if (belief->candidates[i].reading.key != key)
+            continue;
+        *candidate = belief->candidates[i];
+        belief->candidate_count--;
+        memmove(&belief->candidates[i], &belief->candidates[i + 1],
+                (belief->candidate_count - i) * sizeof *candidate);
+        return true;
+    }
+    return false;
+}
+
+static void put_candidate(struct sequence_belief *belief, const struct sequence_item *item) {
+    if (belief->candidate_count < CANDIDATES_MOST)
+        belief->candidate_count++;
+    memmove(&belief->candidates[1], &belief->candidates[0],
+            (belief->candidate_count - 1) * sizeof *item);
+    belief->candidates[0] = *item;
+}
+
+/* A packet of a source not heard before: believed with its second packet in sequence (RFC 3550
+ * A.1), or when it says that it is the first and is whole. Until then it is no packet of ours. */
+static void admit(struct sequence_belief *belief, const struct sequence_judge *judge,
+                  const struct sequence_item *item, struct allowance *allowance) {
+    const struct sequence_reading *reading = &item->reading;
+    struct sequence_item before;
+    struct sequence_source *source = NULL;
+    bool has_before = take_candidate(belief, reading->key, &before);
+    int64_t step =
+        has_before ? sequence_step(judge->layout, before.reading.sequence, reading->sequence) : 0;
+    bool follows = step >= 1 && step <= judge->layout->follow_most;
+    if (follows || (reading->first && !reading->corrupt))
+        source = begin_source(belief, judge, follows ? &before : item, allowance);
+    if (!source) {
+        judge->counts->other_packets++;
+        put_candidate(belief, item);
+        return;
+    }
+    if (follows) {
+        judge->counts->other_packets--;
+        judge_item(belief, source, judge, &before);
+    }
+    judge_item(belief, source, judge, item);
+}
+
+static void judge_any(struct sequence_belief *belief, const struct sequence_judge *judge,
+                      const struct sequence_item *item, struct allowance *allowance) {
+    struct sequence_source *source = find_source(belief, item->reading.key);
+    if (source)
+        judge_item(belief, source, judge, item);
+    else
+        admit(belief, judge, item, allowance);
+}
+
+/* --- from trial to belief -------------------------------------------------------------------- */
+
+static void replay(const struct sequence_trial *trial, struct sequence_belief *belief,
+                   const struct sequence_judge *judge, struct allowance *allowance) {
+    for (uint32_t i = 0; i < trial->count; i++) {
+        const struct sequence_kept *kept = &trial->kept[i];
+        struct sequence_item item = {
+            .time_ns = kept->time_ns, .frame = kept->frame, .time_known = kept->time_known};
+        if (read_kept(&item.reading, judge->layout, kept))
+            judge_any(belief, judge, &item, allowance);
+        else
+            judge->counts->other_packets++;
+    }
+}
+
+static void believe(struct sequence_track *track, unsigned layout, uint64_t key,
+                    struct allowance *allowance, const struct sequence_listener *listener) {
+    struct sequence_trial *trial = track->more;
+    struct sequence_belief *belief = allowance_take(allowance, sizeof *belief);
+    struct sequence_judge judge = {&sequence_layouts[layout], NULL, listener};
+    if (!belief) {
+        give_up(track, allowance);
+        return;
+    }
+    memset(belief, 0, sizeof *belief);
+    belief->newest_key = key;
+    belief->counts.format = judge.layout->format;
+    belief->counts.counter_bits = judge.layout->bits;
+    belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
+    judge.counts = &belief->counts;
+    if (!add_source(belief, key, &judge, allowance)) {
+        allowance_give(allowance, belief, sizeof *belief);
+        give_up(track, allowance);
+        return;
+    }
+    replay(trial, belief, &judge, allowance);
+    allowance_give(allowance, trial, sizeof *trial);
+    track->more = belief;
+    track->format = (uint8_t)judge.layout->format;
+    track->layout = (uint8_t)layout;
+}
+
+/* Whether any layout takes the two for packets of one source. */
+static bool look_alike(const struct sequence_kept *earlier, const struct sequence_kept *later) {
+    struct sequence_reading from, to;
+    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++) {
+        const struct sequence_layout *layout = &sequence_layouts[i];
+        struct pair pair = {earlier, later, &from, &to};
+        if (read_kept(&from, layout, earlier) && read_kept(&to, layout, later) &&
+            from.key == to.key && pair_agrees(layout, &pair))
+            return true;
+    }
+    return false;
+}
+
+/* The list begins with the second of two packets that look alike: most flows never need it. Returns
+ * false without memory. */
+static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
+                     struct allowance *allowance) {
+    struct sequence_trial *trial = track->more;
+    if (!trial && !(track->first.present && look_alike(&track->first, kept))) {
+        track->first = *kept;
+        return true;
+    }
+    if (!trial) {
+        trial = track->more = allowance_take(allowance, sizeof *trial);
+        if (!trial)
+            return false;
+        trial->count = 1;
+        trial->kept[0] = track->first;
+    }
+    if (trial->count == KEPT_MOST) {
+        trial->count--;
+        memmove(&trial->kept[0], &trial->kept[1], trial->count * sizeof trial->kept[0]);
+    }
+    trial->kept[trial->count++] = *kept;
+    return true;
+}
+
+static void try_layouts(struct sequence_track *track, struct allowance *allowance,
+                        const struct sequence_listener *listener) {
+    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++) {
+        uint64_t key;
+        struct agreement found = agreement_on(&sequence_layouts[i], track->more, &key);
+        if (is_believed(&sequence_layouts[i], &found)) {
+            believe(track, i, key, allowance, listener);
+            return;
+        }
+    }
+}
+
+static void try_packet(struct sequence_track *track, const struct sequence_packet *packet,
+                       struct allowance *allowance, const struct sequence_listener *listener) {
+    if (sequence_is_beside_rtp(packet->payload, packet->captured)) {
+        if (++track->beside == BESIDE_MOST)
+            give_up(track, allowance);
+        return;
+    }
+    struct sequence_kept kept = keep(packet);
+    track->tried++;
+    if (is_any(&kept)) {
+        if (!add_kept(track, &kept, allowance)) {
+            give_up(track, allowance);
+            return;
+        }
+        if (track->more)
+            try_layouts(track, allowance, listener);
+    }
+    if (track->format == SEQUENCE_UNKNOWN && track->tried == TRIED_MOST)
+        give_up(track, allowance);
+}
+
+/* A second look at what is believed for its times alone: what stands still or runs is no clock. */
+static bool is_no_clock(struct sequence_belief *belief, const struct sequence_layout *layout,
+                        const struct sequence_item *item) {
+    int64_t arrived, sent = item->reading.sent;
+    bool has_clock = layout->clock == SEQUENCE_CLOCK_NS && !layout->has_magic;
+    if (belief->is_proven || !item->time_known || !has_clock)
+        return false;
+    if (!belief->first_sent) {
+        belief->first_ns = item->time_ns;
+        belief->first_sent = sent;
+    }
+    if (__builtin_sub_overflow(item->time_ns, belief->first_ns, &arrived) || arrived < PROOF_NS)
+        return false;
+    belief->is_proven = true;
+    int64_t moved = sent - belief->first_sent; /* a clock that was set back is one */
+    return moved >= 0 && (moved < arrived / 8 || moved / 8 > arrived);
+}
+
+/* --- what others call ------------------------------------------------------------------------ */
+
+void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
+                        struct allowance *allowance, const struct sequence_listener *listener) {
+    if (track->format == SEQUENCE_UNKNOWN) {
+        try_packet(track, packet, allowance, listener);
+        return;
+    }
+    struct sequence_belief *belief = track->more;
+    struct sequence_judge judge = {&sequence_layouts[track->layout], &belief->counts, listener};
+    struct sequence_item item = {
+        .time_ns = packet->time_ns, .frame = packet->frame, .time_known = packet->time_known};
+    if (!judge.layout->read(&item.reading, packet->payload, packet->captured, packet->length))
+        belief->counts.other_packets++;
+    else if (is_no_clock(belief, judge.layout, &item))
+        give_up(track, allowance);
+    else
+        judge_any(belief, &judge, &item, allowance);
+}
+
+static bool is_believing(const struct sequence_track *track) {
+    return track->format != SEQUENCE_UNKNOWN && track->format != SEQUENCE_NONE;
+}
+
+void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
+                      struct sequence_summary *summary) {
+    *summary = (struct sequence_summary){.format = track->format};
+    if (!is_believing(track))
+        return;
+    struct sequence_belief *belief = track->more;
+    const struct sequence_layout *layout = &sequence_layouts[track->layout];
+    struct sequence_judge judge = {layout, &belief->counts, listener};
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        sequence_source_settle(belief->sources[i], &judge);
+    *summary = belief->counts;
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        sequence_source_sum(belief->sources[i], layout, summary);
+    summary->lost = summary->expected - summary->unique;
+    const struct sequence_source *newest = find_source(belief, belief->newest_key);
+    if (newest) {
+        summary->first = sequence_on_wire(layout, newest->window.first);
+        summary->highest = sequence_on_wire(layout, newest->window.highest);
+    }
+}
+
+void sequence_free(struct sequence_track *track, struct allowance *allowance) {
+    if (is_believing(track)) {
+        struct sequence_belief *belief = track->more;
+        for (uint32_t i = 0; i < belief->source_count; i++)
+            allowance_give(allowance, belief->sources[i], sizeof *belief->sources[i]);
+        allowance_give(allowance, belief, sizeof *belief);
+    } else if (track->more) {
+        allowance_give(allowance, track->more, sizeof(struct sequence_trial));
+    }
+    *track = (struct sequence_track){0};
+}

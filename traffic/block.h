@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A block on the wire: what traffic/ sends and the analyzer finds again. C99 and later.
+ *
+ *     OFFSET SIZE  FIELD     in network byte order
+ *          0    4  magic     "WTB1", 0x57544231
+ *          4    4  run       one test; another run has another number
+ *          8    2  stream    within the run
+ *         10    2  flags     bit 0: the first block of the stream, bit 1: the last; readers ignore
+ *                            the others, senders leave them 0
+ *         12    4  length    bytes of the whole block with this header, 32 to 2^30
+ *         16    8  sequence  of the block in its stream, from 0, below 2^63
+ *         24    8  sent_ns   CLOCK_REALTIME of the sender, ns since the epoch, below 2^63
+ *         32    -  pattern   to the end of the block
+ *
+ * A datagram is one block; a TCP stream is one block after the other.
+ *
+ * The pattern is the output of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+ * Generators, OOPSLA 2014) in words of 8 bytes, each in network byte order, the last one cut off
+ * where the block ends. All arithmetic is modulo 2^64:
+ *
+ *     mix(z):  z ^= z >> 30; z *= 0xbf58476d1ce4e5b9;
+ *              z ^= z >> 27; z *= 0x94d049bb133111eb;  z ^ (z >> 31)
+ *     seed   = mix(mix(run * 2^16 + stream) + sequence)
+ *     word i = mix(seed + i * 0x9e3779b97f4a7c15)      at bytes 8i to 8i+7 of the block, i >= 4
+ *
+ * so any word can be had without the ones before it.
+ */
+#ifndef WIRETALE_BLOCK_H
+#define WIRETALE_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BLOCK_MAGIC        0x57544231u /* "WTB1" */
+#define BLOCK_HEADER_BYTES 32u
+#define BLOCK_LENGTH_MOST  (UINT32_C(1) << 30)
+#define BLOCK_FIRST        1u /* flags */
+#define BLOCK_LAST         2u
+#define BLOCK_ALL_RIGHT    SIZE_MAX /* of block_check_pattern() */
+
+struct block_header {
+    uint32_t run;
+    uint16_t stream;
+    uint16_t flags;
+    uint32_t length; /* bytes, with the header */
+    uint64_t sequence;
+    uint64_t sent_ns; /* since the epoch */
+};
+
+static inline uint64_t block_load(const uint8_t *bytes, unsigned count) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < count; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static inline void block_store(uint8_t *bytes, uint64_t value, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        bytes[i] = (uint8_t)(value >> (8 * (count - 1 - i)));
+}
+
+/* `bytes` has room for BLOCK_HEADER_BYTES. */
+static inline void block_write_header(uint8_t *bytes, const struct block_header *header) {
+    block_store(bytes, BLOCK_MAGIC, 4);
+    block_store(bytes + 4, header->run, 4);
+    block_store(bytes + 8, header->stream, 2);
+    block_store(bytes + 10, header->flags, 2);
+    block_store(bytes + 12, header->length, 4);
+    block_store(bytes + 16, header->sequence, 8);
+    block_store(bytes + 24, header->sent_ns, 8);
+}
+
+/* Whether the `count` bytes begin with the header of a block. Untouched when they do not. */
+static inline bool block_read_header(struct block_header *header, const uint8_t *bytes,
+                                     size_t count) {
+    if (count < BLOCK_HEADER_BYTES || block_load(bytes, 4) != BLOCK_MAGIC)
+        return false;
+    uint64_t length = block_load(bytes + 12, 4);
+    uint64_t sequence = block_load(bytes + 16, 8), sent_ns = block_load(bytes + 24, 8);
+    if (length < BLOCK_HEADER_BYTES || length > BLOCK_LENGTH_MOST || sequence > INT64_MAX ||
+        sent_ns > INT64_MAX)
+        return false;
+    header->run = (uint32_t)block_load(bytes + 4, 4);
+    header->stream = (uint16_t)block_load(bytes + 8, 2);
+    header->flags = (uint16_t)block_load(bytes + 10, 2);
+    header->length = (uint32_t)length;
+    header->sequence = sequence;
+    header->sent_ns = sent_ns;
+    return true;
+}
+
+static inline uint64_t block_mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t block_seed(const struct block_header *header) {
+    return block_mix(block_mix(((uint64_t)header->run << 16) + header->stream) + header->sequence);
+}
+
+static inline uint64_t block_word(uint64_t seed, uint64_t number) {
+    return block_mix(seed + number * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+/* The part of bytes [from, from + count) of a block that is pattern; `count` becomes its size.
+ * Returns its distance from `from`. */
+static inline size_t block_pattern_part(const struct block_header *header, size_t from,
+                                        size_t *count) {
+    size_t skip = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES - from : 0;
+    size_t left = from < header->length ? header->length - from : 0;
+    if (*count > left)
+        *count = left;
+    if (skip > *count)
+        skip = *count;
+    *count -= skip;
+    return skip;
+}
+
+/* A word of the pattern as it lies in the block: whole words are most of the work. */
+static inline uint64_t block_word_in_memory(uint64_t seed, uint64_t number) {
+    uint64_t word = block_word(seed, number);
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return __builtin_bswap64(word);
+#else
+    uint8_t bytes[8];
+    block_store(bytes, word, 8);
+    memcpy(&word, bytes, 8);
+    return word;
+#endif
+}
+
+/* Bytes from `offset` to the end of its word, or to `end`. */
+static inline size_t block_rest_of_word(size_t offset, size_t end) {
+    size_t rest = 8 - offset % 8;
+    return rest < end - offset ? rest : end - offset;
+}
+
+/* Writes the pattern of bytes [from, from + count) of the block, of which buf[0] is byte `from`.
+ * Bytes of the header and beyond the block are left as they are. */
+static inline void block_fill_pattern(uint8_t *buf, const struct block_header *header, size_t from,
+                                      size_t count) {
+    uint64_t seed = block_seed(header);
+    buf += block_pattern_part(header, from, &count);
+    size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
+    while (offset < end) {
+        uint64_t word = block_word_in_memory(seed, offset / 8);
+        size_t size = block_rest_of_word(offset, end);
+        if (size == 8) /* a size that the compiler knows */
+            memcpy(buf, &word, 8);
+        else
+            memcpy(buf, (const uint8_t *)&word + offset % 8, size);
+        buf += size;
+        offset += size;
+    }
+}
+
+/* The first wrong offset in the block among bytes [from, from + count), of which bytes[0] is byte
+ * `from`, or BLOCK_ALL_RIGHT. Bytes of the header and beyond the block are not looked at. */
+static inline size_t block_check_pattern(const uint8_t *bytes, const struct block_header *header,
+                                         size_t from, size_t count) {
+    uint64_t seed = block_seed(header);
+    bytes += block_pattern_part(header, from, &count);
+    size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
+    while (offset < end) {
+        uint64_t word = block_word_in_memory(seed, offset / 8);
+        const uint8_t *right = (const uint8_t *)&word + offset % 8;
+        size_t size = block_rest_of_word(offset, end);
+        if (size < 8 || memcmp(bytes, right, 8) != 0)
+            for (size_t i = 0; i < size; i++)
+                if (bytes[i] != right[i])
+                    return offset + i;
+        bytes += size;
+        offset += size;
+    }
+    return BLOCK_ALL_RIGHT;
+}
+
+#endif
