@@ -48,6 +48,7 @@ class Analysis:
         packets: str | list[int] = "none",
         packets_max: int = 2_000_000,
         captures_only: bool = False,
+        block_size: int = 0,
     ) -> Analysis: ...
     @property
     def bytes_read(self) -> int: ...

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait
 MAX_FLOWS = 1_000_000
 PACKETS_MOST = 2_000_000
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "packets", "findings")
+BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # traffic/block.h
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknown), packets
@@ -90,6 +91,11 @@ class Trace:
     def datagrams(self) -> Table:
         """One fragmented IP datagram."""
         return self.table("datagrams")
+
+    @property
+    def blocks(self) -> Table:
+        """One of wiretale's blocks (traffic/block.h), over UDP or TCP."""
+        return self.table("blocks")
 
     @property
     def findings(self) -> Table:
@@ -207,19 +213,23 @@ def analyze(
     max_flows: int = MAX_FLOWS,
     keep_packets: bool = False,
     captures_only: bool = False,
+    block_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Reads captures (pcap or pcapng, also compressed; several in time order; folders; "-") and returns their tables.
 
     `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch or texts as
     "2026-01-15T12:00:00Z"; at most `max_flows` are kept at a time, the longest silent ends first. `captures_only`
-    fills the captures table alone, in a fraction of the time. Ctrl-C ends the reading, and what was read is returned.
+    fills the captures table alone, in a fraction of the time. `block_size` is that of the blocks in TCP streams whose
+    headers were not captured. Ctrl-C ends the reading, and what was read is returned.
     Raises InputError, UsageError.
     """
     if not paths:
         raise UsageError("no capture given: a file, a folder, or - for standard input was expected")
     if not 1 <= max_flows < 2**31:
         raise UsageError(f"max_flows {max_flows}: a number from 1 to {2**31 - 1:,} was expected")
+    if block_size is not None and not BLOCK_LEAST <= block_size <= BLOCK_MOST:
+        raise UsageError(f"block_size {block_size}: bytes from {BLOCK_LEAST} to {BLOCK_MOST:,} were expected")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
     inputs = expand_paths(paths)
@@ -232,6 +242,7 @@ def analyze(
         "packets": "all" if once else "none",
         "packets_max": PACKETS_MOST,
         "captures_only": captures_only,
+        "block_size": block_size or 0,
     }
     with core_errors():
         core = _core.Analysis(inputs, **options)

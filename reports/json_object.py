@@ -13,8 +13,26 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-SCHEMA = "wiretale.analyze/1"
+SUMMARY = {  # columns of directions
+    *("flow", "direction", "blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_late"),
+    *("blocks_corrupt", "block_loss_runs", "block_loss_run_max", "block_restarts", "blocks_head_of_line"),
+    *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
+}
+SCHEMA =  "wiretale.analyze/1"
 TABLES = ("captures", "flows", "directions", "datagrams", "findings")
+
+
+def blocks_summary(trace: Trace) -> list[dict[str, object]]:
+    """The directions in which an application's numbered units were recognised, with what became of them."""
+    directions, applications = trace.directions, trace.flows.column("application")
+    rows = (directions.rows(i, i + 1)[0] for i, n in enumerate(directions.column("blocks")) if n is not None)
+    return [
+        {
+            "application": applications[row["flow"]],
+            **{name: value for name, value in row.items() if name in SUMMARY and value is not None},
+        }
+        for row in rows
+    ]
 
 
 def head(trace: Trace, version: str) -> dict[str, object]:
@@ -25,7 +43,7 @@ def head(trace: Trace, version: str) -> dict[str, object]:
         "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
         "interrupted": trace.interrupted,
         "totals": trace.totals,
-        "blocks_summary": [],  # no capture is searched for blocks by this version
+        "blocks_summary": blocks_summary(trace),
     }
 
 

@@ -12,7 +12,7 @@ from wiretale.reports.output_folder import output_folder
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "findings")
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
 # Format version 2 has the DELTA encodings, which times and counters shrink by. Level 1 of zstd is as fast as none.
 FORMATS = {
     "parquet": "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, COMPRESSION_LEVEL 1",

@@ -230,7 +230,7 @@ def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sampl
     done = wiretale_run("analyze", sample, "-o", tmp_path / "out", "--csv", "-q")
     assert done.returncode in (0, 3)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = ("captures", "flows", "directions", "events", "series", "datagrams", "findings")
+    tables = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
     assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
     trace = wiretale.analyze(sample)
     for table in tables:

@@ -17,7 +17,7 @@ from wiretale.analyzer.units import prefixed, show_duration, show_share
 
 def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     trace = wiretale.analyze(sample)
-    for name in ("captures", "flows", "directions", "events", "series", "datagrams", "findings"):
+    for name in ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings"):
         table = trace.table(name)
         relation = duckdb.connect().from_arrow(table)
         assert relation.columns == [column[0] for column in table.columns()]

@@ -211,6 +211,7 @@ bool analysis_finish(struct analysis *analysis, struct problem *problem) {
     finish_flows(analysis);
     note_totals(analysis);
     table_settle(&analysis->tables[TABLE_events]);
+    table_settle(&analysis->tables[TABLE_blocks]);
     close_state(analysis);
 #ifdef __GLIBC__
     malloc_trim(0);

@@ -17,6 +17,7 @@ struct analysis_options {
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
     uint64_t packet_rows_most;
+    int64_t block_size; /* bytes of each block of a TCP stream that shows no header; 0 for none */
     bool captures_only; /* no other table is filled */
 };
 
@@ -28,6 +29,7 @@ struct analysis_totals {
     uint64_t filter_refused; /* packets of a link type that the filter cannot be compiled for */
     uint64_t packet_rows_dropped; /* beyond packet_rows_most */
     uint64_t events_dropped;      /* beyond the bound for a flow or for all */
+    uint64_t blocks_dropped;      /* rows beyond the bound */
 };
 
 struct analysis;

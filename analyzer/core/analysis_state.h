@@ -11,6 +11,7 @@
 #include "headers.h"
 #include "packet_filter.h"
 #include "path_table.h"
+#include "sequence_track.h"
 #include "tcp_track.h"
 #include "vocabulary.h"
 
@@ -72,6 +73,14 @@ struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct 
 int64_t flow_due_ns(const struct flow *flow);
 void flow_expire(struct analysis *analysis);
 
+/* The beginning of a payload, for those who read numbers from it. */
+struct payload_start {
+    uint8_t bytes[SEQUENCE_BYTES_MOST];
+    uint8_t count;   /* of them; of a TCP segment none but where it begins with a block */
+    bool corrupt;    /* it is a block whose pattern, as far as captured, is wrong */
+    uint16_t length; /* UDP: payload of the whole datagram */
+};
+
 /* packet_take.c: one decoded packet into its flow. */
 /* It is handed from thread to thread, so only what is needed of every packet is in it. */
 struct arrival {
@@ -84,6 +93,7 @@ struct arrival {
     int64_t step_back_ns;          /* its time lies so much before that of the packet before it */
     const struct headers *headers; /* of a fragment and of an ICMP error, else NULL */
     struct tcp_header tcp;
+    struct payload_start payload;
 } __attribute__((aligned(64)));
 
 /* The TCP header, NULL when there is none. */
@@ -101,7 +111,18 @@ void packet_take(struct analysis *analysis, struct arrival *arrival);
  * `sequence`, if not NULL, is where the fragment lies. */
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned direction,
                     const struct tcp_header *tcp, const uint32_t *sequence,
-                    const struct sighting *seen);
+                    const struct sighting *seen, const struct payload_start *payload);
+
+/* block_account.c: numbered datagrams, and blocks in TCP streams. `payload` may be NULL. */
+void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned direction,
+                            const struct sighting *seen, const struct payload_start *payload);
+void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned direction,
+                           const struct sighting *seen, const struct payload_start *payload,
+                           const struct tcp_effect *effect);
+/* The columns of both tables that tell of them. */
+void block_finish(struct analysis *analysis, struct flow *flow, unsigned direction,
+                  struct row *row);
+enum word block_application(struct flow *flow);
 
 /* fragment_take.c */
 void fragment_take(struct analysis *analysis, struct arrival *arrival);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "sequence_track.h"
 #include "series_bins.h"
 #include "tcp_stream.h"
 
@@ -65,7 +66,10 @@ struct direction {
     uint8_t ttl_min, ttl_max, dscp;
     bool timed;           /* first_ns and last_ns are known */
     bool payload_unknown; /* of a packet at least */
-    struct tcp_stream tcp;
+    union {
+        struct tcp_stream tcp;
+        struct sequence_track sequence; /* UDP */
+    };
     /* What few packets change. */
     uint64_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;
     uint64_t fragment_overhead_bytes;

@@ -77,7 +77,7 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set_if(row, flows_handshake_rtt_ns, flow->handshake_rtt_ns >= 0, flow->handshake_rtt_ns);
 }
 
-static void add_flow_row(struct analysis *analysis, const struct flow *flow, enum word end) {
+static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word end) {
     struct row row;
     char path[PATH_TEXT_MAX];
     row_clear(&row);
@@ -92,6 +92,8 @@ static void add_flow_row(struct analysis *analysis, const struct flow *flow, enu
     put_state(&row, flow, end);
     put_span(&row, flow);
     put_sums(&row, flow);
+    enum word application = block_application(flow);
+    row_set_if(&row, flows_application, application != WORD_NONE, application);
     add_row(analysis, TABLE_flows, &row);
 }
 
@@ -255,6 +257,7 @@ static void add_direction_row(struct analysis *analysis, struct flow *flow, unsi
     put_rates(&row, direction, tcp);
     if (tcp)
         put_tcp(&row, flow, number, &analysis->allowance);
+    block_finish(analysis, flow, number, &row);
     add_row(analysis, TABLE_directions, &row);
 }
 
@@ -267,7 +270,11 @@ static bool begin_rows(struct analysis *analysis, uint32_t flow) {
 void flow_release(struct analysis *analysis, struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         series_bins_free(&flow->directions[number].series, &analysis->allowance);
-        tcp_stream_free(&flow->directions[number].tcp, &analysis->allowance);
+        struct direction *direction = &flow->directions[number];
+        if (flow->key.protocol == IP_TCP)
+            tcp_stream_free(&direction->tcp, &analysis->allowance);
+        else if (flow->key.protocol == IP_UDP)
+            sequence_free(&direction->sequence, &analysis->allowance);
     }
 }
 

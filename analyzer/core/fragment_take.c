@@ -16,7 +16,7 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
 
 static void account_fragment(struct analysis *analysis, struct datagram *datagram,
                              struct flow *flow, unsigned number, const struct tcp_header *tcp,
-                             const struct sighting *seen) {
+                             const struct sighting *seen, const struct payload_start *payload) {
     bool first = !seen->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
@@ -27,7 +27,7 @@ static void account_fragment(struct analysis *analysis, struct datagram *datagra
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
                      flow->key.protocol == IP_TCP;
-    packet_account(analysis, flow, number, tcp, continues ? &sequence : NULL, seen);
+    packet_account(analysis, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
 }
 
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
@@ -58,7 +58,7 @@ void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagra
         unsigned number;
         struct flow *flow = flow_of_datagram(analysis, datagram, NULL, seen, &number);
         if (flow)
-            account_fragment(analysis, datagram, flow, number, NULL, seen);
+            account_fragment(analysis, datagram, flow, number, NULL, seen, NULL);
     }
     datagram->waiting_count = 0;
 }
@@ -88,7 +88,7 @@ void fragment_take(struct analysis *analysis, struct arrival *arrival) {
                   &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
                                       .bytes = headers->fragment_length,
                                       .related_frame = datagram->first_frame});
-    account_fragment(analysis, datagram, flow, number, tcp, seen);
+    account_fragment(analysis, datagram, flow, number, tcp, seen, first ? &arrival->payload : NULL);
     if (first)
         fragment_replay_waiting(analysis, datagram);
 }

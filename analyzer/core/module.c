@@ -139,21 +139,23 @@ static bool take_time(PyObject *time, int64_t *ns) {
 }
 
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"paths",   "filter",      "start_ns",      "end_ns", "max_flows",
-                            "packets", "packets_max", "captures_only", NULL};
+    static char *names[] = {"paths",   "filter",      "start_ns",      "end_ns",     "max_flows",
+                            "packets", "packets_max", "captures_only", "block_size", NULL};
     PyObject *paths, *start = NULL, *end = NULL, *packets = NULL;
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
     int captures_only = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOKp", names, &paths,
+    unsigned int block_size = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOKpI", names, &paths,
                                      &arguments->options.filter, &start, &end, &max_flows, &packets,
-                                     &packets_max, &captures_only))
+                                     &packets_max, &captures_only, &block_size))
         return false;
     arguments->options.start_ns = INT64_MIN;
     arguments->options.end_ns = INT64_MAX;
     arguments->options.flows_most = max_flows ? max_flows : 1;
     arguments->options.packet_rows_most = packets_max;
     arguments->options.captures_only = captures_only;
+    arguments->options.block_size = block_size;
     return take_paths(arguments, paths) && take_packets(arguments, packets) &&
            take_time(start, &arguments->options.start_ns) &&
            take_time(end, &arguments->options.end_ns);
@@ -239,13 +241,14 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
     if (!begin_work(self))
         return NULL;
     struct analysis_totals totals = analysis_totals(self->analysis);
-    return Py_BuildValue("{sKsKsKsKsKsKsK}", "packets", (unsigned long long)totals.packets, "flows",
-                         (unsigned long long)totals.flows, "evicted_flows",
+    return Py_BuildValue("{sKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals.packets,
+                         "flows", (unsigned long long)totals.flows, "evicted_flows",
                          (unsigned long long)totals.evicted_flows, "evicted_datagrams",
                          (unsigned long long)totals.evicted_datagrams, "filter_refused",
                          (unsigned long long)totals.filter_refused, "packets_rows_dropped",
                          (unsigned long long)totals.packet_rows_dropped, "events_dropped",
-                         (unsigned long long)totals.events_dropped);
+                         (unsigned long long)totals.events_dropped, "blocks_dropped",
+                         (unsigned long long)totals.blocks_dropped);
 }
 
 static PyObject *get_count(PyObject *object, void *which) {

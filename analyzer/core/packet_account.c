@@ -97,6 +97,7 @@ static void draw_packet(struct analysis *analysis, struct flow *flow, unsigned n
     bin->payload_bytes += seen->payload_bytes;
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
     bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
+    bin->lost += effect->lost;
     if (flow->key.protocol != IP_TCP)
         return;
     int64_t flight = tcp_flight(flow, number);
@@ -150,9 +151,18 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     add_row(analysis, TABLE_packets, &row);
 }
 
+static void account_blocks(struct analysis *analysis, struct flow *flow, unsigned number,
+                           bool stream, const struct sighting *seen,
+                           const struct payload_start *payload, const struct tcp_effect *effect) {
+    if (stream)
+        block_account_segment(analysis, flow, number, seen, payload, effect);
+    else if (flow->key.protocol == IP_UDP && payload)
+        block_account_datagram(analysis, flow, number, seen, payload);
+}
+
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
                     const struct tcp_header *tcp, const uint32_t *sequence,
-                    const struct sighting *seen) {
+                    const struct sighting *seen, const struct payload_start *payload) {
     struct event_place place = {analysis, flow, seen, number};
     struct tcp_listener listener = {log_event, amend_event, &place, &analysis->spare};
     struct tcp_effect effect = {.rtt_ns = -1};
@@ -163,6 +173,8 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
         tcp_track(flow, number, tcp, seen, allowance, &listener, &effect);
     else if (sequence)
         tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
+    if (!analysis->packets_only)
+        account_blocks(analysis, flow, number, tcp || sequence, seen, payload, &effect);
     if (seen->time_known && !analysis->packets_only) {
         draw_packet(analysis, flow, number, seen, &effect);
         draw_acknowledgment(analysis, flow, number, seen, &effect);

@@ -2,9 +2,14 @@
 /* From a packet's bytes to its flow. */
 #include <stdio.h>
 
+#include <string.h>
+
+#include "../../traffic/block.h"
 #include "analysis_state.h"
+#include "bytes.h"
 
 #define LINKTYPE_ETHERNET 1
+#define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
 
@@ -45,6 +50,35 @@ static bool needs_headers(const struct headers *headers) {
     return headers->fragment || (icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes);
 }
 
+static bool begins_with_block(const struct headers *headers) {
+    return headers->payload_captured >= BLOCK_HEADER_BYTES &&
+           load_be32(headers->payload) == BLOCK_MAGIC;
+}
+
+/* The pattern is looked at here, where all of it is at hand. */
+static bool is_corrupt(const struct headers *headers) {
+    struct block_header block;
+    return begins_with_block(headers) &&
+           block_read_header(&block, headers->payload, headers->payload_captured) &&
+           block_check_pattern(headers->payload, &block, 0, headers->payload_captured) !=
+               BLOCK_ALL_RIGHT;
+}
+
+static void see_payload(struct payload_start *start, const struct headers *headers) {
+    bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
+    start->count = 0;
+    if (!udp && !(headers_tcp(headers) && begins_with_block(headers)))
+        return;
+    start->count =
+        (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
+                                                                  : SEQUENCE_BYTES_MOST);
+    memcpy(start->bytes, headers->payload, start->count);
+    start->length = headers->udp_length >= UDP_HEADER_BYTES && udp
+                        ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
+                        : 0;
+    start->corrupt = is_corrupt(headers);
+}
+
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
                     const struct packet *packet, int64_t time_ns) {
     decode_packet(packet, headers);
@@ -59,6 +93,7 @@ void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct h
     arrival->is_tcp = headers_tcp(headers);
     if (arrival->is_tcp)
         arrival->tcp = headers->tcp;
+    see_payload(&arrival->payload, headers);
     if (needs_headers(headers))
         arrival->headers = headers;
 }
@@ -90,7 +125,7 @@ void packet_take(struct analysis *analysis, struct arrival *arrival) {
     if (!flow)
         return;
     flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
-    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen);
+    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen, &arrival->payload);
     if (arrival->headers)
         icmp_relate(analysis, arrival);
 }

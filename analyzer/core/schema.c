@@ -9,6 +9,7 @@ static const struct column directions_columns[] = {DIRECTIONS_COLUMNS(X)};
 static const struct column events_columns[] = {EVENTS_COLUMNS(X)};
 static const struct column series_columns[] = {SERIES_COLUMNS(X)};
 static const struct column datagrams_columns[] = {DATAGRAMS_COLUMNS(X)};
+static const struct column blocks_columns[] = {BLOCKS_COLUMNS(X)};
 static const struct column packets_columns[] = {PACKETS_COLUMNS(X)};
 static const struct column findings_columns[] = {FINDINGS_COLUMNS(X)};
 #undef X

@@ -80,7 +80,8 @@
     X(initiator_evidence, WORD, "", "syn, syn_ack or first_packet")                                \
     X(state, WORD, "", "TCP: how far the conversation came; null for other protocols")             \
     X(end, WORD, "", "why the row ends: end_of_capture, idle, evicted, ports_reused")              \
-    X(application, TEXT, "", "blocks, iperf2, iperf3, rtp, ...; null: not recognised")             \
+    X(application, WORD, "",                                                                       \
+      "blocks, iperf2, iperf3 or rtp, by what its packets say; null: not recognised")              \
     X(first_ns, INT, "ns", "time of the first packet; null where the file has no times")           \
     X(last_ns, INT, "ns", "time of the last packet")                                               \
     X(first_capture, INT, "", "captures row of the first packet")                                  \
@@ -189,11 +190,21 @@
     X(fragment_overhead_bytes, INT, "bytes",                                                       \
       "wire bytes spent on the headers, preambles and gaps of every fragment after the first of "  \
       "its datagram")                                                                              \
-    X(blocks, INT, "", "null: not judged by this version")                                         \
-    X(blocks_lost, INT, "", "null: not judged by this version")                                    \
-    X(blocks_out_of_order, INT, "", "null: not judged by this version")                            \
-    X(blocks_duplicate, INT, "", "null: not judged by this version")                               \
-    X(blocks_corrupt, INT, "", "null: not judged by this version")                                 \
+    X(blocks, INT, "",                                                                             \
+      "different numbered units of the application (see flows.application) that came: UDP "        \
+      "packets, or "                                                                               \
+      "blocks of a TCP stream that were delivered; null where none was recognised")                \
+    X(blocks_lost, INT, "", "of those expected, from the first number to the highest, not seen")   \
+    X(blocks_out_of_order, INT, "",                                                                \
+      "with a number below one seen before (RFC 4737), and no duplicate")                          \
+    X(blocks_duplicate, INT, "", "of a number seen before")                                        \
+    X(blocks_late, INT, "", "too old to tell a duplicate from one out of order")                   \
+    X(blocks_corrupt, INT, "", "whose content is not what its header says")                        \
+    X(block_loss_runs, INT, "", "groups of lost numbers side by side")                             \
+    X(block_loss_run_max, INT, "", "the longest of them")                                          \
+    X(block_restarts, INT, "", "beginnings of the sender after the first")                         \
+    X(blocks_head_of_line, INT, "", "TCP: blocks that waited for bytes before their own")          \
+    X(head_of_line_ns_max, INT, "ns", "TCP: the longest such wait")                                \
     X(rtt_samples, INT, "",                                                                        \
       "TCP: round trips measured from data of this direction to its acknowledgment (Karn's rule)") \
     X(rtt_ns_min, INT, "ns",                                                                       \
@@ -201,7 +212,10 @@
     X(rtt_ns_median, INT, "ns", "exact to 64 samples, then within 1.6%")                           \
     X(rtt_ns_p99, INT, "ns", "exact to 64 samples, then within 1.6%")                              \
     X(rtt_ns_max, INT, "ns", "the greatest")                                                       \
-    X(jitter_ns, INT, "ns", "null: not judged by this version")                                    \
+    X(jitter_ns, INT, "ns",                                                                        \
+      "interarrival jitter of the numbered units (RFC 3550 section 6.4.1), as iperf has it; null " \
+      "where they carry no time")                                                                  \
+    X(delay_variation_ns, INT, "ns", "greatest less least transit time of them; null as above")    \
     X(throughput_bps, INT, "bit/s",                                                                \
       "ip_bytes over last_ns - first_ns, without what a mirror port stored twice; null when that " \
       "is 0")                                                                                      \
@@ -275,7 +289,9 @@
     X(unique_bytes, INT, "bytes",                                                                  \
       "TCP: stream bytes seen for the first time; null for other protocols")                       \
     X(retransmitted_bytes, INT, "bytes", "TCP: payload sent again; null for other protocols")      \
-    X(lost, INT, "packets", "null: not judged by this version")                                    \
+    X(lost, INT, "packets",                                                                        \
+      "TCP: segments taken for lost, by what was sent in their place then; those proven needless " \
+      "later included; null for other protocols")                                                  \
     X(rtt_ns, INT, "ns", "TCP: least round trip sampled in it; null without one")                  \
     X(flight_bytes, INT, "bytes",                                                                  \
       "TCP: most bytes sent beyond the highest acknowledgment; null when not known")               \
@@ -343,6 +359,27 @@
     X(fragment_offset, INT, "bytes",                                                               \
       "place of a fragment in its datagram; null when not fragmented")
 
+#define BLOCKS_COLUMNS(X)                                                                          \
+    X(flow, INT, "", "flows row")                                                                  \
+    X(direction, INT, "", "direction of the flow")                                                 \
+    X(capture, INT, "", "captures row of the last packet")                                         \
+    X(stream, INT, "",                                                                             \
+      "stream of the run, as its header says; null for a length given by --block-size")            \
+    X(sequence, INT, "", "number of the block in its stream; lost ones have no row but an event")  \
+    X(bytes, INT, "bytes", "whole block with its header")                                          \
+    X(sent_ns, INT, "ns",                                                                          \
+      "when the sender says that it sent it; null where its header was not read")                  \
+    X(first_ns, INT, "ns", "when its first packet passed here")                                    \
+    X(complete_ns, INT, "ns",                                                                      \
+      "when all its bytes, and in TCP all before them, had passed here; null: unfinished")         \
+    X(latency_ns, INT, "ns", "complete_ns - sent_ns: with the offset of the two clocks")           \
+    X(head_of_line_ns, INT, "ns",                                                                  \
+      "TCP: how long it waited, complete, for bytes before its own; null for UDP")                 \
+    X(first_frame, INT, "frame", "first packet")                                                   \
+    X(last_frame, INT, "frame", "packet that completed it; null: unfinished")                      \
+    X(verdict, WORD, "",                                                                           \
+      "delivered, head_of_line, out_of_order, duplicate, late, corrupt or unfinished")
+
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(code, TEXT, "", "name of the rule")                                                          \
     X(severity, TEXT, "", "error, warning or info")                                                \
@@ -362,6 +399,7 @@
     X(events, EVENTS_COLUMNS, "one thing that happened to one packet or span")                     \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
+    X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
     X(packets, PACKETS_COLUMNS, "one IP packet of a flow; made only when asked for")               \
     X(findings, FINDINGS_COLUMNS, "one explanation of what is odd or costs most")
 
@@ -411,6 +449,9 @@ enum { DATAGRAMS_COLUMNS(X) datagrams_column_count };
 #undef X
 #define X(name, type, unit, meaning) packets_##name,
 enum { PACKETS_COLUMNS(X) packets_column_count };
+#undef X
+#define X(name, type, unit, meaning) blocks_##name,
+enum { BLOCKS_COLUMNS(X) blocks_column_count };
 #undef X
 #define X(name, type, unit, meaning) findings_##name,
 enum { FINDINGS_COLUMNS(X) findings_column_count };

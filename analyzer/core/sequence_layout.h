@@ -25,6 +25,7 @@ struct sequence_packet {
     int64_t time_ns;        /* since the epoch */
     uint64_t frame;
     bool time_known;
+    bool corrupt; /* the pattern of the block, beyond these bytes, is wrong */
 };
 
 enum sequence_clock {

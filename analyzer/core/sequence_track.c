@@ -3,31 +3,16 @@
 
 #include <string.h>
 
-#define KEPT_MOST   8u
 #define TRIED_MOST  16u /* packets, then the flow is given up */
 #define BESIDE_MOST 64u /* a call may be set up for long before it has media */
-#define AGREE_LEAST 3u
 
 #define SOURCES_MOST    16u
 #define CANDIDATES_MOST 4u
 
-#define CLOCKS_APART_MOST (2 * SECOND) /* ns, between packets that follow each other */
-#define PACE_LEAST        4000         /* ns a packet */
-#define PACE_PART         256
-#define SECOND            ((int64_t)1000000000)
-#define PROOF_NS          (10 * SECOND)
-#define UPTIME_MOST       (365 * 86400 * SECOND) /* ns; also of a clock never set */
-#define CLOCK_WRONG_MOST  (86400 * SECOND)       /* ns; any time zone is within */
-#define TICKS_STEP_MOST   900000 /* 10 s of the fastest usual RTP clock, 90 kHz, and for */
-#define TICKS_A_SECOND    192000 /* every second between the packets as many ticks */
+#define SECOND   ((int64_t)1000000000)
+#define PROOF_NS (10 * SECOND)
 
 _Static_assert(sizeof(struct sequence_track) <= 64, "every direction of a flow has one");
-
-/* Packets before a format is believed, oldest first. */
-struct sequence_trial {
-    uint32_t count;
-    struct sequence_kept kept[KEPT_MOST];
-};
 
 struct sequence_belief {
     struct sequence_summary counts;
@@ -45,175 +30,6 @@ _Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
 static void give_up(struct sequence_track *track, struct allowance *allowance) {
     sequence_free(track, allowance);
     track->format = SEQUENCE_NONE;
-}
-
-/* --- belief ---------------------------------------------------------------------------------- */
-
-static struct sequence_kept keep(const struct sequence_packet *packet) {
-    struct sequence_reading block;
-    struct sequence_kept kept = {
-        .time_ns = packet->time_ns,
-        .frame = packet->frame,
-        .length = (uint16_t)(packet->length < UINT16_MAX ? packet->length : UINT16_MAX),
-        .captured = (uint8_t)(packet->captured < SEQUENCE_BYTES_MOST ? packet->captured
-                                                                     : SEQUENCE_BYTES_MOST),
-        .time_known = packet->time_known,
-        .present = true,
-    };
-    if (kept.captured) /* without any there may be no payload to point at */
-        memcpy(kept.payload, packet->payload, kept.captured);
-    kept.corrupt =
-        sequence_layouts[0].read(&block, packet->payload, packet->captured, packet->length) &&
-        block.corrupt;
-    return kept;
-}
-
-static bool read_kept(struct sequence_reading *reading, const struct sequence_layout *layout,
-                      const struct sequence_kept *kept) {
-    if (!layout->read(reading, kept->payload, kept->captured, kept->length))
-        return false;
-    reading->corrupt = layout->format == SEQUENCE_BLOCKS && kept->corrupt;
-    return true;
-}
-
-static bool is_any(const struct sequence_kept *kept) {
-    struct sequence_reading reading;
-    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++)
-        if (read_kept(&reading, &sequence_layouts[i], kept))
-            return true;
-    return false;
-}
-
-/* A packet and a later one of the same source, as one layout reads them. */
-struct pair {
-    const struct sequence_kept *earlier, *later;
-    const struct sequence_reading *from, *to;
-};
-
-/* Time between the two at the capture, 0 where it is not known. */
-static bool arrival_difference(const struct pair *pair, int64_t *difference) {
-    *difference = 0;
-    return !pair->earlier->time_known || !pair->later->time_known ||
-           !__builtin_sub_overflow(pair->later->time_ns, pair->earlier->time_ns, difference);
-}
-
-static bool clocks_agree(const struct pair *pair, int64_t step) {
-    int64_t arrived, sent = pair->to->sent - pair->from->sent, apart;
-    if ((step > 0 && sent < 0) || (step < 0 && sent > 0))
-        return false;
-    return arrival_difference(pair, &arrived) && !__builtin_sub_overflow(sent, arrived, &apart) &&
-           apart >= -CLOCKS_APART_MOST && apart <= CLOCKS_APART_MOST;
-}
-
-static int64_t tick_difference(const struct pair *pair) {
-    return (int32_t)((uint32_t)pair->to->sent - (uint32_t)pair->from->sent);
-}
-
-static bool ticks_agree(const struct pair *pair) {
-    int64_t arrived, ticks = tick_difference(pair);
-    if (!arrival_difference(pair, &arrived))
-        return false;
-    int64_t seconds = arrived / SECOND;
-    int64_t most = TICKS_STEP_MOST + (seconds > 0 ? seconds : 0) * TICKS_A_SECOND;
-    return pair->from->payload_kind == pair->to->payload_kind && ticks >= -most && ticks <= most;
-}
-
-static bool pair_agrees(const struct sequence_layout *layout, const struct pair *pair) {
-    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
-    if (step < -layout->believed_step || step > layout->believed_step)
-        return false;
-    return layout->clock == SEQUENCE_CLOCK_NS ? clocks_agree(pair, step) : ticks_agree(pair);
-}
-
-/* What the kept packets say for one layout. */
-struct agreement {
-    unsigned agreeing, rising, others;
-    int64_t rise;      /* from the oldest's number to the newest's */
-    bool has_next;     /* one packet has the number after another's */
-    bool has_moved;    /* the carried time is not the same in all */
-    bool is_time;      /* and does not just count, in microseconds or in seconds */
-    bool keeps_pace;   /* with the capture's clock */
-    bool is_plausible; /* a time of day near the capture's, or since a start of the system */
-};
-
-static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
-    int64_t apart;
-    return sent < UPTIME_MOST || !kept->time_known ||
-           (!__builtin_sub_overflow(kept->time_ns, sent, &apart) && apart > -CLOCK_WRONG_MOST &&
-            apart < CLOCK_WRONG_MOST);
-}
-
-/* The oldest that agrees and the newest: the sender's clock moved by more than a counter would, and
- * by a part of what the capture's did: packets sent at once may arrive over a longer time. */
-static bool keeps_pace(const struct pair *ends, unsigned agreeing) {
-    int64_t arrived, sent = ends->to->sent - ends->from->sent;
-    return arrival_difference(ends, &arrived) && sent >= PACE_LEAST * (int64_t)agreeing &&
-           sent >= arrived / PACE_PART;
-}
-
-static void add_agreeing(struct agreement *found, const struct sequence_layout *layout,
-                         const struct pair *pair) {
-    bool has_ns = layout->clock == SEQUENCE_CLOCK_NS;
-    int64_t step = sequence_step(layout, pair->from->sequence, pair->to->sequence);
-    int64_t sent = pair->to->sent - pair->from->sent;
-    found->agreeing++;
-    found->rise += step;
-    found->rising += step > 0 && (has_ns || tick_difference(pair) >= 0);
-    found->has_next |= step == 1;
-    found->has_moved |= sent != 0;
-    found->is_time |=
-        has_ns && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
-}
-
-/* From the newest packet back, as long as those of its source agree. */
-static struct agreement agreement_on(const struct sequence_layout *layout,
-                                     const struct sequence_trial *trial, uint64_t *key) {
-    struct agreement found = {0};
-    struct sequence_reading readings[2], newest;
-    struct pair pair = {.later = &trial->kept[trial->count - 1], .to = &readings[0]};
-    if (!read_kept(&readings[0], layout, pair.later) || readings[0].is_end)
-        return found;
-    newest = readings[0];
-    *key = newest.key;
-    found.agreeing = 1;
-    found.is_plausible = is_plausible_time(pair.later, newest.sent);
-    for (unsigned i = trial->count - 1, next = 1; i-- > 0;) {
-        pair.earlier = &trial->kept[i];
-        pair.from = &readings[next];
-        if (!read_kept(&readings[next], layout, pair.earlier)) {
-            found.others++;
-            continue;
-        }
-        if (readings[next].key != *key || readings[next].is_end)
-            continue;
-        if (!pair_agrees(layout, &pair))
-            break;
-        add_agreeing(&found, layout, &pair);
-        pair.later = pair.earlier;
-        pair.to = pair.from;
-        next = !next;
-    }
-    pair.from = pair.to; /* the oldest that agrees */
-    pair.earlier = pair.later;
-    pair.to = &newest;
-    pair.later = &trial->kept[trial->count - 1];
-    found.keeps_pace = keeps_pace(&pair, found.agreeing);
-    return found;
-}
-
-/* Numbers rise in two of three steps at least, so a swap among three packets waits for the fourth.
- * RTP has no time to compare: RFC 3550 A.1 wants two packets in sequence. iperf has nothing else
- * than a time: ESP in UDP (RFC 3948) with AES-GCM is a constant and two counters (RFC 4106), as
- * iperf3 would be in a second of its own where every microsecond has a packet. */
-static bool is_believed(const struct sequence_layout *layout, const struct agreement *found) {
-    if (found->agreeing < AGREE_LEAST || found->others * 4 > found->agreeing ||
-        found->rising * 3 < (found->agreeing - 1) * 2 || found->rise * 2 < found->agreeing - 1)
-        return false;
-    if (layout->has_magic)
-        return true;
-    if (layout->clock == SEQUENCE_CLOCK_TICKS)
-        return found->has_next;
-    return found->has_moved && found->is_time && (found->is_plausible || found->keeps_pace);
 }
 
 /* --- sources --------------------------------------------------------------------------------- */
@@ -348,26 +164,27 @@ static void replay(const struct sequence_trial *trial, struct sequence_belief *b
         const struct sequence_kept *kept = &trial->kept[i];
         struct sequence_item item = {
             .time_ns = kept->time_ns, .frame = kept->frame, .time_known = kept->time_known};
-        if (read_kept(&item.reading, judge->layout, kept))
+        if (sequence_read_kept(&item.reading, judge->layout, kept))
             judge_any(belief, judge, &item, allowance);
         else
             judge->counts->other_packets++;
     }
 }
 
-static void believe(struct sequence_track *track, unsigned layout, uint64_t key,
-                    struct allowance *allowance, const struct sequence_listener *listener) {
+static void believe(struct sequence_track *track, const struct sequence_layout *layout,
+                    uint64_t key, struct allowance *allowance,
+                    const struct sequence_listener *listener) {
     struct sequence_trial *trial = track->more;
     struct sequence_belief *belief = allowance_take(allowance, sizeof *belief);
-    struct sequence_judge judge = {&sequence_layouts[layout], NULL, listener};
+    struct sequence_judge judge = {layout, NULL, listener};
     if (!belief) {
         give_up(track, allowance);
         return;
     }
     memset(belief, 0, sizeof *belief);
     belief->newest_key = key;
-    belief->counts.format = judge.layout->format;
-    belief->counts.counter_bits = judge.layout->bits;
+    belief->counts.format = layout->format;
+    belief->counts.counter_bits = layout->bits;
     belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
     judge.counts = &belief->counts;
     if (!add_source(belief, key, &judge, allowance)) {
@@ -378,21 +195,8 @@ static void believe(struct sequence_track *track, unsigned layout, uint64_t key,
     replay(trial, belief, &judge, allowance);
     allowance_give(allowance, trial, sizeof *trial);
     track->more = belief;
-    track->format = (uint8_t)judge.layout->format;
-    track->layout = (uint8_t)layout;
-}
-
-/* Whether any layout takes the two for packets of one source. */
-static bool look_alike(const struct sequence_kept *earlier, const struct sequence_kept *later) {
-    struct sequence_reading from, to;
-    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++) {
-        const struct sequence_layout *layout = &sequence_layouts[i];
-        struct pair pair = {earlier, later, &from, &to};
-        if (read_kept(&from, layout, earlier) && read_kept(&to, layout, later) &&
-            from.key == to.key && pair_agrees(layout, &pair))
-            return true;
-    }
-    return false;
+    track->format = (uint8_t)layout->format;
+    track->layout = (uint8_t)(layout - sequence_layouts);
 }
 
 /* The list begins with the second of two packets that look alike: most flows never need it. Returns
@@ -400,7 +204,7 @@ static bool look_alike(const struct sequence_kept *earlier, const struct sequenc
 static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
                      struct allowance *allowance) {
     struct sequence_trial *trial = track->more;
-    if (!trial && !(track->first.present && look_alike(&track->first, kept))) {
+    if (!trial && !(track->first.present && sequence_look_alike(&track->first, kept))) {
         track->first = *kept;
         return true;
     }
@@ -411,24 +215,8 @@ static bool add_kept(struct sequence_track *track, const struct sequence_kept *k
         trial->count = 1;
         trial->kept[0] = track->first;
     }
-    if (trial->count == KEPT_MOST) {
-        trial->count--;
-        memmove(&trial->kept[0], &trial->kept[1], trial->count * sizeof trial->kept[0]);
-    }
-    trial->kept[trial->count++] = *kept;
+    sequence_trial_add(trial, kept);
     return true;
-}
-
-static void try_layouts(struct sequence_track *track, struct allowance *allowance,
-                        const struct sequence_listener *listener) {
-    for (unsigned i = 0; i < SEQUENCE_LAYOUTS; i++) {
-        uint64_t key;
-        struct agreement found = agreement_on(&sequence_layouts[i], track->more, &key);
-        if (is_believed(&sequence_layouts[i], &found)) {
-            believe(track, i, key, allowance, listener);
-            return;
-        }
-    }
 }
 
 static void try_packet(struct sequence_track *track, const struct sequence_packet *packet,
@@ -438,15 +226,18 @@ static void try_packet(struct sequence_track *track, const struct sequence_packe
             give_up(track, allowance);
         return;
     }
-    struct sequence_kept kept = keep(packet);
+    uint64_t key;
+    struct sequence_kept kept = sequence_keep(packet);
     track->tried++;
-    if (is_any(&kept)) {
+    if (sequence_is_any(&kept)) {
         if (!add_kept(track, &kept, allowance)) {
             give_up(track, allowance);
             return;
         }
-        if (track->more)
-            try_layouts(track, allowance, listener);
+        const struct sequence_layout *layout =
+            track->more ? sequence_trial_believed(track->more, &key) : NULL;
+        if (layout)
+            believe(track, layout, key, allowance, listener);
     }
     if (track->format == SEQUENCE_UNKNOWN && track->tried == TRIED_MOST)
         give_up(track, allowance);

@@ -15,18 +15,7 @@
 
 #include "allowance.h"
 #include "sequence_source.h"
-
-/* A packet as it is kept; packed, that a track is no more than 64 bytes. */
-struct __attribute__((packed, aligned(4))) sequence_kept {
-    int64_t time_ns;
-    uint64_t frame;
-    uint8_t payload[SEQUENCE_BYTES_MOST];
-    uint16_t length; /* on the wire; a UDP payload has no more */
-    uint8_t captured;
-    uint8_t time_known : 1;
-    uint8_t corrupt : 1; /* if it is a block: its pattern was looked at when it was all there */
-    uint8_t present : 1;
-};
+#include "sequence_trial.h"
 
 struct sequence_track {
     void *more; /* struct sequence_trial; once a format is believed, struct sequence_belief */

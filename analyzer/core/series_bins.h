@@ -24,6 +24,7 @@ struct series_bin {
     uint32_t rtt_us; /* least, BIN_RTT_NONE without one */
     uint32_t flight; /* most bytes, BIN_BYTES_NONE when not known */
     uint32_t window; /* least bytes, BIN_BYTES_NONE when not known */
+    uint32_t lost;   /* segments or numbered packets taken for lost */
     uint64_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
 };
 

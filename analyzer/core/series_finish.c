@@ -14,6 +14,7 @@ static void put_bin(struct row *row, const struct series_bin *bin, bool tcp, boo
     row_set_if(row, series_payload_bytes, payload_known, (int64_t)bin->payload_bytes);
     row_set_if(row, series_unique_bytes, stream, (int64_t)bin->unique_bytes);
     row_set_if(row, series_retransmitted_bytes, stream, (int64_t)bin->retransmitted_bytes);
+    row_set_if(row, series_lost, stream, bin->lost);
     row_set_if(row, series_rtt_ns, bin->rtt_us != BIN_RTT_NONE, (int64_t)bin->rtt_us * 1000);
     row_set_if(row, series_flight_bytes, bin->flight != BIN_BYTES_NONE, bin->flight);
     row_set_if(row, series_window_bytes, bin->window != BIN_BYTES_NONE, bin->window);

@@ -303,6 +303,7 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
     if (lost && judges)
         event.place = upstream ? WORD_UPSTREAM : WORD_DOWNSTREAM;
     count_cause(step, trouble, cause);
+    step->effect->lost += lost;
     trouble->spurious += needless;
     trouble->lost_upstream += lost && upstream;
     trouble->lost_downstream += lost && !upstream;

@@ -4,7 +4,7 @@
 #ifndef WIRETALE_TCP_STREAM_H
 #define WIRETALE_TCP_STREAM_H
 
-#include "hole_list.h"
+#include "block_stream.h"
 #include "sample_set.h"
 #include "segment_ring.h"
 
@@ -111,8 +111,9 @@ struct tcp_stream {
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
     struct packet_mark marks[MARKS];
-    char cold[0];    /* what few packets change follows */
-    int64_t fin_end; /* position after the FIN */
+    char cold[0];                /* what few packets change follows */
+    struct block_stream *blocks; /* NULL while none was recognised */
+    int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;
     uint32_t fin_frame;
 };

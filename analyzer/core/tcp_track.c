@@ -412,8 +412,10 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
     step.tcp = tcp;
     bool syn = tcp->flags & TCP_SYN, rst = tcp->flags & TCP_RST;
-    if (tcp_copy_take(&step, is_doubtful(&step)))
+    if (tcp_copy_take(&step, is_doubtful(&step))) {
+        effect->copy = true;
         return;
+    }
     /* The rest of a fragmented segment is still to come, and its end with it. */
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;

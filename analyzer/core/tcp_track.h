@@ -12,12 +12,14 @@ struct tcp_effect {
     bool positions_known;
     bool acknowledges; /* `acknowledged` is known */
     bool window_known;
+    bool copy;            /* of a packet that was taken already */
     bool probe;           /* a keep-alive or a window probe: no data */
     bool stale;           /* its acknowledgment was overtaken by a later one */
     int64_t sequence;     /* stream position of its first byte */
     int64_t acknowledged; /* position in the other direction's stream */
     int64_t window;       /* bytes, scaled */
     int64_t unique_bytes, retransmitted_bytes;
+    uint32_t lost;  /* segments lost, as what was sent in their place tells */
     int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
 };
 

@@ -70,6 +70,24 @@
     X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
     X(TIME_BACKWARD, "time_backward")                                                              \
     X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")                                                    \
+    X(BLOCK_LOST, "block_lost")                                                                    \
+    X(BLOCK_OUT_OF_ORDER, "block_out_of_order")                                                    \
+    X(BLOCK_DUPLICATE, "block_duplicate")                                                          \
+    X(BLOCK_LATE, "block_late") /* too old to tell a duplicate from one out of order */            \
+    X(BLOCK_CORRUPT, "block_corrupt")                                                              \
+    X(BLOCK_RESTART, "block_restart") /* the sender began again */                                 \
+    /* what a flow carries (flows.application) */                                                  \
+    X(BLOCKS, "blocks")                                                                            \
+    X(IPERF2, "iperf2")                                                                            \
+    X(IPERF3, "iperf3")                                                                            \
+    X(RTP, "rtp")                                                                                  \
+    /* what became of a block (blocks.verdict) */                                                  \
+    X(DELIVERED, "delivered")                                                                      \
+    X(HEAD_OF_LINE, "head_of_line") /* delivered, but waited for bytes before its own */           \
+    X(CORRUPT, "corrupt")                                                                          \
+    X(DUPLICATE, "duplicate")                                                                      \
+    X(LATE, "late")                                                                                \
+    X(UNFINISHED, "unfinished") /* the capture or the stream ended before */                       \
     /* where (events.place) */                                                                     \
     X(UPSTREAM, "upstream")     /* between the sender and the capture */                           \
     X(DOWNSTREAM, "downstream") /* between the capture and the receiver */                         \

@@ -31,7 +31,7 @@ EXIT_CODES = """\
 exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
 writable, 130 interrupted
 """
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "packets", "findings")
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 STDOUT = Path("-")
 INTERRUPTED = 130
 DAMAGED = 3
@@ -74,6 +74,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default=1_000_000,
         metavar="N",
         help="flows kept open at a time; beyond, the longest silent ends first (default 1000000, about 1 kB each)",
+    )
+    reading.add_argument(
+        "--block-size",
+        type=positive,
+        metavar="N",
+        help="bytes of each block in TCP streams whose block headers were not captured",
     )
     output = parser.add_argument_group("what comes out")
     output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
@@ -202,6 +208,7 @@ def analyze(arguments: argparse.Namespace) -> int:
             start=arguments.start,
             end=arguments.end,
             max_flows=arguments.max_flows,
+            block_size=arguments.block_size,
             keep_packets=needs_packets(arguments),
             progress=progress,
         )
