@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: wiretale analyze, info, doctor.
+"""The command line: wiretale analyze, info, verify, doctor.
 
 Exit codes: 0 done; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or output not
 writable; 5 a tool or a permission is missing; 130 interrupted. Only this package turns errors into them.
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info
+from wiretale.cli import analyze, doctor, info, verify
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -25,9 +25,10 @@ examples:
   wiretale analyze transfer.pcapng --report t.html the same as an interactive page
   wiretale analyze captures/ --json | jq .findings for scripts
   wiretale info transfer.pcapng                    what the file says of itself
+  wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, doctor)
+COMMANDS = (analyze, info, verify, doctor)
 
 
 class Parser(argparse.ArgumentParser):

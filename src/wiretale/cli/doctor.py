@@ -25,7 +25,7 @@ MISSING = 5
 CAP_NET_RAW = 13  # linux/capability.h
 DISK_LEAST = 1 << 30  # bytes
 TOOLS = (
-    ("tshark", "apt-get install tshark", "to look into single packets"),
+    ("tshark", "apt-get install tshark", "for wiretale verify"),
     ("dumpcap", "apt-get install wireshark-common", "to capture"),
     ("chromium", "apt-get install chromium", "to test reports"),
 )

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wireshark's own verdicts: tshark run over a file, its flagged frames as they come.
+
+Wireshark runs with its default preferences whatever the user's are: two machines then get the same verdicts, and no
+script of the user's profile runs over a file that nobody trusts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import IO, NamedTuple
+
+from wiretale.analyzer.errors import InputError, MissingToolError
+
+INSTALL = "apt-get install tshark"
+LINE_MOST = 4096  # bytes; numbers and two addresses need 200
+STDERR_KEPT = 4096  # bytes: a hostile file can make a dissector complain at every packet
+COMPLAINT_MOST = 300  # characters
+KINDS_OF_LINE = 65_536  # what differs behind the frame number, remembered
+
+# What Wireshark can say of a frame, in wiretale's words; window_probe_ack and ports_reused only explain,
+# as do sack and dsack.
+VERDICTS = (
+    ("retransmission", "tcp.analysis.retransmission"),
+    ("fast_retransmission", "tcp.analysis.fast_retransmission"),
+    ("spurious_retransmission", "tcp.analysis.spurious_retransmission"),
+    ("out_of_order", "tcp.analysis.out_of_order"),
+    ("duplicate_ack", "tcp.analysis.duplicate_ack"),
+    ("hole", "tcp.analysis.lost_segment"),
+    ("unseen", "tcp.analysis.ack_lost_segment"),
+    ("keep_alive", "tcp.analysis.keep_alive"),
+    ("keep_alive_ack", "tcp.analysis.keep_alive_ack"),
+    ("zero_window", "tcp.analysis.zero_window"),
+    ("window_probe", "tcp.analysis.zero_window_probe"),
+    ("window_probe_ack", "tcp.analysis.zero_window_probe_ack"),
+    ("window_full", "tcp.analysis.window_full"),
+    ("ports_reused", "tcp.analysis.reused_ports"),
+    ("reset", "tcp.flags.reset"),
+)
+ICMP_ERRORS = {"icmp.type": (3, 4, 5, 11, 12), "icmpv6.type": (1, 2, 3, 4)}  # RFC 792, RFC 4443
+ADDRESSES = ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport")
+FIELDS = (
+    "frame.number",
+    "tcp.ack",
+    "tcp.options.sack_le",
+    "tcp.stream",
+    *(field for _, field in VERDICTS),
+    *ICMP_ERRORS,
+    *ADDRESSES,
+)
+FALSE = ("", "0", "False")
+
+End = tuple[str, str]  # address and port
+
+
+class Flagged(NamedTuple):
+    """What Wireshark says of a frame."""
+
+    words: frozenset[str]
+    stream: int | None = None
+    ends: frozenset[End] | None = None  # of the conversation
+
+
+def display_filter() -> str:
+    """The frames that Wireshark has a verdict on."""
+    flags = (f"{field} == 1" if field == "tcp.flags.reset" else field for _, field in VERDICTS)
+    errors = (f"{field} == {number}" for field, numbers in ICMP_ERRORS.items() for number in numbers)
+    return " || ".join((*flags, *errors))
+
+
+def command_line(program: str, path: str) -> list[str]:
+    """The arguments; an absolute path is none that begins with a dash. Of headers within headers the inner counts."""
+    chosen = [argument for field in FIELDS for argument in ("-e", field)]
+    output = ("-T", "fields", "-E", "separator=/t", "-E", "occurrence=l")
+    return [program, "-n", "-r", os.path.abspath(path), *output, "-Y", display_filter(), *chosen]
+
+
+def strongest(words: set[str]) -> set[str]:
+    """Wireshark marks a fast and a spurious retransmission as a retransmission too."""
+    if "spurious_retransmission" in words:
+        return words - {"retransmission", "fast_retransmission"}
+    return words - {"retransmission"} if "fast_retransmission" in words else words
+
+
+def ends_of(addresses: Sequence[str]) -> frozenset[End] | None:
+    """Both ends of a TCP conversation."""
+    source, destination, source6, destination6, *ports = addresses
+    if not all(ports):
+        return None
+    return frozenset(zip((source or source6, destination or destination6), ports, strict=True))
+
+
+def sack_word(ack: bytes, left_edge: bytes) -> str:
+    """What the last SACK block is about: `sack` what lies above the ACK, `dsack` what came twice (RFC 2883)."""
+    if not ack or not left_edge:
+        return ""
+    return "dsack" if 0 < (int(ack) - int(left_edge)) % 2**32 < 2**31 else "sack"
+
+
+@lru_cache(KINDS_OF_LINE)
+def read_verdicts(text: bytes, aside: str) -> Flagged:
+    """What a line says behind its numbers, with what they told; "" for nothing."""
+    stream, *cells = text.decode("utf-8", "replace").split("\t")
+    flags, rest = cells[: len(VERDICTS)], cells[len(VERDICTS) :]
+    types, addresses = rest[: len(ICMP_ERRORS)], rest[len(ICMP_ERRORS) :]
+    if len(addresses) != len(ADDRESSES):
+        raise ValueError(f"{len(cells)} fields")
+    if any(types):  # what is quoted in an ICMP error was no packet here
+        return Flagged(frozenset({"icmp_error"}))
+    words = {word for (word, _), flag in zip(VERDICTS, flags, strict=True) if flag not in FALSE} | {aside}
+    return Flagged(frozenset(strongest(words - {""})), int(stream) if stream else None, ends_of(addresses))
+
+
+def read_line(line: bytes) -> tuple[int, Flagged]:
+    """A frame number and what is said of that frame. InputError for a line that tshark never prints."""
+    try:
+        number, ack, sack, rest = line.rstrip(b"\r\n").split(b"\t", 3)
+        return int(number), read_verdicts(rest, sack_word(ack, sack))
+    except ValueError:
+        raise InputError(f"tshark printed a line that is no verdict: {line[:40]!r}") from None
+
+
+class Complaints(Thread):
+    """The end of what a program writes to stderr, read while it runs so that it never waits."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self._text = b""
+        self.start()
+
+    def run(self) -> None:
+        """Reads to the end."""
+        while piece := os.read(self._stream.fileno(), STDERR_KEPT):
+            self._text = (self._text + piece)[-STDERR_KEPT:]
+
+    def line(self) -> str:
+        """The last thing that tshark itself said, in one line."""
+        self.join()
+        lines = [line.strip() for line in self._text.decode("utf-8", "replace").splitlines() if line.strip()]
+        begins = [number for number, line in enumerate(lines) if line.startswith("tshark: ")]
+        said = lines[begins[-1] :] if begins else [line for line in lines if not line.startswith("Running as user ")]
+        return " ".join(said).removeprefix("tshark: ")[:COMPLAINT_MOST]
+
+
+class Run(NamedTuple):
+    """A program at work."""
+
+    lines: IO[bytes]
+    complaints: Complaints
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def running(*command: str) -> Iterator[Run]:
+    """The program; whatever ends the block ends it too."""
+    with TemporaryDirectory(prefix="wiretale-") as empty:
+        environment = {**os.environ, "WIRESHARK_CONFIG_DIR": empty}
+        pipe = subprocess.PIPE
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment)
+        except OSError as error:
+            raise MissingToolError(f"tshark cannot be run ({error.strerror}): run `{INSTALL}`") from None
+        assert process.stdout and process.stderr
+        with process:
+            complaints = Complaints(process.stderr)
+            try:
+                yield Run(process.stdout, complaints, process)
+            finally:
+                process.kill()
+                complaints.join()
+
+
+class Dissector:
+    """The tshark of this machine. MissingToolError when there is none."""
+
+    def __init__(self) -> None:
+        program = shutil.which("tshark")
+        if not program:
+            raise MissingToolError(f"tshark is missing, whose verdicts are compared: run `{INSTALL}`")
+        self._program = program
+        #: why the last file was not read to its end; None when it was
+        self.problem: str | None = None
+
+    def version(self) -> str:
+        """Wireshark's version: `4.0.17`."""
+        with running(self._program, "--version") as run:
+            found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MOST).decode("utf-8", "replace"))
+            if not found:
+                said = run.complaints.line() or "it tells no version"
+                raise MissingToolError(f"tshark cannot be used ({said}): run `{INSTALL}`")
+        return found[0]
+
+    def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
+        """Number and verdicts of each frame that Wireshark flags, in order; `problem` tells afterwards of the end."""
+        self.problem = None
+        with running(*command_line(self._program, path)) as run:
+            while line := run.lines.readline(LINE_MOST):
+                yield read_line(line)
+            code = run.process.wait()
+            if code:
+                ended = f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+                self.problem = run.complaints.line() or ended

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events of one capture file in the order of its frames: tables have them in the order of flows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.compare import Around
+from wiretale.analyzer.finding import row_at
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.dissector import End
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace
+
+EVENTS_A_FLOW_MOST, EVENTS_MOST = 10_000, 4_000_000  # analysis_state.h
+ENDS = ("source", "source_port", "destination", "destination_port")
+
+
+class FrameEvents:
+    """Rows are made as they are taken: millions of them as Python objects would take more memory than the analysis."""
+
+    def __init__(self, events: Table) -> None:
+        self._events = events
+        self._frames = array("d", events.packed("frame", "d"))
+        self._order = array("Q", sorted(range(len(events)), key=self._frames.__getitem__))
+        self._next = 0
+
+    def take(self, last_frame: float) -> dict[int, list[dict[str, Any]]]:
+        """The events that were not yet taken, up to a frame."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        while self._next < len(self._order) and self._frames[self._order[self._next]] <= last_frame:
+            row = self._events.rows(self._order[self._next], self._order[self._next] + 1)[0]
+            found.setdefault(row["frame"], []).append(row)
+            self._next += 1
+        return found
+
+
+def flow_ends(row: Iterable[Any]) -> frozenset[End]:
+    """As the dissector names them."""
+    source, source_port, destination, destination_port = row
+    return frozenset({(str(source), str(source_port)), (str(destination), str(destination_port))})
+
+
+def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End], list[int]]:
+    """Flows between the same ends that only VLANs or tunnels tell apart."""
+    by_ends: dict[frozenset[End], list[int]] = {}
+    for flow, row in enumerate(zip(*map(flows.column, ENDS), strict=True)) if paths else ():
+        by_ends.setdefault(flow_ends(row), []).append(flow)
+    return {ends: numbers for ends, numbers in by_ends.items() if len({paths.get(flow) for flow in numbers}) > 1}
+
+
+def full_flows(trace: Trace) -> dict[frozenset[End], float]:
+    """Conversations that had more events than are kept, with the last frame of which one is."""
+    counts = trace.events.rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
+    found = {}
+    for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_A_FLOW_MOST]:
+        last = max(array("d", trace.events.packed("frame", "d", flows=[flow])))
+        found[flow_ends(row_at(trace.flows, flow)[name] for name in ENDS)] = last
+    return found
+
+
+def around(trace: Trace) -> Around:
+    """What the tables tell of why verdicts may differ."""
+    paths = {flow: path for flow, path in enumerate(trace.flows.column("path")) if path}
+    shared = shared_flows(trace.flows, paths)
+    full = len(trace.events) >= EVENTS_MOST
+    return Around(
+        shared_flows=frozenset(flow for flows in shared.values() for flow in flows),
+        shared_ends=shared.keys(),
+        paths=paths,
+        dropped=trace.totals["events_dropped"],
+        full_ends=full_flows(trace),
+        full_from=max(array("d", trace.events.packed("frame", "d"))) if full else inf,
+    )

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wiretale's verdicts beside Wireshark's as one JSON object: `wiretale verify --json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.compare import Comparison
+
+SCHEMA = "wiretale.verify/1"
+
+
+def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[str]) -> None:
+    """One object in one line; versions are wiretale's and Wireshark's."""
+    reasons = [{**reason._asdict(), "count": count} for reason, count in found.reasons.most_common()]
+    whole = {
+        "schema": SCHEMA,
+        "wiretale": versions[0],
+        "wireshark": versions[1],
+        "file": os.fsencode(path).decode("utf-8", "replace"),
+        "kinds": {kind: asdict(count) for kind, count in found.kinds.items()},
+        "reasons": reasons,
+        "events_dropped": found.around.dropped,
+        "not_compared": dict(found.not_compared),
+    }
+    # The differences may be many: each becomes text alone.
+    out.write(json.dumps(whole)[:-1] + ', "differences": [')
+    for number, difference in enumerate(found.differences):
+        out.write(", " * bool(number) + json.dumps(difference._asdict()))
+    out.write("]}\n")
