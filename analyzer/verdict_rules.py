@@ -18,7 +18,7 @@ from wiretale.analyzer.finding import (
     named,
     row_at,
 )
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -173,9 +173,7 @@ def congestion(row: Row) -> str:
 
 def sack_holes(row: Row) -> str:
     """The sentence."""
-    return (
-        f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
-    )
+    return f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
 
 
 KINDS = (

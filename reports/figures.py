@@ -132,7 +132,5 @@ def flow_figure() -> dict[str, Any]:
     figure.update_xaxes(title="seconds since the start of the capture", zeroline=False, anchor="free", position=0)
     for panel, title in PANELS:
         name = "yaxis" if axes[panel] == 1 else f"yaxis{axes[panel]}"
-        figure.update_layout(
-            {name: {"title": {"text": title}, "zeroline": False, "exponentformat": "SI"}}
-        )
+        figure.update_layout({name: {"title": {"text": title}, "zeroline": False, "exponentformat": "SI"}})
     return {"plot": json.loads(figure.to_json()), "panels": [{"name": p, "axis": axes[p]} for p, _ in PANELS]}

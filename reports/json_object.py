@@ -18,7 +18,7 @@ SUMMARY = {  # columns of directions
     *("blocks_corrupt", "block_loss_runs", "block_loss_run_max", "block_restarts", "blocks_head_of_line"),
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
-SCHEMA =  "wiretale.analyze/1"
+SCHEMA = "wiretale.analyze/1"
 TABLES = ("captures", "flows", "directions", "datagrams", "findings")
 
 

@@ -54,7 +54,11 @@ class Talk:
         options: list[Any] = []
         if self.timestamps:
             value = 10_000 + int(ms) if tsval is None else tsval
-            options += [("NOP", None), ("NOP", None), ("Timestamp", (value, self.echo[side] if tsecr is None else tsecr))]
+            options += [
+                ("NOP", None),
+                ("NOP", None),
+                ("Timestamp", (value, self.echo[side] if tsecr is None else tsecr)),
+            ]
             self.echo[1 - side] = value
         if sack:
             base = self.isn[1 - side] + 1

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from scapy.all import IP, TCP, UDP, Ether, Raw, wrpcap
+from talk import Talk
 
 import wiretale
-from talk import Talk
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
@@ -238,7 +238,9 @@ def test_verdicts_are_marked_on_the_graph(page: Page, tmp_path: Path) -> None:
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
     assert page.frames("fast_retransmission") == [12] == page.frames("downstream")
     assert page.frames("duplicate_ack") == [10, 11] and page.frames("upstream") == []
-    text = page.page.evaluate("document.getElementById('plot').data.find(t => t.meta === 'fast_retransmission').text[0]")
+    text = page.page.evaluate(
+        "document.getElementById('plot').data.find(t => t.meta === 'fast_retransmission').text[0]"
+    )
     assert text == "fast retransmission, downstream, 1,000 bytes, by acks, see frame 5"
     assert "1 lost" in page.page.inner_text("tr[data-flow='0']")
     assert page.complaints == []

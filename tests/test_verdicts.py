@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from talk import RTT, SEGMENT, WRITERS, Talk
 
 import wiretale
-from talk import RTT, SEGMENT, WRITERS, Talk
 
 VERDICTS = (
     *("retransmissions", "fast_retransmissions", "timeout_retransmissions", "timeouts", "probe_retransmissions"),
@@ -587,7 +587,9 @@ def test_ports_used_again_are_another_flow(end: str, tmp_path: Path) -> None:  #
 def test_unusual_options_do_no_harm(tmp_path: Path) -> None:  # case 39
     talk = Talk()
     talk.open()
-    for k, option in enumerate([(30, b"\x20\x00\x01\x02\x03\x04"), (19, bytes(16)), (29, b"\x01\x02" + bytes(12)), (200, b"")]):
+    for k, option in enumerate(
+        [(30, b"\x20\x00\x01\x02\x03\x04"), (19, bytes(16)), (29, b"\x01\x02" + bytes(12)), (200, b"")]
+    ):
         talk.timestamps = False
         talk.data(30 + k, k * S, options=[option]).ack(50 + k, (k + 1) * S)
     out = analyze(talk, tmp_path).directions.rows()[0]
@@ -626,7 +628,12 @@ def test_events_carry_place_evidence_and_proof(tmp_path: Path) -> None:
     trace = analyze(talk, tmp_path)
     rows = {row["kind"]: row for row in trace.events.rows()}
     late, again = rows["out_of_order"], rows["fast_retransmission"]
-    assert (late["evidence"], late["place"], late["related_frame"], late["spurious"]) == ("timestamps", "upstream", 5, None)
+    assert (late["evidence"], late["place"], late["related_frame"], late["spurious"]) == (
+        "timestamps",
+        "upstream",
+        5,
+        None,
+    )
     assert (again["evidence"], again["place"], again["spurious"], again["bytes"]) == ("dsack", None, True, S)
 
 

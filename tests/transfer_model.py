@@ -100,9 +100,7 @@ class Transfer:
             return
         arrival = self.now + self.to_capture + fate.late
         for copy in (False, True)[: 1 + fate.copied]:
-            passed = Sent(
-                arrival + 30 * copy, segment, attempt, sent.ip_id, sent.tsval, sent.tsecr, sent.ack, copy
-            )
+            passed = Sent(arrival + 30 * copy, segment, attempt, sent.ip_id, sent.tsval, sent.tsecr, sent.ack, copy)
             self.stored.append(passed)
             if fate.lost != "downstream":
                 self.at(passed.time + self.to_receiver, lambda sent=passed: self.receive(sent))
@@ -164,9 +162,7 @@ class Transfer:
         tsval = 50_000 + self.now // 1000
         ack, sacked = self.edge(), {s for s in self.got if s > self.edge()}
         self.receiver_id += 1
-        self.acks.append(
-            (self.now + self.to_receiver, ack, tuple(blocks), self.receiver_id, tsval, self.timestamp)
-        )
+        self.acks.append((self.now + self.to_receiver, ack, tuple(blocks), self.receiver_id, tsval, self.timestamp))
         self.at(self.now + self.to_receiver + self.to_capture, lambda: self.hear(ack, sacked, tsval))
 
     def edge(self) -> int:
@@ -228,7 +224,9 @@ def truth_of(transfer: Transfer) -> Truth:
             truth.hidden += 1
         else:
             truth.again += 1
-            later = any(s.segment == sent.segment and s.attempt < sent.attempt and s.time > sent.time for s in transfer.stored)
+            later = any(
+                s.segment == sent.segment and s.attempt < sent.attempt and s.time > sent.time for s in transfer.stored
+            )
             truth.upstream += not before and not later
         before.append(sent.attempt)
         highest = max(highest, sent.segment)
