@@ -15,8 +15,7 @@ struct block_place {
     struct flow *flow;
     const struct sighting *seen;
     unsigned direction;
-    uint64_t row;    /* of the packet's block, EVENT_NONE without one */
-    bool has_stream; /* blocks told their stream */
+    uint64_t row; /* of the packet's block, EVENT_NONE without one */
 };
 
 static const enum word event_words[] = {
@@ -104,7 +103,7 @@ void block_account_datagram(struct analysis *analysis, struct flow *flow, unsign
     struct sequence_track *track = &flow->directions[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
-    struct block_place place = {analysis, flow, seen, number, EVENT_NONE, true};
+    struct block_place place = {analysis, flow, seen, number, EVENT_NONE};
     place.row = add_datagram(&place, payload);
     struct sequence_packet packet = {.payload = payload->bytes,
                                      .captured = payload->count,
@@ -125,7 +124,7 @@ static void tell_block(void *context, const struct delivered_block *block) {
     row_set(&row, blocks_flow, place->flow->number);
     row_set(&row, blocks_direction, place->direction);
     row_set(&row, blocks_capture, place->seen ? place->seen->capture : place->flow->first_capture);
-    row_set_if(&row, blocks_stream, place->has_stream, block->stream);
+    row_set_if(&row, blocks_stream, block->headed, block->stream);
     row_set(&row, blocks_sequence, (int64_t)block->number);
     row_set(&row, blocks_bytes, block->bytes);
     row_set_if(&row, blocks_first_ns, block->seen.first_frame > 0, block->seen.first_ns);
@@ -172,8 +171,7 @@ void block_account_segment(struct analysis *analysis, struct flow *flow, unsigne
         blocks_of(analysis, stream, headed ? &header : NULL, effect, seen->payload_bytes);
     if (!blocks || !seen->payload_bytes)
         return;
-    struct block_place place = {analysis, flow,       seen,
-                                number,   EVENT_NONE, !analysis->options.block_size || headed};
+    struct block_place place = {analysis, flow, seen, number, EVENT_NONE};
     struct block_listener listener = {tell_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
@@ -205,7 +203,7 @@ static void finish_sequence(struct analysis *analysis, struct flow *flow, unsign
                             struct row *row) {
     struct sequence_track *track = &flow->directions[number].sequence;
     struct sighting last = {.capture = flow->first_capture};
-    struct block_place place = {analysis, flow, &last, number, EVENT_NONE, true};
+    struct block_place place = {analysis, flow, &last, number, EVENT_NONE};
     struct sequence_listener listener = {tell_sequence, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
@@ -219,8 +217,7 @@ static void finish_stream(struct analysis *analysis, struct flow *flow, unsigned
     struct block_stream *blocks = flow->directions[number].tcp.blocks;
     if (!blocks)
         return;
-    struct block_place place = {analysis, flow,       NULL,
-                                number,   EVENT_NONE, !analysis->options.block_size};
+    struct block_place place = {analysis, flow, NULL, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
     block_stream_finish(blocks, &(struct block_listener){tell_block, &place});
     if (blocks->lost)

@@ -13,6 +13,7 @@ struct block_stream *block_stream_begin(int64_t start, int64_t length,
     if (header) {
         blocks->first_number = header->sequence;
         blocks->stream = header->stream;
+        blocks->headed = true;
     }
     return blocks;
 }
@@ -97,6 +98,7 @@ static void tell(struct block_stream *blocks, const struct block_listener *liste
     struct delivered_block told = {.number = blocks->first_number + blocks->delivered,
                                    .stream = blocks->stream,
                                    .bytes = (uint32_t)blocks->length,
+                                   .headed = blocks->headed,
                                    .seen = *open_at(blocks, 0),
                                    .complete = complete};
     if (complete) {

@@ -25,6 +25,7 @@ struct delivered_block {
     struct open_block seen;
     int64_t complete_ns;
     uint64_t last_frame;
+    bool headed;   /* number and stream are those of a header */
     bool complete; /* else the stream ended before */
 };
 
@@ -33,6 +34,7 @@ struct block_stream {
     int64_t length;        /* bytes of each */
     uint64_t first_number; /* sequence of that block */
     uint16_t stream;
+    bool headed;           /* a header told length, number and stream */
     bool lost;             /* blocks are no more where they should be, or too many are open */
     uint64_t delivered;    /* blocks, counted from the first known */
     uint64_t head_of_line; /* blocks that waited */

@@ -273,7 +273,10 @@ void sequence_take_more(struct sequence_track *track, const struct sequence_pack
     struct sequence_judge judge = {&sequence_layouts[track->layout], &belief->counts, listener};
     struct sequence_item item = {
         .time_ns = packet->time_ns, .frame = packet->frame, .time_known = packet->time_known};
-    if (!judge.layout->read(&item.reading, packet->payload, packet->captured, packet->length))
+    bool read =
+        judge.layout->read(&item.reading, packet->payload, packet->captured, packet->length);
+    item.reading.corrupt |= packet->corrupt && judge.layout->format == SEQUENCE_BLOCKS;
+    if (!read)
         belief->counts.other_packets++;
     else if (is_no_clock(belief, judge.layout, &item))
         give_up(track, allowance);

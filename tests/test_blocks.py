@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbered streams: wiretale's blocks over UDP and TCP, iperf2, iperf3 and RTP, against crafted captures."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import IP, UDP, Ether, IPv6, Raw, wrpcap
+
+import wiretale
+from talk import RTT, Talk, write_pcap
+
+START = 1_700_000_000
+MASK = 2**64 - 1
+COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
+
+
+def mix(z: int) -> int:
+    """SplitMix64's output function, as traffic/block.h states it."""
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_ns: int = 0, flags: int = 0) -> bytes:
+    """A block as it lies on the wire."""
+    seed = mix((mix((run << 16) + stream) + sequence) & MASK)
+    words = (mix(seed + i * 0x9E3779B97F4A7C15 & MASK) for i in range(4, (length + 7) // 8))
+    header = struct.pack(">IIHHIQQ", 0x57544231, run, stream, flags, length, sequence, sent_ns)
+    return (header + b"".join(struct.pack(">Q", word) for word in words))[:length]
+
+
+def iperf3(number: int, ms: float, wide: bool = False) -> bytes:
+    """iperf3's UDP header: seconds, microseconds, counter."""
+    microseconds = round(ms * 1000)
+    return struct.pack(">IIQ" if wide else ">III", 1000 + microseconds // 10**6, microseconds % 10**6, number) + bytes(80)
+
+
+def iperf2(number: int, ms: float) -> bytes:
+    """iperf2's UDP header: counter (negative at the end), seconds, microseconds."""
+    microseconds = round(ms * 1000)
+    return struct.pack(">iII", number, 1_700_000_000 + microseconds // 10**6, microseconds % 10**6) + bytes(80)
+
+
+def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
+    """An RTP header; 160 samples a packet."""
+    return struct.pack(">BBHII", 0x80, kind, number % 65536, 160 * number % 2**32, ssrc) + bytes(160)
+
+
+def capture(payloads: Iterable[tuple[float, bytes]], path: Path, snaplen: int = 65535, version: int = 4) -> wiretale.Trace:
+    """One UDP flow; times in ms."""
+    packets = []
+    for ms, payload in payloads:
+        ip = IP(src="10.0.0.1", dst="10.0.0.2") if version == 4 else IPv6(src="fd00::1", dst="fd00::2")
+        packet = Ether() / ip / UDP(sport=4000, dport=4001) / Raw(payload)
+        packet.time = START + ms / 1000
+        packets.append(packet)
+    wrpcap(str(path), packets, snaplen=snaplen)
+    return wiretale.analyze(path)
+
+
+def counts(trace: wiretale.Trace) -> dict[str, Any]:
+    """What is not 0."""
+    row = trace.directions.rows()[0]
+    return {name: row[name] for name in COUNTS if row[name]}
+
+
+ORDER = [0, 1, 2, 3, 4, 7, 8, 10, 9, 11, 11, 12, 13]  # 5 and 6 lost, 9 late, 11 twice
+
+
+def test_blocks_over_udp(tmp_path: Path) -> None:  # case 35
+    sent = [(10.0 + k, block(n, sent_ns=START * 10**9 + 1_000_000 * n)) for k, n in enumerate(ORDER)]
+    trace = capture(sent, tmp_path / "blocks.pcap")
+    assert trace.flows.column("application") == ["blocks"]
+    assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}
+    events = [(row["kind"], row["frame"]) for row in trace.events.rows()]
+    assert ("block_lost", 6) in events and ("block_out_of_order", 9) in events and ("block_duplicate", 11) in events
+    rows = trace.blocks.rows()
+    assert [row["sequence"] for row in rows] == ORDER
+    assert [row["verdict"] for row in rows].count("delivered") == 11
+    assert rows[1]["latency_ns"] == 10_000_000 and rows[1]["stream"] == 1
+    direction = trace.directions.rows()[0]
+    assert (direction["block_loss_runs"], direction["block_loss_run_max"]) == (1, 2)
+    assert direction["jitter_ns"] is not None
+
+
+def test_the_same_with_headers_alone(tmp_path: Path) -> None:
+    sent = [(float(k), block(n, 1400)) for k, n in enumerate(ORDER)]
+    trace = capture(sent, tmp_path / "cut.pcap", snaplen=80)
+    assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}
+
+
+def test_a_wrong_pattern_is_corrupt(tmp_path: Path) -> None:
+    sent = [(float(k), block(k)) for k in range(20)]
+    damaged = bytearray(sent[8][1])
+    damaged[150] ^= 1
+    sent[8] = (8.0, bytes(damaged))
+    trace = capture(sent, tmp_path / "corrupt.pcap")
+    assert counts(trace) == {"blocks": 20, "blocks_corrupt": 1}
+    assert [row["verdict"] for row in trace.blocks.rows()][8] == "corrupt"
+
+
+def test_a_sender_that_begins_again(tmp_path: Path) -> None:
+    numbers = [*((k, 7) for k in range(10)), *((k, 8) for k in range(10))]
+    sent = [(float(k), block(n, run=run, flags=n == 0, sent_ns=k * 10**6)) for k, (n, run) in enumerate(numbers)]
+    trace = capture(sent, tmp_path / "again.pcap")
+    assert counts(trace) == {"blocks": 20, "block_restarts": 1}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("version", [4, 6])
+def test_iperf3(tmp_path: Path, wide: bool, version: int) -> None:  # case 36
+    sent = [(2.0 * k, iperf3(n + 1, 2.0 * k, wide)) for k, n in enumerate(ORDER)]
+    trace = capture(sent, tmp_path / "iperf3.pcap", version=version)
+    assert trace.flows.column("application") == ["iperf3"]
+    assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}
+    assert len(trace.blocks) == 0
+
+
+def test_iperf3_wraps_at_32_bits(tmp_path: Path) -> None:
+    sent = [(2.0 * k, iperf3((2**32 - 20 + k) % 2**32, 2.0 * k)) for k in range(40) if k != 30]
+    assert counts(capture(sent, tmp_path / "wrap.pcap")) == {"blocks": 39, "blocks_lost": 1}
+
+
+def test_iperf2_with_its_end_marker(tmp_path: Path) -> None:
+    sent = [(2.0 * k, iperf2(k, 2.0 * k)) for k in range(30) if k not in (10, 11)]
+    sent += [(60.0 + k, iperf2(-30, 60.0)) for k in range(3)]
+    trace = capture(sent, tmp_path / "iperf2.pcap")
+    assert trace.flows.column("application") == ["iperf2"]
+    assert counts(trace) == {"blocks": 28, "blocks_lost": 2}
+
+
+def test_rtp_with_another_source(tmp_path: Path) -> None:
+    sent = [(20.0 * k, rtp(65_530 + k)) for k in range(20) if k != 12]
+    sent += [(400 + 20.0 * k, rtp(500 + k, ssrc=0xBEEF)) for k in range(20)]
+    trace = capture(sent, tmp_path / "rtp.pcap")
+    assert trace.flows.column("application") == ["rtp"]
+    assert counts(trace) == {"blocks": 39, "blocks_lost": 1, "block_restarts": 1}
+    assert trace.directions.rows()[0]["jitter_ns"] == 0
+
+
+@pytest.mark.parametrize("payload", [b"\0" * 100, bytes(range(100)), b"GET / HTTP/1.1\r\n\r\n", b"WTB1" + b"\xff" * 60])
+def test_other_payloads_are_nobodys(tmp_path: Path, payload: bytes) -> None:
+    trace = capture([(float(k), payload) for k in range(40)], tmp_path / "other.pcap")
+    assert trace.flows.column("application") == [None] and counts(trace) == {} and len(trace.blocks) == 0
+
+
+LENGTH, SIZE = 10_000, 1000
+
+
+def stream(count: int, sent_ns: int = 0) -> bytes:
+    """Blocks one after another, as TCP carries them."""
+    return b"".join(block(n, LENGTH, sent_ns=sent_ns + n) for n in range(count))
+
+
+def blocked_talk(lost: int = -1, count: int = 6) -> Talk:
+    """Blocks in segments; the segment `lost` comes 30 ms after its turn."""
+    talk, content = Talk(), stream(count)
+    talk.open()
+    for k in range(count * LENGTH // SIZE):
+        if k == lost:
+            talk.missing(0)
+            continue
+        talk.data(30 + 0.1 * k, k * SIZE, SIZE)
+        talk.packets[-1]["Raw"].load = content[k * SIZE : (k + 1) * SIZE]
+    if lost >= 0:
+        talk.data(30 + 0.1 * lost + 1.5 * RTT, lost * SIZE, SIZE)
+        talk.packets[-1]["Raw"].load = content[lost * SIZE : (lost + 1) * SIZE]
+    return talk
+
+
+def test_blocks_over_tcp_wait_for_a_lost_segment(tmp_path: Path) -> None:  # case 37
+    trace = wiretale.analyze(*write_pcap(blocked_talk(lost=25).in_order(), tmp_path))
+    rows = trace.blocks.rows()
+    assert [row["sequence"] for row in rows] == list(range(6))
+    assert [row["verdict"] for row in rows] == ["delivered"] * 3 + ["head_of_line"] * 3
+    filled = 30 + 0.1 * 25 + 1.5 * RTT
+    for row in rows[3:]:
+        own = 30 + 0.1 * (10 * row["sequence"] + 9)
+        assert row["head_of_line_ns"] == pytest.approx((filled - own) * 1e6, abs=2000)
+        assert row["complete_ns"] == pytest.approx((START + filled / 1000) * 1e9, abs=2000)
+    out = trace.directions.rows()[0]
+    assert (out["blocks"], out["blocks_lost"], out["blocks_head_of_line"]) == (6, 0, 3)
+    assert out["head_of_line_ns_max"] == rows[3]["head_of_line_ns"]
+    assert trace.flows.column("application") == ["blocks"]
+
+
+def test_a_block_that_is_not_whole_is_unfinished(tmp_path: Path) -> None:
+    talk = blocked_talk(count=3)
+    talk.packets = talk.packets[:-2]
+    rows = wiretale.analyze(*write_pcap(talk.in_order(), tmp_path)).blocks.rows()
+    assert [row["verdict"] for row in rows] == ["delivered", "delivered", "unfinished"]
+    assert rows[2]["complete_ns"] is None and rows[2]["last_frame"] is None
+
+
+@pytest.mark.parametrize("snaplen", [66, 98])
+def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
+    """98 bytes hold the block's header after the packet's; 66 do not: then their length must be told."""
+    path = tmp_path / "cut.pcap"
+    wrpcap(str(path), blocked_talk(lost=25).in_order(), snaplen=snaplen)
+    told = wiretale.analyze(path, block_size=LENGTH)
+    assert [row["verdict"] for row in told.blocks.rows()] == ["delivered"] * 3 + ["head_of_line"] * 3
+    assert told.blocks.rows()[0]["stream"] == (1 if snaplen == 98 else None)
+    assert len(wiretale.analyze(path).blocks) == (6 if snaplen == 98 else 0)
+
+
+def test_blocks_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from wiretale.cli import main
+
+    path = tmp_path / "blocks.pcap"
+    capture([(float(k), block(n)) for k, n in enumerate(ORDER)], path)
+    assert main(["analyze", str(path), "--json"]) == 0
+    (summary,) = json.loads(capsys.readouterr().out)["blocks_summary"]
+    assert (summary["application"], summary["blocks"], summary["blocks_lost"]) == ("blocks", 12, 2)
+
+
+def test_a_block_size_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    capture([(0.0, block(0))], tmp_path / "x.pcap")
+    with pytest.raises(wiretale.UsageError, match="block_size 31: bytes from 32"):
+        wiretale.analyze(tmp_path / "x.pcap", block_size=31)
