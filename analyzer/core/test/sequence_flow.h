@@ -80,7 +80,7 @@ static inline void take(struct probe *probe, const uint8_t *payload, uint32_t le
     /* Of exactly this size, so that a step beyond it is seen. */
     uint8_t *copy = malloc(captured ? captured : 1);
     memcpy(copy, payload, captured);
-    struct sequence_packet packet = {copy, captured, length, time_ns, ++probe->frame, true};
+    struct sequence_packet packet = {copy, captured, length, time_ns, ++probe->frame, true, false};
     sequence_take(&probe->track, &packet, &probe->allowance, &probe->listener);
     free(copy);
 }

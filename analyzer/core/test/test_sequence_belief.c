@@ -45,8 +45,8 @@ static void check_other_clocks(void) {
         for (uint64_t sequence = 1; sequence <= 50; sequence++) {
             put(&probe, payload, sequence, 1000 * SECOND + (int64_t)sequence * MILLISECOND);
             int64_t time_ns = START + (int64_t)sequence * MILLISECOND;
-            struct sequence_packet packet = {payload,  64, 64, i ? INT64_MIN : time_ns,
-                                             sequence, !i};
+            struct sequence_packet packet = {payload,  64, 64,   i ? INT64_MIN : time_ns,
+                                             sequence, !i, false};
             sequence_take(&probe.track, &packet, &probe.allowance, NULL);
         }
         struct sequence_summary summary = summary_of(&probe);
