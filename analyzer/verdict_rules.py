@@ -41,6 +41,7 @@ class Kind:
     place: str | None = None  # of those events
     unit: str = "segments"
     severity: str | None = None  # else by the share of the segments
+    whole: str = "data_packets"  # what it is a share of
     one_way: bool = False  # only where the acknowledgments were not captured
     answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
 
@@ -176,6 +177,38 @@ def sack_holes(row: Row) -> str:
     return f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
 
 
+def blocks_lost(row: Row) -> str:
+    """The sentence."""
+    runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
+    return (
+        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
+        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
+    )
+
+
+def blocks_corrupt(row: Row) -> str:
+    """The sentence."""
+    return f"{named(row)}: the content of {plural(row_count(row), 'block')} is not what its header says."
+
+
+def blocks_late(row: Row) -> str:
+    """The sentence."""
+    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} came after a later one."
+
+
+def blocks_twice(row: Row) -> str:
+    """The sentence."""
+    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} came again."
+
+
+def head_of_line(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
+        f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
+    )
+
+
 KINDS = (
     Kind(
         *("lost-downstream", "lost_downstream", RETRANSMISSIONS, lost_downstream, "lost segments beyond this point"),
@@ -244,6 +277,36 @@ KINDS = (
         severity="info",
     ),
     Kind(
+        *("blocks-lost", "blocks_lost", ("block_lost",), blocks_lost, "lost numbered packets"),
+        "Look between the sender and here, and at the sender's own count; a queue that overflows loses in runs.",
+        unit="blocks",
+        whole="blocks",
+    ),
+    Kind(
+        *("blocks-corrupt", "blocks_corrupt", ("block_corrupt",), blocks_corrupt, "carried corrupt blocks"),
+        "Memory, a driver or a middlebox changes payload and mends the checksum: compare captures along the path.",
+        unit="blocks",
+        severity="error",
+    ),
+    Kind(
+        *("blocks-reordered", "blocks_out_of_order", ("block_out_of_order",), blocks_late, "were out of order"),
+        "Look for several paths or queues between the sender and here.",
+        unit="blocks",
+        whole="blocks",
+    ),
+    Kind(
+        *("blocks-duplicate", "blocks_duplicate", ("block_duplicate",), blocks_twice, "came twice"),
+        "Look for a loop, a bridge that floods, or a mirror that stores twice.",
+        unit="blocks",
+        whole="blocks",
+    ),
+    Kind(
+        *("head-of-line", "blocks_head_of_line", (), head_of_line, "had blocks that waited"),
+        "One lost segment delays every block behind it: several connections, or UDP, let the others pass.",
+        unit="blocks",
+        whole="blocks",
+    ),
+    Kind(
         *("sack-holes", "sack_holes", ("sack_hole",), sack_holes, "had gaps reported"),
         "Capture the other direction to tell loss from reordering.",
         unit="gaps",
@@ -267,7 +330,7 @@ def severity_of(kind: Kind, row: Row) -> str:
     """Whether the transfer feels it."""
     if kind.severity:
         return kind.severity
-    return "warning" if row_count(row) >= SHARE_WARNING * (row["data_packets"] or 0) else "info"
+    return "warning" if row_count(row) >= SHARE_WARNING * (row[kind.whole] or 0) else "info"
 
 
 def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:

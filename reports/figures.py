@@ -32,6 +32,7 @@ PANELS = (
     ("sequence", "stream position, bytes"),
     ("rtt", "RTT, ms"),
     ("losses", "lost so far"),
+    ("blocks", "block delay, ms"),
     ("fragments", "fragments"),
 )
 
@@ -47,10 +48,12 @@ MARKS = (
     ("duplicate_ack", "duplicate ACK", GREY, "line-ew-open"),
     ("unseen", "missed by the capture", ORANGE, "star-open"),
     ("window_closed", "window closed or full", PURPLE, "line-ns-open"),
+    ("block_lost", "numbers lost before it", RED, "x"),
     ("probe", "keep-alive or window probe", GREY, "cross-thin-open"),
 )
 
 FRAME = "frame %{customdata}<br>"
+BLOCK = FRAME + "%{text}<br>%{y:.3f} ms"
 TRACES = (
     Trace("instant0", "instant →", "rate", BLUE, shape="hv", hover="%{y:.3s}bit/s →"),
     Trace("instant1", "instant ←", "rate", ORANGE, shape="hv", hover="%{y:.3s}bit/s ←"),
@@ -77,8 +80,26 @@ TRACES = (
     Trace("other", "data ←", "sequence", ORANGE, mode="markers", hover=FRAME + "%{text}", size=4),
     Trace("rtt0", "RTT → (to the receiver and back)", "rtt", BLUE, mode="markers", hover=FRAME + "%{y:.3f} ms", size=4),
     Trace("rtt1", "RTT ←", "rtt", ORANGE, mode="markers", hover=FRAME + "%{y:.3f} ms", size=4),
-    Trace("upstream", "lost upstream", "losses", ORANGE, shape="hv", hover=FRAME + "%{y} lost between sender and here"),
-    Trace("downstream", "lost downstream", "losses", RED, shape="hv", hover=FRAME + "%{y} lost beyond this point"),
+    Trace(
+        "upstream",
+        "lost upstream",
+        "losses",
+        ORANGE,
+        mode="lines+markers",
+        shape="hv",
+        hover=FRAME + "%{y} lost between sender and here",
+    ),
+    Trace(
+        "downstream",
+        "lost downstream",
+        "losses",
+        RED,
+        mode="lines+markers",
+        shape="hv",
+        hover=FRAME + "%{y} lost beyond this point",
+    ),
+    Trace("latency", "sent to complete (both clocks)", "blocks", BLUE, mode="markers", hover=BLOCK, size=4),
+    Trace("waited", "head-of-line wait", "blocks", RED, mode="markers", symbol="diamond", hover=BLOCK, size=6),
     Trace("whole", "complete datagram", "fragments", GREEN, mode="markers", hover=FRAME + "%{y} fragments", size=5),
     Trace(
         "broken",

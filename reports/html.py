@@ -34,6 +34,7 @@ PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
 SERIES_MOST = 60_000  # bins
 DATAGRAMS_MOST = 100_000
 EVENTS_MOST = 200_000
+BLOCKS_MOST = 200_000
 
 # Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
 FLOW_FIELDS = (
@@ -78,13 +79,22 @@ SERIES_FIELDS = (
     ("flight_bytes", "f", 1),
     ("window_bytes", "f", 1),
 )
-TIMES = ("start_ns", "first_ns", "time_ns")  # the others are durations
+TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")  # the others are durations
 DATAGRAM_FIELDS = (
     ("flow", "I", 1),
     ("first_ns", "d", 1_000_000),
     ("first_frame", "d", 1),
     ("fragments", "I", 1),
     ("missing_bytes", "d", 1),
+)
+BLOCK_FIELDS = (
+    ("flow", "I", 1),
+    ("stream", "H", 1),
+    ("sequence", "d", 1),
+    ("complete_ns", "d", 1_000_000),
+    ("last_frame", "d", 1),
+    ("latency_ns", "d", 1),
+    ("head_of_line_ns", "d", 1),
 )
 EVENT_FIELDS = (
     ("flow", "I", 1),
@@ -186,10 +196,11 @@ def page_data(trace: Trace) -> dict[str, Any]:
     listed = largest + troubled
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
-    tables = (trace.series, trace.datagrams, trace.events)
-    bins, datagrams, events = (table.rows_by_flow(len(sizes)) for table in tables)
+    tables = (trace.series, trace.datagrams, trace.events, trace.blocks)
+    bins, datagrams, events, blocks = (table.rows_by_flow(len(sizes)) for table in tables)
     with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
+    with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
     with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
     return {
         "base": str(base_ns),
@@ -200,6 +211,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
         "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),
         "events": packed_table(trace.events, EVENT_FIELDS, with_events, base_ns),
+        "blocks": packed_table(trace.blocks, BLOCK_FIELDS, with_blocks, base_ns),
         "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
         "packets": packed_packets(trace, by_trouble, sizes, base_ns),
         "figure": flow_figure(),

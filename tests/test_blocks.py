@@ -38,7 +38,9 @@ def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_
 def iperf3(number: int, ms: float, wide: bool = False) -> bytes:
     """iperf3's UDP header: seconds, microseconds, counter."""
     microseconds = round(ms * 1000)
-    return struct.pack(">IIQ" if wide else ">III", 1000 + microseconds // 10**6, microseconds % 10**6, number) + bytes(80)
+    return struct.pack(">IIQ" if wide else ">III", 1000 + microseconds // 10**6, microseconds % 10**6, number) + bytes(
+        80
+    )
 
 
 def iperf2(number: int, ms: float) -> bytes:
@@ -52,7 +54,9 @@ def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
     return struct.pack(">BBHII", 0x80, kind, number % 65536, 160 * number % 2**32, ssrc) + bytes(160)
 
 
-def capture(payloads: Iterable[tuple[float, bytes]], path: Path, snaplen: int = 65535, version: int = 4) -> wiretale.Trace:
+def capture(
+    payloads: Iterable[tuple[float, bytes]], path: Path, snaplen: int = 65535, version: int = 4
+) -> wiretale.Trace:
     """One UDP flow; times in ms."""
     packets = []
     for ms, payload in payloads:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from scapy.all import IP, TCP, UDP, Ether, Raw, wrpcap
-from talk import Talk
 
 import wiretale
+from talk import Talk
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
@@ -243,4 +243,15 @@ def test_verdicts_are_marked_on_the_graph(page: Page, tmp_path: Path) -> None:
     )
     assert text == "fast retransmission, downstream, 1,000 bytes, by acks, see frame 5"
     assert "1 lost" in page.page.inner_text("tr[data-flow='0']")
+    assert page.complaints == []
+
+
+def test_blocks_and_their_delays_are_drawn(page: Page, samples: Path, tmp_path: Path) -> None:
+    trace = wiretale.analyze(samples / "tcp_blocks.pcapng")
+    page.open(trace.report(tmp_path / "report.html"))
+    waited = [row for row in trace.blocks.rows() if row["head_of_line_ns"]]
+    assert page.frames("waited") == [row["last_frame"] for row in waited] and len(waited) == 4
+    assert len(page.frames("latency")) == len(trace.blocks)
+    page.open(wiretale.analyze(samples / "udp_blocks.pcap").report(tmp_path / "udp.html"))
+    assert page.frames("block_lost") == [83, 239] and page.frames("copy") == [271, 280]
     assert page.complaints == []

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from talk import write_pcap
-from transfer_model import SIZE, Fate, Transfer, truth_of
 
 import wiretale
+from talk import write_pcap
+from transfer_model import SIZE, Fate, Transfer, truth_of
 
 fates = st.builds(
     Fate,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talk import RTT, SEGMENT, WRITERS, Talk
 
 import wiretale
+from talk import RTT, SEGMENT, WRITERS, Talk
 
 VERDICTS = (
     *("retransmissions", "fast_retransmissions", "timeout_retransmissions", "timeouts", "probe_retransmissions"),

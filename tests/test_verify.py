@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 from scapy.layers.inet import IP, TCP
-from talk import Talk, write_pcap
 from test_verdicts import CASES
 
+from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.compare import KINDS, Around, Comparison, compare, pairs
 from wiretale.analyzer.difference_rules import RULES, UNEXPLAINED

@@ -37,6 +37,25 @@ static const enum word application_words[] = {
     [SEQUENCE_RTP] = WORD_RTP,       [SEQUENCE_NONE] = WORD_NONE,
 };
 
+static void note_gap(struct direction *direction, const struct sequence_event *event,
+                     uint64_t row) {
+    direction->gaps[direction->next_gap] =
+        (struct gap_event){.frame = event->frame, .event = row, .missing = event->count};
+    direction->next_gap = (direction->next_gap + 1) % GAPS;
+}
+
+/* A late packet takes back its loss; a gap of which nothing is missing any more was none. */
+static void take_gap_back(struct analysis *analysis, struct direction *direction, uint64_t frame) {
+    for (unsigned i = 0; i < GAPS; i++) {
+        struct gap_event *gap = &direction->gaps[i];
+        if (!gap->missing || gap->frame != frame)
+            continue;
+        if (!--gap->missing)
+            event_amend(analysis, gap->event, &(struct tcp_event){.kind = WORD_BLOCK_GAP});
+        return;
+    }
+}
+
 /* A judgement may be of a packet some before the one at hand. */
 static void tell_sequence(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
@@ -50,10 +69,15 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
                  (unsigned long long)event->count, (unsigned long long)event->sequence);
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
-    event_log(place->analysis, place->flow, place->direction, &seen,
-              &(struct tcp_event){.kind = event_words[event->kind],
-                                  .related_frame = event->related_frame,
-                                  .detail = detail});
+    uint64_t row = event_log(place->analysis, place->flow, place->direction, &seen,
+                             &(struct tcp_event){.kind = event_words[event->kind],
+                                                 .related_frame = event->related_frame,
+                                                 .detail = detail});
+    struct direction *direction = &place->flow->directions[place->direction];
+    if (event->kind == SEQUENCE_LOST)
+        note_gap(direction, event, row);
+    else if (event->kind == SEQUENCE_OUT_OF_ORDER)
+        take_gap_back(place->analysis, direction, event->related_frame);
     enum word verdict = verdict_words[event->kind];
     if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame &&
         !table_amend(&place->analysis->tables[TABLE_blocks], place->row, blocks_verdict, verdict))

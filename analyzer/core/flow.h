@@ -57,6 +57,13 @@ struct sighting {
     uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };
 
+/* Numbers that were missing when a packet came; late ones may still take that back. */
+struct gap_event {
+    uint64_t frame, event; /* row of events */
+    uint64_t missing;
+};
+#define GAPS 8u
+
 /* What every packet changes lies together, in front: memory is fetched in lines of 64 bytes. */
 struct direction {
     uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets;
@@ -68,7 +75,11 @@ struct direction {
     bool payload_unknown; /* of a packet at least */
     union {
         struct tcp_stream tcp;
-        struct sequence_track sequence; /* UDP */
+        struct { /* UDP */
+            struct sequence_track sequence;
+            struct gap_event gaps[GAPS]; /* the last ones told, a ring */
+            uint8_t next_gap;
+        };
     };
     /* What few packets change. */
     uint64_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;

@@ -71,6 +71,7 @@
     X(TIME_BACKWARD, "time_backward")                                                              \
     X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")                                                    \
     X(BLOCK_LOST, "block_lost")                                                                    \
+    X(BLOCK_GAP, "block_gap") /* all of it came late */                                            \
     X(BLOCK_OUT_OF_ORDER, "block_out_of_order")                                                    \
     X(BLOCK_DUPLICATE, "block_duplicate")                                                          \
     X(BLOCK_LATE, "block_late") /* too old to tell a duplicate from one out of order */            \

@@ -4,7 +4,7 @@
 
 const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn within a blink
 const DRAWN_LEAST = 400; // of each trace, however many there are
-const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, fragments: 2 };
+const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, blocks: 2.2, fragments: 2 };
 const ROW_HEIGHT_PX = 78;
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64 };
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
@@ -259,22 +259,23 @@ function packetData(f) {
   if (!tcp) {
     found.data = picked(p, rows[0], (i) => p.size[i], false);
     found.other = picked(p, rows[1], (i) => p.size[i], false);
-    return found;
+    return Object.assign(found, markData(f.flow, p, rows, 0, false));
   }
   const carries = (i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence;
   found.data = picked(p, rows[main].filter(carries), (i) => p.sequence[i], true);
   const acks = rows[1 - main].filter((i) => p.known[i] & KNOWN.ack);
   found.ack = picked(p, acks, (i) => p.ack[i], true);
-  Object.assign(found, markData(f.flow, p, rows, main));
+  Object.assign(found, markData(f.flow, p, rows, main, true));
   found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i], true);
   return found;
 }
 
-// --- verdicts --------------------------------------------------------------------------------------------------
+// --- blocks and verdicts --------------------------------------------------------------------------------------------------
 
 const MARK_OF = {
   mirror_duplicate: "copy", network_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
   keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", ack_before_data: "unseen", sack_hole: "unseen",
+  block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "undecided", block_corrupt: "block_lost",
 };
 const NONE = 255; // how a byte says null
 const word = (name, number) => (data.words[name][number] || "").replaceAll("_", " ");
@@ -308,14 +309,19 @@ function packetOf(p, rows, event) {
   return -1;
 }
 
+function place(p, i, sends) {
+  if (sends) return p.known[i] & KNOWN.sequence ? p.sequence[i] : null;
+  return p.known[i] & KNOWN.ack ? p.ack[i] : null;
+}
+
 // Marks stand at the segment, or at what an acknowledgment acknowledges.
-function markData(flow, p, rows, main) {
+function markData(flow, p, rows, main, tcp) {
   const found = {};
   for (const event of eventRows(flow)) {
     const kind = data.words.kind[state.events.kind[event]], key = MARK_OF[kind] || kind, d = state.events.direction[event];
     const i = d < 2 ? packetOf(p, rows[d], event) : -1;
     if (i < 0) continue;
-    const y = d === main ? (p.known[i] & KNOWN.sequence ? p.sequence[i] : null) : p.known[i] & KNOWN.ack ? p.ack[i] : null;
+    const y = tcp ? place(p, i, d === main) : p.size[i];
     if (y === null) continue;
     const out = (found[key] ||= { x: [], y: [], frame: [], texts: [] });
     out.x.push(p.time[i]);
@@ -338,6 +344,23 @@ function lossData(flow) {
     out.y.push(out.y.length + 1);
     out.frame.push(e.frame[i]);
   }
+  return found;
+}
+
+function blockData(flow) {
+  const b = state.blocks, found = { latency: { x: [], y: [], frame: [], texts: [] }, waited: { x: [], y: [], frame: [], texts: [] } };
+  for (let i = 0; i < b.flow.length; i++) {
+    if (b.flow[i] !== flow || Number.isNaN(b.complete_ns[i])) continue;
+    const text = `block ${whole(b.sequence[i])}${b.stream[i] < 65535 ? ` of stream ${b.stream[i]}` : ""}`;
+    for (const [out, value, drawn] of [[found.latency, b.latency_ns[i], true], [found.waited, b.head_of_line_ns[i], b.head_of_line_ns[i] > 0]]) {
+      if (!drawn || Number.isNaN(value)) continue;
+      out.x.push(b.complete_ns[i] / 1e3);
+      out.y.push(value / 1e6);
+      out.frame.push(b.last_frame[i]);
+      out.texts.push(text);
+    }
+  }
+  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
   return found;
 }
 
@@ -525,7 +548,7 @@ async function choose(flow) {
   $("flow-filter").textContent = f.filter;
   $("packet").hidden = true;
   $("note").textContent = noteFor(f);
-  const full = { ...seriesData(flow), ...seriesRtt(flow), ...packetData(f), ...lossData(flow), ...datagramData(flow) };
+  const full = { ...seriesData(flow), ...seriesRtt(flow), ...packetData(f), ...lossData(flow), ...blockData(flow), ...datagramData(flow) };
   state.full = Object.fromEntries(Object.entries(full).map(([key, source]) => [key, sorted(source)]));
   state.panels = panelsWith(state.full);
   state.range = extent(state.full);
@@ -575,8 +598,8 @@ async function start() {
   $("copy-flow").addEventListener("click", (event) => copy(event.target, $("flow-filter").textContent));
   $("copy-packet").addEventListener("click", (event) => copy(event.target, $("packet-filter").textContent));
   state.baseText = new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
-  const [series, datagrams, events, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadPackets(data.packets), loadPlotly()]);
-  Object.assign(state, { series, datagrams, events, packets });
+  const [series, datagrams, events, blocks, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadTable(data.blocks), loadPackets(data.packets), loadPlotly()]);
+  Object.assign(state, { series, datagrams, events, blocks, packets });
   const wanted = Number((location.hash.match(/flow=(\d+)/) || [])[1]);
   const first = data.listed.find((f) => f.flow === wanted) || data.listed[0];
   if (first) await choose(first.flow);
