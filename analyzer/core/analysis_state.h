@@ -76,7 +76,7 @@ void flow_expire(struct analysis *analysis);
 /* The beginning of a payload, for those who read numbers from it. */
 struct payload_start {
     uint8_t bytes[SEQUENCE_BYTES_MOST];
-    uint8_t count;   /* of them; of a TCP segment none but where it begins with a block */
+    uint8_t count;   /* of them */
     bool corrupt;    /* it is a block whose pattern, as far as captured, is wrong */
     uint16_t length; /* UDP: payload of the whole datagram */
 };
@@ -90,11 +90,16 @@ struct arrival {
     bool keyed;                    /* an IP packet: key, hash and swapped are set */
     bool swapped;                  /* sent by the key's second end */
     bool is_tcp;                   /* with its header: `tcp` is set */
+    bool has_payload;              /* `payload` is set: of UDP, and of TCP where a block begins */
     int64_t step_back_ns;          /* its time lies so much before that of the packet before it */
     const struct headers *headers; /* of a fragment and of an ICMP error, else NULL */
     struct tcp_header tcp;
     struct payload_start payload;
 } __attribute__((aligned(64)));
+
+static inline const struct payload_start *arrival_payload(const struct arrival *arrival) {
+    return arrival->has_payload ? &arrival->payload : NULL;
+}
 
 /* The TCP header, NULL when there is none. */
 static inline const struct tcp_header *headers_tcp(const struct headers *headers) {

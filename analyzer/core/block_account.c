@@ -186,8 +186,7 @@ void block_account_segment(struct analysis *analysis, struct flow *flow, unsigne
                            const struct tcp_effect *effect) {
     struct tcp_stream *stream = &flow->directions[number].tcp;
     struct block_header header;
-    bool headed =
-        payload && payload->count && block_read_header(&header, payload->bytes, payload->count);
+    bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
     if (!effect->positions_known || effect->copy ||
         (!headed && !stream->blocks && !analysis->options.block_size))
         return;

@@ -127,10 +127,12 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash, bo
     unsigned number = swapped ^ flow->swapped;
     const struct series_bins *own = &flow->directions[number].series;
     const struct series_bins *other = &flow->directions[!number].series;
-    const struct segment_ring *sent = &flow->directions[number].tcp.unacked;
+    const struct tcp_stream *stream = &flow->directions[number].tcp;
+    const struct segment_ring *sent = &stream->unacked;
     const struct segment_ring *acked = &flow->directions[!number].tcp.unacked;
     const struct sample_set *rtt = &flow->directions[!number].tcp.rtt;
     uint32_t tail = (sent->head + sent->count) & (sent->room - 1);
+    prefetch_element(stream->marks, stream->next_mark, sizeof *stream->marks);
     prefetch_element(own->bins, own->count - 1, sizeof *own->bins);
     prefetch_element(own->bins, own->count, sizeof *own->bins);
     prefetch_element(other->bins, other->count - 1, sizeof *other->bins);

@@ -88,7 +88,8 @@ void fragment_take(struct analysis *analysis, struct arrival *arrival) {
                   &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
                                       .bytes = headers->fragment_length,
                                       .related_frame = datagram->first_frame});
-    account_fragment(analysis, datagram, flow, number, tcp, seen, first ? &arrival->payload : NULL);
+    account_fragment(analysis, datagram, flow, number, tcp, seen,
+                     first ? arrival_payload(arrival) : NULL);
     if (first)
         fragment_replay_waiting(analysis, datagram);
 }

@@ -64,11 +64,11 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-static void see_payload(struct payload_start *start, const struct headers *headers) {
+/* Returns whether there was anything to see. */
+static bool see_payload(struct payload_start *start, const struct headers *headers) {
     bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
-    start->count = 0;
     if (!udp && !(headers_tcp(headers) && begins_with_block(headers)))
-        return;
+        return false;
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
@@ -77,6 +77,7 @@ static void see_payload(struct payload_start *start, const struct headers *heade
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
     start->corrupt = is_corrupt(headers);
+    return true;
 }
 
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
@@ -93,7 +94,7 @@ void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct h
     arrival->is_tcp = headers_tcp(headers);
     if (arrival->is_tcp)
         arrival->tcp = headers->tcp;
-    see_payload(&arrival->payload, headers);
+    arrival->has_payload = see_payload(&arrival->payload, headers);
     if (needs_headers(headers))
         arrival->headers = headers;
 }
@@ -125,7 +126,7 @@ void packet_take(struct analysis *analysis, struct arrival *arrival) {
     if (!flow)
         return;
     flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
-    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen, &arrival->payload);
+    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen, arrival_payload(arrival));
     if (arrival->headers)
         icmp_relate(analysis, arrival);
 }

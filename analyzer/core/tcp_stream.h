@@ -110,8 +110,8 @@ struct tcp_stream {
     int64_t window_min, window_max;
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
+    char cold[0]; /* what few packets change follows, and of the marks each packet changes one */
     struct packet_mark marks[MARKS];
-    char cold[0];                /* what few packets change follows */
     struct block_stream *blocks; /* NULL while none was recognised */
     int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;

@@ -110,9 +110,8 @@ bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
 }
 
 void window_pass_probe(struct step *step, struct tcp_stream *stream, int64_t position) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
     if (stream->pending != PROBE_WINDOW || position != stream->highest + 1 ||
-        !trouble->probe_bytes || stream->fin_seen)
+        !tcp_trouble_of(stream)->probe_bytes || stream->fin_seen)
         return;
     step_trouble(step, stream)->probe_bytes--;
     stream->unique_bytes++;
