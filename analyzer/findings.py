@@ -34,7 +34,7 @@ RULES: tuple[Rule, ...] = (
     capture_rules.one_way,
     flow_rules.handshake_failed,
     flow_rules.resets,
-    *verdict_rules.RULES,
+    verdict_rules.verdicts,
     flow_rules.icmp_errors,
     fragment_rules.datagrams_incomplete,
     fragment_rules.fragmentation_overhead,

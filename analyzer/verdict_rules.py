@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import (
     SHOWN,
     Finding,
-    Rule,
     end_named,
     frames_named,
     frames_of_kinds,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SHARE_WARNING = 0.01  # of the segments; below, a transfer hardly feels it
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 Row = dict[str, Any]
+Counts = list[tuple[int, int]]  # directions row, count
+NULL = 2**32 - 1  # as it is packed
 
 
 @dataclass(frozen=True)
@@ -315,15 +317,19 @@ KINDS = (
 )
 
 
-def worst_rows(trace: Trace, kind: Kind) -> tuple[list[Row], list[int]]:
+def worst_rows(trace: Trace, counts: Counts) -> tuple[list[Row], list[int]]:
     """The directions in which the count is greatest, and the counts of the others."""
-    values = trace.directions.column(kind.column)
-    if kind.one_way:
-        judged = trace.directions.column("lost_downstream")
-        values = [value if lost is None else None for value, lost in zip(values, judged, strict=True)]
-    numbers = sorted((i for i, value in enumerate(values) if value), key=lambda i: -values[i])
-    rows = [{**row_at(trace.directions, i), "_count": values[i]} for i in numbers[:SHOWN]]
-    return rows, [values[i] for i in numbers[SHOWN:]]
+    worst = sorted(counts, key=lambda count: -count[1])
+    rows = [{**row_at(trace.directions, i), "_count": value} for i, value in worst[:SHOWN]]
+    return rows, [value for _, value in worst[SHOWN:]]
+
+
+def without_answers(trace: Trace, counts: Counts) -> Counts:
+    """Those of directions whose acknowledgments were not captured."""
+    if not counts:
+        return counts
+    judged = array("I", trace.directions.packed("lost_downstream", "I"))
+    return [(number, value) for number, value in counts if judged[number] == NULL]
 
 
 def severity_of(kind: Kind, row: Row) -> str:
@@ -339,9 +345,9 @@ def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:
     return f"{flow} && {frame_filter(frames)}" if frames else flow
 
 
-def findings_of(trace: Trace, kind: Kind) -> Iterator[Finding]:
+def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
-    rows, rest = worst_rows(trace, kind)
+    rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
     frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
     for row in rows:
         shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
@@ -363,9 +369,8 @@ def findings_of(trace: Trace, kind: Kind) -> Iterator[Finding]:
         )
 
 
-def rule_of(kind: Kind) -> Rule:
-    """The rule that makes its findings."""
-    return lambda trace: findings_of(trace, kind)
-
-
-RULES: tuple[Rule, ...] = tuple(map(rule_of, KINDS))
+def verdicts(trace: Trace) -> Iterator[Finding]:
+    """All of them."""
+    counts = trace.directions.nonzero({kind.column for kind in KINDS})
+    for kind in KINDS:
+        yield from findings_of(trace, kind, counts[kind.column])

@@ -15,10 +15,9 @@ TROUBLE = ("retransmissions", "holes", "out_of_order", "zero_windows", "incomple
 def trouble_counts(trace: Trace) -> list[int]:
     """For each flow how often something went wrong in it, whatever it was."""
     trouble = [0] * len(trace.flows)
-    for name in TROUBLE:
-        counts = trace.directions.column(name)
-        for number in range(len(trouble)):
-            trouble[number] += (counts[2 * number] or 0) + (counts[2 * number + 1] or 0)
+    for counts in trace.directions.nonzero(TROUBLE).values():
+        for number, count in counts:
+            trouble[number // 2] += count
     return trouble
 
 

@@ -384,6 +384,50 @@ static PyObject *table_column(PyObject *self, PyObject *argument) {
     return list;
 }
 
+static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
+    PyObject *entry = value ? Py_BuildValue("(nO)", number, value) : NULL;
+    bool added = entry && !PyList_Append(list, entry);
+    Py_XDECREF(entry);
+    Py_XDECREF(value);
+    return added;
+}
+
+/* Of each column named: number and value of the rows where it is neither null nor 0. */
+static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,
+                         Py_ssize_t count) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    for (Py_ssize_t number = 0; table_next(table, &cursor, &row); number++)
+        for (Py_ssize_t i = 0; i < count; i++) {
+            unsigned column = (unsigned)columns[i];
+            if (row.value[column] && row_known(&row, column) &&
+                !add_nonzero(lists[i], number, value_object(table, &row, column)))
+                return false;
+        }
+    return true;
+}
+
+static PyObject *table_nonzero(PyObject *self, PyObject *names) {
+    const struct table *table = table_of(self);
+    int columns[COLUMNS_MAX];
+    PyObject *lists[COLUMNS_MAX];
+    Py_ssize_t count = PyList_Size(names);
+    PyObject *dict = count >= 0 && count <= COLUMNS_MAX ? PyDict_New() : NULL;
+    for (Py_ssize_t i = 0; dict && i < count; i++) {
+        const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
+        columns[i] = name ? find_column(table, name) : -1;
+        lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
+        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i]))
+            Py_CLEAR(dict);
+        Py_XDECREF(lists[i]); /* the dict holds it */
+    }
+    if (dict && !find_nonzero(table, columns, lists, count))
+        Py_CLEAR(dict);
+    if (!dict && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "too many columns");
+    return dict;
+}
+
 static PyObject *row_object(const struct table *table, const struct row *row) {
     PyObject *dict = PyDict_New();
     for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
@@ -644,6 +688,7 @@ static PyMethodDef table_methods[] = {
     METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
+    METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS | METH_KEYWORDS, "A column as a typed array."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
