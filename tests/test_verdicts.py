@@ -642,3 +642,12 @@ def test_a_dsack_turns_a_mirror_copy_into_one_of_the_network(tmp_path: Path) -> 
     network_duplicate(talk)
     kinds = [(row["kind"], row["evidence"], row["frame"]) for row in analyze(talk, tmp_path).events.rows()]
     assert ("network_duplicate", "dsack", 5) in kinds and not [k for k in kinds if k[0] == "mirror_duplicate"]
+
+
+def test_copies_are_counted_by_interface_too(tmp_path: Path) -> None:
+    talk = Talk()
+    mirror_of_both_directions(talk)
+    trace = analyze(talk, tmp_path)
+    assert trace.captures.column("mirror_duplicates") == [23]
+    out = trace.directions.rows()[0]
+    assert out["throughput_bps"] < 8e9 * out["ip_bytes"] / (out["last_ns"] - out["first_ns"])

@@ -96,6 +96,7 @@ static void close_state(struct analysis *analysis) {
     if (analysis->captures)
         capture_set_close(analysis->captures);
     free(analysis->counts);
+    free(analysis->mirrored);
     free(analysis->packet_flows);
     analysis->flows = NULL;
     analysis->datagrams = NULL;
@@ -103,6 +104,7 @@ static void close_state(struct analysis *analysis) {
     analysis->filter = NULL;
     analysis->captures = NULL;
     analysis->counts = NULL;
+    analysis->mirrored = NULL;
     analysis->packet_flows = NULL;
 }
 

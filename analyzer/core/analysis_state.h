@@ -43,6 +43,8 @@ struct analysis {
     struct table tables[TABLE_COUNT];
     struct capture_count *counts; /* by interface */
     size_t count_room;
+    uint64_t *mirrored; /* by interface: copies stored by the capture; the flows' thread counts */
+    size_t mirrored_room;
     uint8_t *packet_flows;      /* a bit for each flow whose packets are wanted */
     uint32_t packet_flow_count; /* bits */
     uint32_t flow_count;        /* flows ever begun: the next one's number */
@@ -61,6 +63,8 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
                              int64_t time_ns);
 void capture_count_headers(struct capture_count *count, const struct packet *packet,
                            const struct headers *headers);
+/* `copies` more, or less, that a mirror port made. */
+void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies);
 void capture_count_rows(struct analysis *analysis);
 
 /* flow_lookup.c */

@@ -24,6 +24,22 @@ struct capture_count *capture_count_of(struct analysis *analysis, uint32_t captu
     return &counts[capture];
 }
 
+void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
+    if (capture >= analysis->mirrored_room) {
+        size_t room = 2 * ((size_t)capture + 1);
+        uint64_t *grown = realloc(analysis->mirrored, room * sizeof *grown);
+        if (!grown) {
+            analysis->out_of_memory = true;
+            return;
+        }
+        memset(grown + analysis->mirrored_room, 0,
+               (room - analysis->mirrored_room) * sizeof *grown);
+        analysis->mirrored = grown;
+        analysis->mirrored_room = room;
+    }
+    analysis->mirrored[capture] += (uint64_t)copies;
+}
+
 static void note_step_back(struct capture_count *count, const struct packet *packet,
                            int64_t step_ns) {
     if (!count->backward_steps++)
@@ -175,6 +191,9 @@ void capture_count_rows(struct analysis *analysis) {
             return;
         row_clear(&row);
         row_set(&row, captures_capture, (int64_t)i);
+        if (!analysis->options.captures_only)
+            row_set(&row, captures_mirror_duplicates,
+                    i < analysis->mirrored_room ? (int64_t)analysis->mirrored[i] : 0);
         put_file(analysis, &row, interface);
         put_interface(analysis, &row, interface);
         put_counts(analysis, &row, count);

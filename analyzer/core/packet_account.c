@@ -173,6 +173,8 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
         tcp_track(flow, number, tcp, seen, allowance, &listener, &effect);
     else if (sequence)
         tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
+    if (effect.mirrored)
+        capture_count_mirrored(analysis, seen->capture, effect.mirrored);
     if (!analysis->packets_only)
         account_blocks(analysis, flow, number, tcp || sequence, seen, payload, &effect);
     if (seen->time_known && !analysis->packets_only) {

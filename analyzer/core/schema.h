@@ -41,7 +41,7 @@
     X(backward_ns_max, INT, "ns", "the largest such step; null without one")                       \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(mirror_duplicates, INT, "packets",                                                           \
-      "copies made by a mirror port; null: not judged by this version")                            \
+      "copies of TCP packets made by a mirror port; null where only the captures table was made")  \
     X(super_segments, INT, "packets",                                                              \
       "IP packets longer than the path can carry: taken before segmentation or after receive "     \
       "offload")                                                                                   \

@@ -493,6 +493,7 @@ void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint
                               .related_frame = frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
+    step->effect->mirrored += mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
     if (!mirror || start < 0 || end <= start)
@@ -511,6 +512,7 @@ static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
                                struct judged *copy) {
     copy->spurious = true;
     trouble->mirror_duplicates--;
+    step->effect->mirrored--;
     trouble->network_duplicates++;
     step->listener->amend(
         step->listener->context, copy->event,

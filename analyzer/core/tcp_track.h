@@ -19,6 +19,7 @@ struct tcp_effect {
     int64_t acknowledged; /* position in the other direction's stream */
     int64_t window;       /* bytes, scaled */
     int64_t unique_bytes, retransmitted_bytes;
+    int mirrored;   /* copies that a mirror port made, -1 for one that was none */
     uint32_t lost;  /* segments lost, as what was sent in their place tells */
     int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
 };
