@@ -72,6 +72,13 @@ TRACES = (
         shown="legendonly",
     ),
     Trace("ack", "acknowledged", "sequence", GREY, shape="hv", hover=FRAME + "acknowledged to %{y:,}"),
+    Trace(
+        *("sack", "end of the newest SACK block", "sequence", GREEN),
+        mode="markers",
+        symbol="line-ew-open",
+        hover=FRAME + "%{text}",
+        size=7,
+    ),
     Trace("data", "data", "sequence", BLUE, mode="markers", symbol="circle", hover=FRAME + "%{text}", size=4),
     *(
         Trace(key, name, "sequence", color, mode="markers", symbol=symbol, hover=FRAME + "%{text}", size=9)

@@ -48,3 +48,36 @@ def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], n
     needless = {row["frame"] for row in trace.events.rows() if row["spurious"]}
     assert len(needless) == out["spurious_retransmissions"]
     assert bool(needless) <= bool(truth.arrived_twice)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sets(st.integers(0, 29)), st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
+def test_what_the_capture_dropped_is_unseen_and_no_loss(dropped: set[int], near: int, segments: int) -> None:
+    transfer = Transfer(segments, lambda s, a: Fate(), near, 10_000 - near).run()
+    transfer.stored = [sent for sent in transfer.stored if sent.segment not in dropped]
+    out = judge(transfer).directions.rows()[0]
+    seen = len(transfer.stored)
+    if not seen:
+        return  # nothing of this direction's data: nothing can be said of it
+    assert (out["unique_bytes"], out["unseen_bytes"], out["hole_bytes"]) == (seen * SIZE, (segments - seen) * SIZE, 0)
+    for name in ("retransmissions", "lost_upstream", "lost_downstream", "out_of_order", "undecided", "late_stored"):
+        assert out[name] == 0
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(troubled, st.sets(st.tuples(st.integers(0, 29), st.integers(0, 2)), max_size=8), st.integers(5, 30))
+def test_every_byte_is_seen_unseen_or_a_hole(
+    troubled: dict[tuple[int, int], Fate], dropped: set[tuple[int, int]], segments: int
+) -> None:
+    """Whatever the network and the capture do."""
+    plain = Fate()
+    transfer = Transfer(segments, lambda s, a: troubled.get((s, a), plain), 4000, 6000).run()
+    transfer.stored = [sent for sent in transfer.stored if (sent.segment, sent.attempt) not in dropped]
+    if not transfer.stored:
+        return
+    out = judge(transfer).directions.rows()[0]
+    parts = ("unique_bytes", "unseen_bytes", "hole_bytes", "unknown_bytes")
+    assert sum(out[part] for part in parts) == segments * SIZE
+    assert out["payload_bytes"] == sum(
+        out[part] for part in ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")
+    )

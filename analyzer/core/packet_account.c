@@ -145,6 +145,9 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window_known, effect->window);
+    bool sack = effect->sack_end > effect->sack_start;
+    row_set_if(&row, packets_sack_start, sack, effect->sack_start);
+    row_set_if(&row, packets_sack_end, sack, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);

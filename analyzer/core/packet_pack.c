@@ -86,6 +86,10 @@ static bool is_repeated(const struct row *row) {
            row->value[packets_unique_bytes] != row->value[packets_payload_bytes];
 }
 
+static bool has_sack(const struct row *row) {
+    return row_known(row, packets_sack_start) && row_known(row, packets_acknowledged);
+}
+
 static int64_t known_of(const struct row *row) {
     return (row_known(row, packets_sequence) ? PACKET_SEQUENCE : 0) |
            (row_known(row, packets_acknowledged) ? PACKET_ACK : 0) |
@@ -93,7 +97,8 @@ static int64_t known_of(const struct row *row) {
            (row_known(row, packets_flags) ? PACKET_FLAGS : 0) |
            (is_repeated(row) ? PACKET_REPEATED : 0) |
            (row_known(row, packets_rtt_ns) ? PACKET_RTT : 0) |
-           (row_known(row, packets_fragment_offset) ? PACKET_FRAGMENT : 0);
+           (row_known(row, packets_fragment_offset) ? PACKET_FRAGMENT : 0) |
+           (has_sack(row) ? PACKET_SACK : 0);
 }
 
 static void pack_row(struct packing *packing, const struct row *row, uint32_t place) {
@@ -111,6 +116,10 @@ static void pack_row(struct packing *packing, const struct row *row, uint32_t pl
         put(packing, STREAM_unique, value[packets_unique_bytes]);
     if (row_known(row, packets_fragment_offset))
         put(packing, STREAM_offset, value[packets_fragment_offset]);
+    if (has_sack(row)) {
+        put(packing, STREAM_sack, less(value[packets_sack_start], value[packets_acknowledged]));
+        put(packing, STREAM_sacked, less(value[packets_sack_end], value[packets_sack_start]));
+    }
     packing->out->packets++;
 }
 

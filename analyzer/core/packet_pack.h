@@ -18,6 +18,8 @@
  *   unique    PACKET_REPEATED            bytes seen for the first time (else: all of the payload)
  *   rtt       PACKET_RTT                 ns
  *   offset    PACKET_FRAGMENT            bytes
+ *   sack      PACKET_SACK                start of the first SACK block less the acknowledgment
+ *   sacked    PACKET_SACK                bytes of that block
  *
  * "Before" is the packet before in the same flow and direction but for time and frame, 0 at first.
  */
@@ -29,7 +31,7 @@
 /* clang-format off */
 #define PACKET_STREAMS(X)                                                                          \
     X(who) X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags)      \
-    X(unique) X(rtt) X(offset)
+    X(unique) X(rtt) X(offset) X(sack) X(sacked)
 /* clang-format on */
 
 enum packet_stream {
@@ -47,6 +49,7 @@ enum packet_known {
     PACKET_REPEATED = 16,
     PACKET_RTT = 32,
     PACKET_FRAGMENT = 64,
+    PACKET_SACK = 128, /* only with PACKET_ACK */
 };
 
 struct packet_streams {

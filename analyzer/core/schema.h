@@ -349,6 +349,10 @@
       "not known")                                                                                 \
     X(window, INT, "bytes",                                                                        \
       "TCP: receive window announced by it, scaled; null when the scale is not known")             \
+    X(sack_start, INT, "bytes",                                                                    \
+      "TCP: the first SACK block's first byte, as a stream position of the other direction; null " \
+      "without one")                                                                               \
+    X(sack_end, INT, "bytes", "TCP: the byte after that block's last")                             \
     X(flags, INT, "",                                                                              \
       "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR "  \
       "128)")                                                                                      \

@@ -12,12 +12,13 @@ struct tcp_effect {
     bool positions_known;
     bool acknowledges; /* `acknowledged` is known */
     bool window_known;
-    bool copy;            /* of a packet that was taken already */
-    bool probe;           /* a keep-alive or a window probe: no data */
-    bool stale;           /* its acknowledgment was overtaken by a later one */
-    int64_t sequence;     /* stream position of its first byte */
-    int64_t acknowledged; /* position in the other direction's stream */
-    int64_t window;       /* bytes, scaled */
+    bool copy;                    /* of a packet that was taken already */
+    bool probe;                   /* a keep-alive or a window probe: no data */
+    int64_t sack_start, sack_end; /* its first SACK block, equal without one */
+    bool stale;                   /* its acknowledgment was overtaken by a later one */
+    int64_t sequence;             /* stream position of its first byte */
+    int64_t acknowledged;         /* position in the other direction's stream */
+    int64_t window;               /* bytes, scaled */
     int64_t unique_bytes, retransmitted_bytes;
     int mirrored;   /* copies that a mirror port made, -1 for one that was none */
     uint32_t lost;  /* segments lost, as what was sent in their place tells */

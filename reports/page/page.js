@@ -6,7 +6,7 @@ const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn 
 const DRAWN_LEAST = 400; // of each trace, however many there are
 const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, blocks: 2.2, fragments: 2 };
 const ROW_HEIGHT_PX = 78;
-const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64 };
+const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
@@ -59,7 +59,7 @@ async function loadPackets({ count, flows, streams }) {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
     known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
     window: new Float64Array(count), flags: new Uint16Array(count), unique: new Float64Array(count), rtt: new Float64Array(count),
-    offset: new Float64Array(count),
+    offset: new Float64Array(count), sackStart: new Float64Array(count), sackEnd: new Float64Array(count),
   };
   const sides = 2 * flows.length;
   const last = { size: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
@@ -82,6 +82,7 @@ async function loadPackets({ count, flows, streams }) {
     if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
     if (known & KNOWN.repeated) p.unique[i] = next.unique();
     if (known & KNOWN.fragment) p.offset[i] = next.offset();
+    if (known & KNOWN.sack) p.sackEnd[i] = (p.sackStart[i] = p.ack[i] + next.sack()) + next.sacked();
   }
   return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
 }
@@ -265,6 +266,9 @@ function packetData(f) {
   found.data = picked(p, rows[main].filter(carries), (i) => p.sequence[i], true);
   const acks = rows[1 - main].filter((i) => p.known[i] & KNOWN.ack);
   found.ack = picked(p, acks, (i) => p.ack[i], true);
+  const sacks = acks.filter((i) => p.known[i] & KNOWN.sack);
+  found.sack = picked(p, sacks, (i) => p.sackEnd[i], true);
+  found.sack.text = (k) => `SACK ${whole(p.sackStart[sacks[k]])} to ${whole(p.sackEnd[sacks[k]])}`;
   Object.assign(found, markData(f.flow, p, rows, main, true));
   found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i], true);
   return found;
