@@ -19,7 +19,7 @@ LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
 HEADERS = $(wildcard analyzer/core/*.h traffic/*.h)
 MODULE_SOURCES = $(wildcard analyzer/core/*.c)
-CORE_SOURCES = $(filter-out analyzer/core/module.c,$(MODULE_SOURCES))
+CORE_SOURCES = $(filter-out analyzer/core/module%.c,$(MODULE_SOURCES))
 C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
 FUZZERS = $(patsubst analyzer/core/fuzz/%.c,%,$(wildcard analyzer/core/fuzz/fuzz_*.c))
 EXTENSION = analyzer/_core.abi3.so
