@@ -6,7 +6,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import wiretale
@@ -29,6 +29,7 @@ def judge(transfer: Transfer) -> wiretale.Trace:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example({(0, 0): Fate(copied=True), (1, 0): Fate(late=900), (1, 1): Fate(late=900)}, 100, 14)
 @given(troubled, st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
 def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], near: int, segments: int) -> None:
     plain = Fate()

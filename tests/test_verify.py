@@ -32,6 +32,9 @@ from wiretale.reports.verify_text import print_comparison
 needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
 ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})
 
+# There the sanitizer speaks up in every process that the test starts.
+NOT_SANITIZED = pytest.mark.skipif("WIRETALE_SANITIZED" in os.environ, reason="starts processes of its own")
+
 
 def event(kind: str, frame: int = 1, **more: Any) -> dict[str, Any]:
     columns = ("direction", "capture", "time_ns", "bytes", "related_frame", "detail", "place", "evidence", "spurious")
@@ -470,6 +473,7 @@ FAILURES = {
 }
 
 
+@NOT_SANITIZED
 @pytest.mark.parametrize("script", FAILURES)
 def test_a_tshark_that_fails_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path, script: str) -> None:
     done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env=stand_in(tmp_path, script))
@@ -486,6 +490,7 @@ def test_warnings_of_a_tshark_that_goes_on_are_no_matter(wiretale_run: Any, samp
     assert found["kinds"]["retransmission"]["wireshark_only"] == 1
 
 
+@NOT_SANITIZED
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
     script = f'open({str(tmp_path / "pid")!r}, "w").write(str(__import__("os").getpid())); time.sleep(60)'

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_copy.h"
 
+#include <string.h>
+
 #include "tcp_judge.h"
 
 #define MARK_UNIT_SHIFT   7                  /* 128 ns */
@@ -72,8 +74,9 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
 
 static bool find_copy(struct step *step, uint32_t signature) {
     struct tcp_stream *stream = step->stream;
-    for (unsigned i = 1; i <= MARKS; i++) {
-        struct packet_mark *mark = &stream->marks[(stream->next_mark - i) % MARKS];
+    for (unsigned i = 1; i <= stream->mark_room; i++) {
+        struct packet_mark *mark =
+            &stream->marks[(stream->next_mark - i) & (stream->mark_room - 1)];
         int64_t gap_ns = (int64_t)(uint32_t)(mark_time(step) - mark->time) << MARK_UNIT_SHIFT;
         if (!mark->frame || mark->signature != signature || !is_copy(step, mark, gap_ns))
             continue;
@@ -83,17 +86,31 @@ static bool find_copy(struct step *step, uint32_t signature) {
     return false;
 }
 
+/* The list grows as long as it may; then it is a ring. */
+static bool has_room(struct tcp_stream *stream, struct allowance *allowance) {
+    uint32_t room = stream->mark_room;
+    if (stream->next_mark < room)
+        return true;
+    stream->next_mark = 0;
+    if (!allowance_grow(allowance, (void **)&stream->marks, &stream->mark_room,
+                        sizeof *stream->marks, 4, MARKS_MOST))
+        return room;
+    memset(stream->marks + room, 0, (stream->mark_room - room) * sizeof *stream->marks);
+    stream->next_mark = (uint8_t)room;
+    return true;
+}
+
 bool tcp_copy_take(struct step *step, bool doubtful) {
     struct tcp_stream *stream = step->stream;
     uint32_t signature = signature_of(step->tcp, step->seen->payload_bytes);
     if (doubtful && step->seen->time_known && find_copy(step, signature))
         return true;
-    stream->marks[stream->next_mark] = (struct packet_mark){.time = mark_time(step),
-                                                            .frame = step_frame(step),
-                                                            .signature = signature,
-                                                            .ip_id = step->seen->ip_id,
-                                                            .ttl = step->seen->ttl,
-                                                            .copies = 1};
-    stream->next_mark = (stream->next_mark + 1) % MARKS;
+    if (has_room(stream, step->allowance))
+        stream->marks[stream->next_mark++] = (struct packet_mark){.time = mark_time(step),
+                                                                  .frame = step_frame(step),
+                                                                  .signature = signature,
+                                                                  .ip_id = step->seen->ip_id,
+                                                                  .ttl = step->seen->ttl,
+                                                                  .copies = 1};
     return false;
 }

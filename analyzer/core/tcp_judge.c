@@ -347,8 +347,8 @@ static bool is_known_sending(const struct step *step, const struct segment *firs
     uint16_t id = step->seen->ip_id;
     if (!id || !step_ids_rise(step->stream))
         return false;
-    if (first ? first->ip_id == id : (int16_t)(id - step->stream->last_ip_id) <= 0)
-        return true; /* what is sent again has an identification of its own, a newer one */
+    if (first && first->ip_id == id)
+        return true;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         const struct judged *judged = judged_at(trouble, i);
         if (judged->ip_id == id && overlaps(judged, start, end))

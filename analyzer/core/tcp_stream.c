@@ -18,6 +18,9 @@ void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance) {
     hole_list_free(&stream->holes, allowance);
     segment_ring_free(&stream->unacked, allowance);
     sample_set_free(&stream->rtt, allowance);
+    allowance_release(allowance, stream->marks, stream->mark_room, sizeof *stream->marks);
+    stream->marks = NULL;
+    stream->mark_room = 0;
     block_stream_free(stream->blocks, allowance);
     stream->blocks = NULL;
     free_trouble(stream->trouble, allowance);

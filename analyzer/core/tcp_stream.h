@@ -17,7 +17,7 @@ struct packet_mark {
     uint8_t ttl;
     uint8_t copies; /* seen so far */
 };
-#define MARKS 8u /* the last packets of a direction: a copy comes soon */
+#define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
 
 /* A verdict that later packets may still change, or that tells when something was last sent. */
 struct judged {
@@ -90,8 +90,8 @@ struct tcp_stream {
     uint8_t window_scale; /* that scale */
     uint8_t pending;      /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
-    uint8_t next_mark;
-    uint16_t mss; /* announced, 0 when not seen */
+    uint8_t next_mark; /* where the next goes; all are in use once it has come round */
+    uint16_t mss;      /* announced, 0 when not seen */
     uint16_t last_window;
     uint16_t last_ip_id;
     uint32_t last_acknowledgment;
@@ -110,8 +110,9 @@ struct tcp_stream {
     int64_t window_min, window_max;
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
-    char cold[0]; /* what few packets change follows, and of the marks each packet changes one */
-    struct packet_mark marks[MARKS];
+    struct packet_mark *marks;   /* a ring once it is full */
+    uint32_t mark_room;
+    char cold[0];                /* what few packets change follows */
     struct block_stream *blocks; /* NULL while none was recognised */
     int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;
