@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three network namespaces in a row, of which the middle one drops and delays what it is told to; captures at both ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
+PORT = "41235"  # nobody's usual one
+SNAPLEN = 128
+PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "iperf3", "iperf")
+DONE = {"06", "07", "0A"}  # /proc/net/tcp: TIME_WAIT, CLOSE, LISTEN
+RULES = "table inet path { counter dropped {}; chain forward { type filter hook forward priority 0; }; }"
+# The slow class delays: a packet in it waits for the one before it, and others overtake it.
+QUEUE = "htb default 10"
+CLASSES = f"""
+qdisc add dev right root handle 1: {QUEUE}
+class add dev right parent 1: classid 1:10 htb rate 40mbit burst 2k cburst 2k
+class add dev right parent 1: classid 1:20 htb rate 2mbit burst 100 cburst 100
+"""
+
+
+def output(*command: str) -> str:
+    """Of a command that has to work."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
+    return done.stdout
+
+
+def missing() -> str | None:
+    """Why there can be no such path here; None when there can."""
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    if absent:
+        return f"needs {', '.join(absent)}: .ci/packages test"
+    if os.geteuid():
+        return "needs root, for network namespaces"
+    name = f"wt{os.getpid()}x"
+    inside = ("ip", "netns", "exec", name)
+    try:
+        output("ip", "netns", "add", name)
+        output(*inside, "chrt", "-f", "50", "nft", RULES)
+        output(*inside, *f"tc qdisc add dev lo root handle 1: {QUEUE}".split())
+    except AssertionError as error:
+        return f"needs network namespaces, nftables and htb: {error}"
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10)
+    return None
+
+
+class DroppingPath:
+    """Sender, router and receiver: the names of their namespaces."""
+
+    def __init__(self) -> None:
+        self.sender, self.router, self.receiver = self.names = tuple(f"wt{os.getpid()}{end}" for end in "srd")
+
+    @staticmethod
+    def inside(name: str, *command: str) -> list[str]:
+        return ["ip", "netns", "exec", name, *command]
+
+    def run(self, name: str, *command: str) -> str:
+        return output(*self.inside(name, *command))
+
+    def make(self) -> None:
+        for name in self.names:
+            output("ip", "netns", "add", name)
+            for which in ("all", "default"):  # nothing speaks that was not asked to
+                self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
+            output("ip", "-n", name, "link", "set", "lo", "up")
+        self.run(self.router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        self.connect(self.sender, "left", SENDER)
+        self.connect(self.receiver, "right", RECEIVER)
+        self.run(self.router, "nft", RULES)
+        for line in CLASSES.split("\n")[1:-1]:
+            self.run(self.router, "tc", *line.split())
+
+    def connect(self, name: str, there: str, address: str) -> None:
+        """An end with the router. Segments are packets: no offload."""
+        output(*("ip", "-n", name, "link", "add", "path", "type", "veth"), *("peer", there, "netns", self.router))
+        gateway = re.sub(r"\d+$", "254", address)
+        for where, link, own in ((name, "path", address), (self.router, there, gateway)):
+            self.run(where, *f"ethtool -K {link} tso off gso off gro off tx off".split())
+            output(*f"ip -n {where} address add {own}/24 dev {link}".split())
+            output(*f"ip -n {where} link set {link} up".split())
+        output(*f"ip -n {name} route add default via {gateway}".split())
+
+    def remove(self) -> None:
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
+
+    def disturb(self, what: str, *, dropped: int, slow: int = 0, last: str = "") -> None:
+        """From now on, so many of 1000 packets to the receiver that match are dropped, or take the slow class.
+
+        What is sent last always takes it: it overtakes nothing.
+        """
+        self.run(self.router, "nft", "flush chain inet path forward; reset counter inet path dropped")
+        rule, chance = "add rule inet path forward iifname left", f"{what} numgen random mod 1000"
+        self.run(self.router, "nft", f"{rule} {chance} < {dropped} counter name dropped drop")
+        self.run(self.router, "nft", f"{rule} {chance} < {slow} meta priority set 1:20")
+        if last:
+            self.run(self.router, "nft", f"{rule} {last} meta priority set 1:20")
+
+    def dropped(self) -> int:
+        """By what was asked for; queues must have dropped nothing."""
+        queues = self.run(self.router, "tc", "-s", "qdisc", "show", "dev", "right")
+        assert "(dropped 0," in queues, queues
+        said = re.search(r"packets (\d+)", self.run(self.router, "nft", "list counter inet path dropped"))
+        assert said
+        return int(said[1])
+
+    def tcp_count(self, what: str) -> int:
+        """What the sender's TCP counted since the path was made."""
+        for file in ("snmp", "netstat"):
+            lines = [line.split() for line in self.run(self.sender, "cat", f"/proc/net/{file}").splitlines()]
+            for heads, values in zip(lines[::2], lines[1::2], strict=True):
+                if what in heads:
+                    return int(values[heads.index(what)])
+        raise KeyError(what)
+
+    def listens(self) -> bool:
+        """Whether somebody listens at the receiver's port."""
+        files = ("/proc/net/tcp", "/proc/net/udp")
+        return f":{int(PORT):04X} 00000000:0000" in self.run(self.receiver, "cat", *files)
+
+    def is_quiet(self) -> bool:
+        """Whether every TCP connection is over."""
+        lines = (self.run(self.sender, "cat", "/proc/net/tcp") + self.run(self.receiver, "cat", "/proc/net/tcp")).split(
+            "\n"
+        )
+        return all(line.split()[3] in DONE for line in lines if line and "local_address" not in line)
+
+    def transfer(self, server: list[str], client: list[str]) -> tuple[str, str]:
+        """One transfer to the receiver: what both programs said. The server is woken first, lest it count late."""
+        command = self.inside(self.receiver, "chrt", "-f", "50", *server)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(self.listens, "the server listens")
+            said = self.run(self.sender, *client)
+            heard, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()
+            process.wait(timeout=10)
+        assert not process.returncode, errors
+        wait_until(self.is_quiet, "the connections are closed")
+        return heard, said
+
+    @contextlib.contextmanager
+    def capturing(self, name: str, file: Path) -> Iterator[None]:
+        """A capture at an end; it is an error if it lost a packet."""
+        log = file.with_suffix(".log")
+        # Without --immediate-mode, libpcap would keep for itself what it holds when it is stopped.
+        options = f"-i path -n -p -U --immediate-mode -B 16384 -s {SNAPLEN} -Z root -w".split()
+        with log.open("w") as errors:
+            process = subprocess.Popen(self.inside(name, "tcpdump", *options, str(file), "ip"), stderr=errors)
+        try:
+            wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
+            yield
+            time.sleep(0.2)  # it writes what came last
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=10)
+        said = log.read_text()
+        counts = [int(count) for count in re.findall(r"^(\d+) packets", said, re.M)]
+        assert counts[0] == counts[1] and counts[2] == 0, said  # captured, received, dropped
+
+
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def dropping_path() -> Iterator[DroppingPath]:
+    """Made, and removed whatever happens."""
+    path = DroppingPath()
+    try:
+        path.make()
+        yield path
+    finally:
+        path.remove()
