@@ -62,7 +62,8 @@ static uint32_t first_above(const struct segment_ring *ring, int64_t position) {
 }
 
 void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end) {
-    for (uint32_t i = first_above(ring, start); i < ring->count && at(ring, i)->end <= end; i++)
+    for (uint32_t i = first_above(ring, start);
+         i < ring->count && at(ring, i)->end - at(ring, i)->length < end; i++)
         at(ring, i)->resent = true;
 }
 

@@ -36,7 +36,7 @@ struct segment_acked {
 struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
                                   struct allowance *allowance);
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
-/* Marks every segment that ends within (start, end] as sent again. */
+/* Marks every segment that holds bytes of [start, end) as sent again. */
 void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
 /* The segment that holds the byte at `position`, NULL when it is not known. */
 const struct segment *segment_ring_find(const struct segment_ring *ring, int64_t position);

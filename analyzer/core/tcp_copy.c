@@ -6,7 +6,6 @@
 #include "tcp_judge.h"
 
 #define MARK_UNIT_SHIFT   7                  /* 128 ns */
-#define MIRROR_GAP_NS     1000000            /* a mirror port's copy comes within */
 #define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
 #define COPY_GAP_SLACK_NS 10000
 
@@ -37,9 +36,12 @@ static bool is_hasty(const struct step *step, int64_t gap_ns) {
     if (is_pure_ack(step))
         return step->flow->copied &&
                gap_ns <= 2 * (int64_t)step->flow->copy_gap_ns + COPY_GAP_SLACK_NS;
+    if (step->tcp->flags & TCP_SYN && rtt < 0)
+        return gap_ns <= NETWORK_GAP_NS;
     if (rtt < 0)
-        return gap_ns <= MIRROR_GAP_NS && (step_timestamps(step) || step->tcp->flags & TCP_SYN);
-    return gap_ns < rtt / 2;
+        return gap_ns <= MIRROR_GAP_NS && step_timestamps(step);
+    /* No timer is as fast as a mirror, and no acknowledgment asked for it. */
+    return gap_ns < rtt / 2 || (gap_ns <= HASTE_GAP_NS && !step_asked(step));
 }
 
 static bool is_copy(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
@@ -63,6 +65,8 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     bool data = !is_pure_ack(step), syn = step->tcp->flags & TCP_SYN;
     int64_t start = syn ? -1 : stream_position(step->stream, step->tcp->sequence);
     bool fin = step->tcp->flags & TCP_FIN, mirror = is_mirror(step, mark, gap_ns);
+    if (step->seen->ttl + 1 == mark->ttl)
+        mark->ttl = step->seen->ttl; /* another hop's may follow */
     if (mark->copies < UINT8_MAX)
         mark->copies++;
     step->flow->copied |= data;

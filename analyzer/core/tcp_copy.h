@@ -5,6 +5,9 @@
 
 #include "tcp_step.h"
 
+#define MIRROR_GAP_NS 1000000 /* a mirror port's copy comes within */
+#define HASTE_GAP_NS  500000  /* sooner than any timer */
+
 /* Whether the segment is a copy of one of the last packets; then it is counted, and is nothing
  * else. Others are remembered for their copies. `doubtful`: it brings nothing new by its numbers.
  */

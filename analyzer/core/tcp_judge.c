@@ -3,15 +3,18 @@
  * timestamps, IP identifications, acknowledgments, time against the round trip. */
 #include "tcp_judge.h"
 
+#include "tcp_copy.h"
+
 #include <string.h>
 
-#define TIMEOUT_LEAST_NS    INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
-#define TAIL_PROBE_LEAST_NS INT64_C(10000000)  /* RFC 8985 section 7.2, as Linux sets its timers */
-#define NEWS_FRESH_NS       INT64_C(50000000)  /* beyond a round trip: what a sender may dawdle */
-#define LATE_STORED_NS      1000000 /* several queues of one card store packets out of order so much */
-#define SENDER_SLACK_NS     1000000 /* what is on its way when an acknowledgment passes */
-#define DUPLICATE_ACKS      3u      /* RFC 5681 section 3.2 */
-#define SEGMENT_USUAL       1460
+#define TIMEOUT_LEAST_NS      INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
+#define TAIL_PROBE_LEAST_NS   INT64_C(10000000) /* RFC 8985 section 7.2, as Linux sets its timers */
+#define NEWS_FRESH_NS         INT64_C(50000000) /* beyond a round trip: what a sender may dawdle */
+#define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
+#define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
+#define SENDER_SLACK_NS       1000000 /* what is on its way when an acknowledgment passes */
+#define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
+#define SEGMENT_USUAL         1460
 
 /* --- what is known -------------------------------------------------------------------------- */
 
@@ -133,10 +136,10 @@ static void take_loss_back(const struct step *step, struct tcp_trouble *trouble,
 
 static void prove_spurious(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence) {
-    if (judged->spurious)
+    if (judged->spurious && evidence != WORD_DSACK)
         return;
+    trouble->spurious += !judged->spurious;
     judged->spurious = true;
-    trouble->spurious++;
     take_loss_back(step, trouble, judged, evidence);
 }
 
@@ -152,6 +155,7 @@ struct cause {
 struct resend {
     int64_t start, end;
     int64_t sent_ns; /* when it was last sent, or its hole was opened */
+    bool again;      /* that was not the first time */
     uint32_t sent_frame;
 };
 
@@ -188,15 +192,34 @@ static int64_t silence_ns(const struct step *step, const struct resend *resend) 
     int64_t since = resend->sent_ns;
     if (step->stream->acked_known)
         since = later_of(since, step->stream->advanced_ns);
+    since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
     return step->seen->time_ns - since;
+}
+
+/* RFC 8985 section 7: the probe takes SACK. */
+static bool may_probe(const struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    return !stream->syn_seen || !other->syn_seen ||
+           (stream->sack_permitted && other->sack_permitted);
+}
+
+/* The FIN that goes with the data counts. */
+static bool is_last(const struct step *step, const struct resend *resend) {
+    int64_t highest = step->stream->highest;
+    bool fin = step->tcp && step->tcp->flags & TCP_FIN;
+    return resend->end == highest || (fin && resend->end + 1 == highest);
 }
 
 static bool is_tail_probe(const struct step *step, const struct resend *resend) {
     int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
     int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
-    if (rtt < 0 || resend->start < 0 || resend->end != step->stream->highest ||
+    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_probe(step) ||
         is_suspected(step, resend->end) ||
         last_again(step->stream->trouble, resend->start, resend->end))
+        return false;
+    /* Where both timers are near, the nearer. */
+    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4 * step->stream->rttvar_ns);
+    if (timeout > expected && silence > (timeout + expected) / 2)
         return false;
     return silence >= expected - expected / 4 && silence <= expected + expected / 2;
 }
@@ -219,7 +242,8 @@ static struct cause timer_cause(const struct step *step, const struct resend *re
 static bool news_is_fresh(const struct step *step) {
     int64_t rtt = step_path_rtt(step);
     int64_t age = step->seen->time_ns - tcp_trouble_of(step->stream)->news_ns;
-    return age <= (rtt < 0 ? 0 : rtt) + NEWS_FRESH_NS;
+    /* RACK waits for a quarter of a round trip more (RFC 8985 section 6.2). */
+    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
 }
 
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
@@ -228,7 +252,7 @@ static bool goes_back(const struct step *step, const struct resend *resend) {
     int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = sender_rtt(step);
     bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
                                                      (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
-    return resend->start < point && !knows;
+    return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
 }
 
 static struct cause acks_cause(const struct step *step, const struct resend *resend) {
@@ -239,7 +263,8 @@ static struct cause acks_cause(const struct step *step, const struct resend *res
                               "go-back-N after a timeout"};
     if (is_reported_lost(step, resend->start, resend->end))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL};
-    if (resend->start < trouble->recovery_point && acked < trouble->recovery_point)
+    if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
+        acked < trouble->recovery_point)
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
                               "in the recovery that an earlier one began"};
     if (is_suspected(step, resend->end) && step->seen->time_ns - resend->sent_ns >= rtt)
@@ -253,7 +278,10 @@ static struct cause cause_of(const struct step *step, const struct resend *resen
     if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
         return none;
     struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL};
-    if (resend->start >= 0 && (news_is_fresh(step) || !is_timeout(step, resend)))
+    /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
+     * later data in between. */
+    bool fresh = news_is_fresh(step) && !resend->again;
+    if (resend->start >= 0 && (fresh || !is_timeout(step, resend)))
         acks = acks_cause(step, resend);
     return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;
 }
@@ -271,7 +299,9 @@ static void count_cause(struct step *step, struct tcp_trouble *trouble, const st
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
         trouble->recovery_point = 0;
-    } else if (fast && step->stream->acked >= trouble->recovery_point) {
+        trouble->recovery_frame = 0;
+    } else if (fast &&
+               (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
         trouble->recovery_point = highest;
         trouble->recovery_frame = step_frame(step);
     }
@@ -279,29 +309,65 @@ static void count_cause(struct step *step, struct tcp_trouble *trouble, const st
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
+/* Whether what the sender sends now, it sends knowing what passed here at `time_ns`. */
+static bool sender_heard(const struct step *step, int64_t time_ns) {
+    int64_t there_and_back = sender_rtt(step);
+    return step->seen->time_known &&
+           step->seen->time_ns - time_ns > (there_and_back < 0 ? timeout_ns(step) : there_and_back);
+}
+
 /* One that was already acknowledged here, so long ago that the sender may have known. */
 static bool is_needless(const struct step *step, int64_t end) {
     const struct tcp_stream *stream = step->stream;
-    int64_t there_and_back = sender_rtt(step);
-    return stream->acked_known && end <= stream->acked && step->seen->time_known &&
-           step->seen->time_ns - stream->advanced_ns >
-               (there_and_back < 0 ? timeout_ns(step) : there_and_back);
+    if (!stream->acked_known || end > stream->acked)
+        return false;
+    for (unsigned i = 0; i < 2; i++)
+        if (stream->past[i].time_ns && end <= stream->past[i].acked &&
+            sender_heard(step, stream->past[i].time_ns))
+            return true;
+    return sender_heard(step, stream->advanced_ns);
+}
+
+/* Whether the receiver has reported that it holds them. */
+static bool is_sacked(const struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    for (uint32_t i = 0; i < trouble->sacked_count; i++)
+        if (trouble->sacked[i].start <= start && end <= trouble->sacked[i].end)
+            return start >= 0;
+    return false;
+}
+
+void judge_note_acked(struct step *step) {
+    struct tcp_stream *other = step->other;
+    int64_t rtt = step->flow->handshake_rtt_ns;
+    int64_t apart = rtt < 0 ? TIMEOUT_LEAST_NS : rtt;
+    if (!other->acked_known || other->advanced_ns - other->past[1].time_ns < apart)
+        return;
+    other->past[0] = other->past[1];
+    other->past[1].acked = other->acked;
+    other->past[1].time_ns = other->advanced_ns;
+}
+
+/* Where it was lost: downstream takes acknowledgments to know. */
+static enum word place_of(const struct step *step, int64_t start, bool lost, bool upstream) {
+    if (!lost || (!upstream && start >= 0 && !step->stream->acked_known))
+        return WORD_NONE;
+    return upstream ? WORD_UPSTREAM : WORD_DOWNSTREAM;
 }
 
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
-    bool needless = is_needless(step, end);
-    bool arrived = step->stream->acked_known && end <= step->stream->acked;
-    bool lost = !arrived, judges = step->stream->acked_known || start < 0 || upstream;
+    bool sacked = is_sacked(trouble, start, end);
+    bool acked = step->stream->acked_known && end <= step->stream->acked;
+    bool needless = is_needless(step, end) || (sacked && sender_heard(step, trouble->news_ns));
+    bool lost = !acked && !sacked;
     struct tcp_event event = {.kind = cause->kind,
                               .evidence = needless ? WORD_ACKNOWLEDGED : cause->evidence,
                               .spurious = needless ? SPURIOUS_YES : SPURIOUS_NO,
                               .bytes = start < 0 ? 0 : end - start,
                               .related_frame = cause->frame,
                               .detail = detail ? detail : cause->detail};
-    if (lost && judges)
-        event.place = upstream ? WORD_UPSTREAM : WORD_DOWNSTREAM;
+    event.place = place_of(step, start, lost, upstream);
     count_cause(step, trouble, cause);
     step->effect->lost += lost;
     trouble->spurious += needless;
@@ -315,7 +381,7 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
                              .upstream = upstream,
                              .lost = lost,
                              .spurious = needless,
-                             .settled = needless || arrived});
+                             .settled = needless || !lost});
 }
 
 /* Whether the segment left its sender before `judged` did: the evidence, or WORD_NONE. */
@@ -339,6 +405,25 @@ static struct judged *filled_by(struct tcp_trouble *trouble, int64_t start, int6
             return judged;
     }
     return NULL;
+}
+
+/* Whether its timestamp is the one that the bytes were sent with before, though the clock has moved
+ * on since: what is sent again has a new one. */
+static bool has_old_timestamp(const struct step *step, const struct segment *first,
+                              struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    if (!step_timestamps(step))
+        return false;
+    uint32_t tsval = step->tcp->timestamp_value;
+    if ((int32_t)(tsval - step->stream->last_tsval) >= 0)
+        return false;
+    if (first && first->tsval == tsval)
+        return true;
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        const struct judged *judged = judged_at(trouble, i);
+        if (judged->timestamps && judged->tsval == tsval && overlaps(judged, start, end))
+            return true;
+    }
+    return false;
 }
 
 /* Whether the segment is one that passed here before, told by its identification. */
@@ -377,16 +462,28 @@ static bool is_late_original(struct step *step, int64_t start, int64_t end) {
     return true;
 }
 
+/* Whether no sender could be so fast: nothing asked for the segment, and no timer can have expired.
+ */
+static bool is_mirrored(const struct step *step, const struct segment *first, int64_t start,
+                        int64_t end) {
+    return first && step->seen->time_known && step->other->based && first->end == end &&
+           first->end - first->length == start && !step_asked(step) &&
+           step->seen->time_ns - first->time_ns <= HASTE_GAP_NS &&
+           (!step_timestamps(step) || step->tcp->timestamp_value == first->tsval);
+}
+
 /* A copy that came too late for the marks of tcp_copy. */
 static bool is_late_copy(struct step *step, const struct segment *first, int64_t start,
                          int64_t end) {
-    if (start < 0 || !is_known_sending(step, first, step_trouble(step, step->stream), start, end))
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    if (start < 0)
         return false;
-    step_trouble(step, step->stream)->network_duplicates++;
-    step_tell(step, &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE,
-                                        .evidence = WORD_IP_ID,
-                                        .bytes = end - start,
-                                        .related_frame = first ? first->frame : 0});
+    bool hasty = is_mirrored(step, first, start, end);
+    if (!is_known_sending(step, first, trouble, start, end) &&
+        !has_old_timestamp(step, first, trouble, start, end) &&
+        (!hasty || first->ip_id != step->seen->ip_id))
+        return false;
+    judge_copy(step, start, end, hasty, first ? first->frame : 0);
     return true;
 }
 
@@ -394,13 +491,14 @@ bool judge_again(struct step *step, int64_t start, int64_t end, const char *deta
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns,
+    struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns, false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
         return true;
     if (is_late_copy(step, first, start, end))
         return false;
     if (again) {
+        resend.again = true;
         resend.sent_ns = again->time_ns;
         resend.sent_frame = again->frame;
     }
@@ -413,6 +511,22 @@ bool judge_again(struct step *step, int64_t start, int64_t end, const char *deta
 
 enum order { ORDER_UNKNOWN, ORDER_LATE, ORDER_AGAIN };
 
+/* Without the handshake and without samples of both halves the round trip is longer than known. */
+static bool path_rtt_is_whole(const struct step *step) {
+    return step->flow->handshake_rtt_ns >= 0 || (step->stream->rtt.count && step->other->rtt.count);
+}
+
+/* Whether the sender had any cause to send the bytes again. */
+static bool could_know(const struct step *step, const struct hole *hole, int64_t end) {
+    const struct tcp_stream *stream = step->stream;
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    bool asked = is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
+    bool mends = (trouble->recovery_frame && hole->start < trouble->recovery_point) ||
+                 (trouble->timeouts && hole->start < trouble->timeout_point);
+    return !stream->acked_known || asked || mends ||
+           step->seen->time_ns - hole->opened_ns >= timeout_ns(step) - timeout_ns(step) / 10;
+}
+
 /* By time: what comes so soon that no sender can have known of a loss was late; what comes a round
  * trip after was sent again. */
 static enum order order_by_time(const struct step *step, const struct hole *hole, int64_t end) {
@@ -420,7 +534,7 @@ static enum order order_by_time(const struct step *step, const struct hole *hole
     if (rtt < 0 || !step->seen->time_known)
         return ORDER_UNKNOWN;
     if (waited >= rtt - rtt / 20)
-        return ORDER_AGAIN;
+        return path_rtt_is_whole(step) && could_know(step, hole, end) ? ORDER_AGAIN : ORDER_UNKNOWN;
     bool reported =
         is_reported_lost(step, step->stream->acked, end) || step->other->repeats >= DUPLICATE_ACKS;
     return waited <= rtt / 4 && !reported ? ORDER_LATE : ORDER_UNKNOWN;
@@ -451,7 +565,7 @@ static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
                                                   .evidence = age ? evidence : WORD_TIME});
         return false;
     }
-    struct resend resend = {start, end, hole->opened_ns, hole->opener_frame};
+    struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
     struct cause cause = cause_of(step, &resend);
     tell_again(step, start, end, &cause, false, NULL);
     return true;
@@ -465,7 +579,7 @@ bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole
     enum order order = order_of(step, hole, end, &evidence);
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     if (order == ORDER_AGAIN) {
-        struct resend resend = {start, end, hole->opened_ns, hole->opener_frame};
+        struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
         struct cause cause = cause_of(step, &resend);
         cause.evidence = evidence;
         tell_again(step, start, end, &cause, true, NULL);
@@ -482,6 +596,28 @@ bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole
     return false;
 }
 
+void judge_from_before(struct step *step, int64_t start, int64_t end) {
+    const struct tcp_stream *stream = step->stream;
+    if (!stream->acked_known || start < stream->acked || !step->seen->time_known)
+        return;
+    struct resend resend = {start, end, step->seen->time_ns, false, 0};
+    struct cause cause = acks_cause(step, &resend);
+    if (cause.kind != WORD_FAST_RETRANSMISSION)
+        return;
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    count_cause(step, trouble, &cause);
+    struct tcp_event event = {.kind = cause.kind,
+                              .evidence = cause.evidence,
+                              .spurious = SPURIOUS_NO,
+                              .bytes = end - start,
+                              .detail = "first sent before the capture began"};
+    remember(step, trouble,
+             (struct judged){.start = start,
+                             .end = end,
+                             .event = step_tell(step, &event),
+                             .kind = (uint16_t)cause.kind});
+}
+
 /* --- copies --------------------------------------------------------------------------------- */
 
 void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame) {
@@ -496,13 +632,13 @@ void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint
     step->effect->mirrored += mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
-    if (!mirror || start < 0 || end <= start)
+    if (start < 0 || end <= start)
         return;
     remember(step, trouble,
              (struct judged){.start = start,
                              .end = end,
                              .event = row,
-                             .kind = WORD_MIRROR_DUPLICATE,
+                             .kind = (uint16_t)event.kind,
                              .copy = true,
                              .settled = true});
 }
@@ -510,7 +646,7 @@ void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint
 /* A copy that reached the receiver was none of the mirror's. */
 static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
                                struct judged *copy) {
-    copy->spurious = true;
+    copy->reported = true;
     trouble->mirror_duplicates--;
     step->effect->mirrored--;
     trouble->network_duplicates++;
@@ -529,12 +665,18 @@ static void take_dsack(struct step *step, int64_t start, int64_t end) {
     bool found = false;
     for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
         struct judged *judged = judged_at(trouble, i);
-        if (judged->spurious || judged->start < 0 || !overlaps(judged, start, end))
+        if (judged->reported || judged->start < 0 || !overlaps(judged, start, end) ||
+            (end - start == 1 && judged->end - judged->start > 1)) /* a keep-alive's byte */
             continue;
+        if (judged->kind == WORD_NETWORK_DUPLICATE && !found) {
+            judged->reported = true; /* it is this copy that arrived twice */
+            return;
+        }
         if (judged->copy) {
             copy = copy ? copy : judged;
             continue;
         }
+        judged->reported = true;
         prove_spurious(step, trouble, judged, WORD_DSACK);
         found = true;
         end = judged->start; /* once for each report of these bytes */
@@ -561,10 +703,10 @@ static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], i
     return tcp->sack_count > 1 && blocks[0][0] >= blocks[1][0] && blocks[0][1] <= blocks[1][1];
 }
 
-static bool is_within(const struct tcp_stream *stream, const int64_t *block) {
-    const int64_t span = INT64_C(1) << 30;
-    return block[0] < block[1] && block[1] - block[0] < span &&
-           (!stream->based || block[1] <= stream->highest + span);
+/* Some firewalls renumber a stream and leave its SACK blocks as they were. */
+static bool is_within(const struct step *step, const int64_t *block) {
+    return block[0] < block[1] && block[1] - block[0] < POSITION_SPAN &&
+           (!step->other->based || block[1] <= step->other->highest + step_reach(step->stream));
 }
 
 static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const int64_t (*blocks)[2],
@@ -572,7 +714,7 @@ static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const in
     trouble->sacked_count = 0;
     /* The newest block stands first (RFC 2018 section 4): the oldest is asked first. */
     for (unsigned i = step->tcp->sack_count; i-- > first;) {
-        if (!is_within(step->other, blocks[i]))
+        if (!is_within(step, blocks[i]))
             continue;
         note_sack_hole(step, trouble, blocks[i][0], position);
         trouble->sacked_highest = later_of(trouble->sacked_highest, blocks[i][1]);
@@ -598,6 +740,21 @@ void judge_sack(struct step *step, int64_t position) {
         trouble->news_ns = step->seen->time_ns;
 }
 
+/* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
+ * only that one is told by it. */
+static bool echoes_earlier(const struct step *step, const struct judged *judged) {
+    bool first = step->other->acked_known && judged->start <= step->other->acked;
+    return first && judged->timestamps && step_timestamps(step) &&
+           (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0;
+}
+
+/* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
+static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
+    const struct sample_set *rtt = &step->other->rtt;
+    return rtt->count && step->seen->time_known &&
+           step->seen->time_ns - judged->time_ns < rtt->least / 2;
+}
+
 void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (!step->other->unsettled || position < trouble->settled_from)
@@ -613,17 +770,23 @@ void judge_acknowledged(struct step *step, int64_t position) {
         }
         judged->settled = true;
         trouble->unsettled--;
-        /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section
-         * 4.3): only that one is told by it. */
-        bool first = step->other->acked_known && judged->start <= step->other->acked;
-        if (first && !judged->upstream && judged->timestamps && step_timestamps(step) &&
-            (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0)
+        if (judged->upstream)
+            continue;
+        if (echoes_earlier(step, judged))
             prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
+        else if (is_answer_too_soon(step, judged))
+            prove_spurious(step, trouble, judged, WORD_TIME);
     }
     step->other->unsettled = trouble->unsettled;
 }
 
 /* --- pauses --------------------------------------------------------------------------------- */
+
+/* How long a sender waits at most until it has sent `times` in vain. */
+static int64_t timers_ns(const struct step *step, int times) {
+    int64_t first = later_of(timeout_ns(step), FIRST_TIMEOUT_MOST_NS);
+    return first * ((1 << (times < 6 ? times : 6)) - 1);
+}
 
 /* Beside the receiver, the last segment of a burst lost before this point and sent again after a
  * timeout comes in order: only its number among the sender's packets, and the pause, give it away.
@@ -632,14 +795,14 @@ void judge_pause(struct step *step, int64_t length) {
     const struct tcp_stream *stream = step->stream;
     uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
-    if (pause < TIMEOUT_LEAST_NS || !length || !stream->data_sent_last || !step->seen->time_known ||
-        pause < timeout_ns(step))
+    if (!length || !stream->data_sent_last || !step->seen->time_known || pause < timeout_ns(step))
         return;
-    bool told = step_ids_rise(stream) && id && stream->last_ip_id;
-    int16_t jump = (int16_t)(id - stream->last_ip_id);
-    if (told && jump == 1) /* it had nothing to send */
+    int16_t jump = 0; /* not known */
+    if (step_ids_count(stream) && id && stream->last_ip_id)
+        jump = (int16_t)(id - stream->last_ip_id);
+    if (jump == 1) /* it had nothing to send */
         return;
-    bool suspected = told && jump > 1 && jump <= 64;
+    bool suspected = jump > 1 && jump <= 64 && pause <= timers_ns(step, jump - 1);
     step_trouble(step, step->stream)->suspected_timeouts += suspected;
     step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_PAUSE,
                                         .place = suspected ? WORD_UPSTREAM : WORD_NONE,

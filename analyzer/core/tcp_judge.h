@@ -12,6 +12,11 @@ bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole
 /* Bytes [start, end), SYN or FIN that had been seen before; `detail` may be NULL. Returns false for
  * a copy of what was seen, which is nothing that was sent again. */
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail);
+/* Bytes [start, end) below the first that the capture holds: its acknowledgments may have asked for
+ * them. */
+void judge_from_before(struct step *step, int64_t start, int64_t end);
+/* The acknowledgment of the other stream is about to rise. */
+void judge_note_acked(struct step *step);
 /* A copy of a packet with data in [start, end). */
 void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame);
 /* New data in order after a pause: a loss may hide in it. */

@@ -6,6 +6,10 @@
 #include "tcp_track.h"
 #include "vocabulary.h"
 
+/* A sequence number this far from the stream's highest is no part of it (RFC 9293 windows reach
+ * 2^30 at most, RFC 7323 section 2.3). */
+#define POSITION_SPAN ((int64_t)1 << 30)
+
 struct step {
     struct flow *flow;
     struct tcp_stream *stream; /* of the segment's direction */
@@ -42,6 +46,19 @@ static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t 
     return stream->highest + (int32_t)(sequence - highest);
 }
 
+/* Whether acknowledgments ask for data to be sent again. */
+static inline bool step_asked(const struct step *step) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    return step->other->repeats || trouble->sacked_count ||
+           (trouble->recovery_frame && trouble->recovery_point > step->stream->acked);
+}
+
+/* What the end that sends `acks` can at most have received beyond what was seen here. */
+static inline int64_t step_reach(const struct tcp_stream *acks) {
+    int64_t reach = acks->window_known ? 2 * acks->window_max : POSITION_SPAN;
+    return reach < 1 << 20 ? 1 << 20 : reach;
+}
+
 /* Whether the sender's IP identifications rise by small steps, and so tell the order of sending. */
 static inline bool step_ids_rise(const struct tcp_stream *stream) {
     return stream->ids_good >= 2 && stream->ids_good >= 4 * stream->ids_bad;
@@ -50,6 +67,11 @@ static inline bool step_ids_rise(const struct tcp_stream *stream) {
 /* Whether they are known not to tell one packet from another: always the same, or at random. */
 static inline bool step_ids_tell_nothing(const struct tcp_stream *stream) {
     return stream->ids_bad && !step_ids_rise(stream);
+}
+
+/* Whether they rise by one with each packet: then one that is missing was sent. */
+static inline bool step_ids_count(const struct tcp_stream *stream) {
+    return step_ids_rise(stream) && stream->ids_good >= 4 * stream->ids_skips;
 }
 
 /* The stream's trouble, made if there is none; never NULL. */

@@ -33,6 +33,7 @@ struct judged {
     bool upstream;   /* counted as lost upstream, and so not downstream */
     bool lost;       /* counted as lost */
     bool spurious;   /* proven */
+    bool reported;   /* a DSACK was taken for it */
     bool settled;    /* its acknowledgment has been seen */
 };
 #define JUDGED_MOST 64u
@@ -55,6 +56,7 @@ struct tcp_trouble {
     uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
     int64_t zero_since_ns, zero_window_ns;
+    int64_t opened_ns; /* when its window last opened */
     /* The other end's reports on this stream's data. */
     int64_t news_ns; /* of the last duplicate ACK or SACK */
     int64_t sacked_highest;
@@ -87,19 +89,27 @@ struct tcp_stream {
     bool unsettled;       /* verdicts of its trouble wait for their acknowledgment */
     bool unjudged;        /* counts of its trouble are missing: no memory */
     bool data_sent_last;  /* its data came after the other direction's */
+    bool last_tiny;       /* its last data was one byte */
     uint8_t window_scale; /* that scale */
     uint8_t pending;      /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
+    uint8_t ids_skips; /* of the good: steps of more than one */
     uint8_t next_mark; /* where the next goes; all are in use once it has come round */
     uint16_t mss;      /* announced, 0 when not seen */
     uint16_t last_window;
     uint16_t last_ip_id;
+    uint32_t last_tsval; /* the newest */
     uint32_t last_acknowledgment;
     uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
     int64_t highest;  /* position after the highest byte (or FIN) seen */
     int64_t acked;    /* highest cumulative acknowledgment of this stream */
     int64_t base;
-    int64_t advanced_ns;  /* when `acked` last rose */
+    int64_t advanced_ns; /* when `acked` last rose */
+    /* What had been acknowledged a while ago, the older first, both at least a round trip to the
+     * sender apart: what is sent again of it, the sender knew to have arrived. */
+    struct {
+        int64_t acked, time_ns;
+    } past[2];
     int64_t last_data_ns; /* of the last data */
     uint64_t unique_bytes;
     struct segment_ring unacked;

@@ -7,9 +7,6 @@
 #include "tcp_judge.h"
 #include "tcp_window.h"
 
-/* A sequence number this far from the stream's highest is no part of it (RFC 9293 windows reach
- * 2^30 at most, RFC 7323 section 2.3). */
-#define POSITION_SPAN ((int64_t)1 << 30)
 /* An acknowledgment that waited this much longer than the least round trip, for one segment with
  * nothing behind it, waited for the receiver's delayed-ACK timer (Linux from 40 ms, RFC 9293 up to
  * 500 ms), not for the network. */
@@ -85,9 +82,10 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
  * sure to have been sent before. */
 static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
-    const struct tcp_stream *stream = step->stream;
+    struct tcp_stream *stream = step->stream;
     if (start >= stream->base)
         return 0;
+    judge_from_before(step, start, end < stream->base ? end : stream->base);
     int64_t below = (end < stream->base ? end : stream->base) - start;
     if (stream->acked_known && end <= stream->acked)
         return below;
@@ -133,8 +131,9 @@ static void take_fin_again(struct step *step) {
     segment_ring_mark_resent(&step->stream->unacked, end - 1, end);
 }
 
-static void note_data(struct step *step) {
+static void note_data(struct step *step, uint32_t length) {
     step->stream->last_data_ns = step->seen->time_ns;
+    step->stream->last_tiny = length == 1;
     step->stream->data_sent_last = true;
     step->other->data_sent_last = false;
 }
@@ -153,7 +152,8 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         return;
     window_pass_probe(step, stream, start);
     int64_t old_end = end < stream->highest ? end : stream->highest;
-    if (fin && stream->fin_seen && end + 1 == stream->fin_end)
+    /* With data before it, the FIN is sent again as part of that. */
+    if (fin && !length && stream->fin_seen && end + 1 == stream->fin_end)
         take_fin_again(step);
     if (length && start < stream->highest)
         take_old(step, start, old_end);
@@ -168,7 +168,7 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         step_trouble(step, stream)->retransmitted_bytes +=
             (uint64_t)step->effect->retransmitted_bytes;
     if (length)
-        note_data(step);
+        note_data(step, length);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -228,6 +228,7 @@ static void advance(struct step *step, int64_t position) {
     window_pass_probe(step, other, position);
     judge_acknowledged(step, position);
     acknowledge_holes(step, position);
+    judge_note_acked(step);
     other->acked = position;
     other->acked_known = true;
     other->advanced_ns = step->seen->time_ns;
@@ -247,10 +248,11 @@ static bool is_duplicate(const struct step *step, const struct tcp_header *tcp) 
            tcp->window == stream->last_window && other->highest > other->acked;
 }
 
-/* What the acknowledging end can at most have received beyond what was seen here. */
-static int64_t acknowledgment_reach(const struct tcp_stream *stream) {
-    int64_t reach = stream->window_known ? 2 * stream->window_max : POSITION_SPAN;
-    return reach < 1 << 20 ? 1 << 20 : reach;
+/* An old connection's, which a SYN cannot be answered with (RFC 9293 section 3.5.1). */
+static bool is_of_old_connection(const struct step *step, int64_t position) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    return other->syn_seen && !stream->syn_seen && !other->acked_known && other->highest <= 0 &&
+           position != 0;
 }
 
 static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t position) {
@@ -272,7 +274,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
     int64_t position = stream_position(other, tcp->acknowledgment);
-    if (position > other->highest + acknowledgment_reach(stream) ||
+    if (position > other->highest + step_reach(stream) || is_of_old_connection(step, position) ||
         position < other->highest - POSITION_SPAN) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
@@ -309,8 +311,12 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
     bool again = stream->syn_seen && (!answer || stream->syn_ack_seen);
     bool first = !stream->syn_seen;
     stream->syns++;
-    if (!stream->started)
+    bool of_old = first && stream->based && !stream->unique_bytes && !stream->acked_known &&
+                  stream->zero_sequence != tcp->sequence + 1;
+    if (!stream->started || of_old) /* what was seen before was of an old connection */
         start_stream(stream, tcp->sequence + 1);
+    if (of_old)
+        stream->highest = stream->base = 0;
     stream->syn_seen = true;
     stream->based = true;
     if (again) {
@@ -399,10 +405,16 @@ static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
     if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
         return; /* says nothing, or was overtaken */
     bool good = ahead > 0 && ahead <= ID_STEP_MOST;
-    if (stream->last_ip_id && good && stream->ids_good < UINT8_MAX)
-        stream->ids_good++;
-    else if (stream->last_ip_id && !good && stream->ids_bad < UINT8_MAX / 4)
-        stream->ids_bad++;
+    if (stream->last_ip_id) {
+        stream->ids_good += good;
+        stream->ids_bad += !good;
+        stream->ids_skips += good && ahead > 1;
+    }
+    if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
+        stream->ids_good /= 2; /* of late counts more */
+        stream->ids_bad /= 2;
+        stream->ids_skips /= 2;
+    }
     stream->last_ip_id = id;
 }
 
@@ -418,6 +430,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     }
     /* The rest of a fragmented segment is still to come, and its end with it. */
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
+    bool first = !step.stream->timestamps;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
         count_flags(&step, tcp->flags);
@@ -439,6 +452,9 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     if (!effect->stale)
         window_take(&step);
     note_ip_id(step.stream, seen->ip_id);
+    if (step_timestamps(&step) &&
+        (first || (int32_t)(tcp->timestamp_value - step.stream->last_tsval) > 0))
+        step.stream->last_tsval = tcp->timestamp_value;
     note_flight(&step);
 }
 
@@ -455,8 +471,10 @@ bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct t
     const struct tcp_stream *other = &flow->directions[!direction].tcp;
     if (!(tcp->flags & TCP_SYN) || tcp->flags & TCP_RST)
         return false;
+    /* The same SYN again, or one stored after its answer; after its sender's reset of an old
+     * connection it begins anew (RFC 9293 section 3.5.1). */
     if (stream->started && stream->zero_sequence == tcp->sequence + 1)
-        return false; /* the same SYN again, or one stored after its answer */
+        return stream->resets && !flow->syn_ack_seen && !(tcp->flags & TCP_ACK);
     bool ended = flow->reset || (stream->fin_seen && other->fin_seen);
     if (tcp->flags & TCP_ACK)
         return ended;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_window.h"
 
-#define WINDOW_SHIFT_MAX 14 /* RFC 7323 section 2.3 */
+#define WINDOW_SHIFT_MAX    14         /* RFC 7323 section 2.3 */
+#define KEEP_ALIVE_LEAST_NS 1000000000 /* the least that systems can be set to */
 
 /* The shift of the windows that `stream` announces, -1 when not known. Scaling is in force only
  * when both SYNs offered it (RFC 7323 section 2.2). */
@@ -42,6 +43,7 @@ static void take_zero(struct step *step) {
 static void take_opening(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_window_ns = window_closed_ns(step->stream, step->seen->time_ns);
+    trouble->opened_ns = step->seen->time_ns;
     step->stream->window_zero = false;
     step->other->pending = PROBE_NONE;
 }
@@ -85,10 +87,19 @@ static bool is_window_probe(const struct step *step, int64_t start, uint32_t len
            (start == edge - 1 || (length && start - edge <= 1 && start >= edge));
 }
 
+/* The stream's last byte came alone, and may be sent again because its acknowledgment was lost: a
+ * keep-alive pushes nothing, and waits for longer than a retransmission. */
+static bool may_be_data(const struct step *step, uint32_t length) {
+    return length && step->stream->last_tiny &&
+           (step->tcp->flags & TCP_PSH ||
+            step->seen->time_ns - step->stream->last_data_ns < KEEP_ALIVE_LEAST_NS);
+}
+
 /* RFC 9293 section 3.8.4. */
-static bool is_keep_alive(const struct step *step, int64_t start) {
+static bool is_keep_alive(const struct step *step, int64_t start, uint32_t length) {
     const struct tcp_stream *stream = step->stream;
-    return stream->acked >= stream->highest && start == stream->highest - 1;
+    return stream->acked >= stream->highest && start == stream->highest - 1 &&
+           !may_be_data(step, length);
 }
 
 bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
@@ -97,7 +108,7 @@ bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
         step->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
         return false;
     bool probe = is_window_probe(step, start, length);
-    if (!probe && !is_keep_alive(step, start))
+    if (!probe && !is_keep_alive(step, start, length))
         return false;
     struct tcp_trouble *trouble = step_trouble(step, stream);
     trouble->window_probes += probe;
@@ -124,6 +135,8 @@ bool window_take_answer(struct step *step) {
     if (pending == PROBE_NONE || step->seen->payload_bytes)
         return false;
     step->other->pending = PROBE_NONE;
+    if (pending == PROBE_KEEP_ALIVE && step->other->highest > step->other->acked)
+        return false; /* it was never answered: this is about data sent since */
     if (pending == PROBE_KEEP_ALIVE)
         step_tell_kind(step, WORD_KEEP_ALIVE_ACK, 0, 0);
     return true;
