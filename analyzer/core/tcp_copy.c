@@ -33,6 +33,8 @@ static bool is_pure_ack(const struct step *step) {
  * shown copies of data is believed. */
 static bool is_hasty(const struct step *step, int64_t gap_ns) {
     int64_t rtt = step_path_rtt(step);
+    if (step->tcp->flags & TCP_RST) /* each answers a segment (RFC 9293 section 3.10.7.1) */
+        return false;
     if (is_pure_ack(step))
         return step->flow->copied &&
                gap_ns <= 2 * (int64_t)step->flow->copy_gap_ns + COPY_GAP_SLACK_NS;

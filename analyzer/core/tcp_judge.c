@@ -3,317 +3,22 @@
  * timestamps, IP identifications, acknowledgments, time against the round trip. */
 #include "tcp_judge.h"
 
+#include "tcp_cause.h"
 #include "tcp_copy.h"
 
-#include <string.h>
-
-#define TIMEOUT_LEAST_NS      INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
-#define TAIL_PROBE_LEAST_NS   INT64_C(10000000) /* RFC 8985 section 7.2, as Linux sets its timers */
-#define NEWS_FRESH_NS         INT64_C(50000000) /* beyond a round trip: what a sender may dawdle */
+#define TIMEOUT_LEAST_NS      INT64_C(200000000)  /* Linux; RFC 6298 says 1 s */
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
-#define SENDER_SLACK_NS       1000000 /* what is on its way when an acknowledgment passes */
 #define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
-#define SEGMENT_USUAL         1460
-
-/* --- what is known -------------------------------------------------------------------------- */
-
-struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream) {
-    if (!stream->trouble) {
-        stream->trouble = allowance_take(step->allowance, sizeof *stream->trouble);
-        if (stream->trouble)
-            memset(stream->trouble, 0, sizeof *stream->trouble);
-    }
-    stream->unjudged |= !stream->trouble;
-    return stream->trouble ? stream->trouble : step->listener->spare;
-}
-
-int64_t step_path_rtt(const struct step *step) {
-    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
-    int64_t both = -1;
-    if (down->count)
-        both = down->least + (up->count ? up->least : 0);
-    else if (up->count)
-        both = up->least;
-    return step->flow->handshake_rtt_ns >= 0 ? step->flow->handshake_rtt_ns : both;
-}
-
-/* From this point to the sender and back, -1 when not known. */
-static int64_t sender_rtt(const struct step *step) {
-    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
-    if (up->count)
-        return up->least;
-    if (step->flow->handshake_rtt_ns < 0)
-        return -1;
-    int64_t rest = step->flow->handshake_rtt_ns - (down->count ? down->least : 0);
-    return rest > 0 ? rest : 0;
-}
-
-static int64_t timeout_ns(const struct step *step) {
-    int64_t rtt = step_path_rtt(step);
-    int64_t timeout = rtt < 0 ? 0 : rtt + 4 * step->stream->rttvar_ns;
-    return timeout > TIMEOUT_LEAST_NS ? timeout : TIMEOUT_LEAST_NS;
-}
-
-static int64_t later_of(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first) {
-    uint32_t count = trouble->judged_count;
-    return &trouble->judged[(trouble->judged_next + 2 * count - 1 - newest_first) % count];
-}
-
-static int64_t sooner_of(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static bool overlaps(const struct judged *judged, int64_t start, int64_t end) {
-    return judged->start < end && start < judged->end;
-}
-
-/* The last time that these bytes were sent again, NULL when they were not. */
-static struct judged *last_again(struct tcp_trouble *trouble, int64_t start, int64_t end) {
-    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
-        struct judged *judged = judged_at(trouble, i);
-        if (!judged->copy && overlaps(judged, start, end))
-            return judged;
-    }
-    return NULL;
-}
-
-/* --- what is said --------------------------------------------------------------------------- */
-
-static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
-    bool full = trouble->judged_count == trouble->judged_room;
-    if (trouble == step->listener->spare)
-        return NULL;
-    if (full && allowance_grow(step->allowance, (void **)&trouble->judged, &trouble->judged_room,
-                               sizeof *trouble->judged, 4, JUDGED_MOST)) {
-        trouble->judged_next = trouble->judged_count;
-        full = false;
-    }
-    if (!trouble->judged_room)
-        return NULL;
-    if (!full)
-        trouble->judged_count++;
-    uint32_t place = trouble->judged_next % trouble->judged_room;
-    trouble->judged_next = (place + 1) % trouble->judged_room;
-    if (full && !trouble->judged[place].settled)
-        trouble->unsettled--;
-    return &trouble->judged[place];
-}
-
-static void remember(const struct step *step, struct tcp_trouble *trouble, struct judged judged) {
-    struct judged *place = judged_place(step, trouble);
-    if (!place)
-        return;
-    judged.time_ns = step->seen->time_ns;
-    judged.frame = step_frame(step);
-    judged.ip_id = step->seen->ip_id;
-    judged.timestamps = step_timestamps(step);
-    judged.tsval = judged.timestamps ? step->tcp->timestamp_value : 0;
-    if (!judged.settled && (!trouble->unsettled++ || judged.end < trouble->settled_from))
-        trouble->settled_from = judged.end;
-    step->stream->unsettled = trouble->unsettled;
-    *place = judged;
-}
-
-/* The loss that it was taken for was none here. */
-static void take_loss_back(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence) {
-    if (judged->lost && judged->upstream)
-        trouble->lost_upstream--;
-    else if (judged->lost)
-        trouble->lost_downstream--;
-    judged->lost = false;
-    step->listener->amend(
-        step->listener->context, judged->event,
-        &(struct tcp_event){.kind = judged->kind,
-                            .evidence = evidence,
-                            .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
-}
-
-static void prove_spurious(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence) {
-    if (judged->spurious && evidence != WORD_DSACK)
-        return;
-    trouble->spurious += !judged->spurious;
-    judged->spurious = true;
-    take_loss_back(step, trouble, judged, evidence);
-}
-
-/* --- why something was sent again ----------------------------------------------------------- */
-
-struct cause {
-    enum word kind, evidence;
-    uint32_t frame; /* what it answers or follows */
-    const char *detail;
-};
-
-/* What is being sent again. */
-struct resend {
-    int64_t start, end;
-    int64_t sent_ns; /* when it was last sent, or its hole was opened */
-    bool again;      /* that was not the first time */
-    uint32_t sent_frame;
-};
-
-static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position) {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < trouble->sacked_count; i++) {
-        int64_t from = later_of(trouble->sacked[i].start, position);
-        if (trouble->sacked[i].end > from)
-            bytes += trouble->sacked[i].end - from;
-    }
-    return bytes;
-}
-
-static int64_t segment_size(const struct step *step) {
-    int64_t most = step->flow->directions[step->direction].segment_max;
-    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
-    return most && most < announced ? most : announced;
-}
-
-/* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
-static bool is_reported_lost(const struct step *step, int64_t start, int64_t end) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
-        return true;
-    return sacked_above(trouble, end) > 2 * segment_size(step);
-}
-
-static bool is_suspected(const struct step *step, int64_t end) {
-    return step->other->repeats || sacked_above(tcp_trouble_of(step->stream), end);
-}
-
-/* How long the sender had heard nothing that would restart its timers. */
-static int64_t silence_ns(const struct step *step, const struct resend *resend) {
-    int64_t since = resend->sent_ns;
-    if (step->stream->acked_known)
-        since = later_of(since, step->stream->advanced_ns);
-    since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
-    return step->seen->time_ns - since;
-}
-
-/* RFC 8985 section 7: the probe takes SACK. */
-static bool may_probe(const struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !stream->syn_seen || !other->syn_seen ||
-           (stream->sack_permitted && other->sack_permitted);
-}
-
-/* The FIN that goes with the data counts. */
-static bool is_last(const struct step *step, const struct resend *resend) {
-    int64_t highest = step->stream->highest;
-    bool fin = step->tcp && step->tcp->flags & TCP_FIN;
-    return resend->end == highest || (fin && resend->end + 1 == highest);
-}
-
-static bool is_tail_probe(const struct step *step, const struct resend *resend) {
-    int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
-    int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
-    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_probe(step) ||
-        is_suspected(step, resend->end) ||
-        last_again(step->stream->trouble, resend->start, resend->end))
-        return false;
-    /* Where both timers are near, the nearer. */
-    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4 * step->stream->rttvar_ns);
-    if (timeout > expected && silence > (timeout + expected) / 2)
-        return false;
-    return silence >= expected - expected / 4 && silence <= expected + expected / 2;
-}
-
-static bool is_timeout(const struct step *step, const struct resend *resend) {
-    int64_t timeout = timeout_ns(step);
-    bool lowest = !step->stream->acked_known || resend->start <= step->stream->acked;
-    return lowest && silence_ns(step, resend) >= timeout - timeout / 10;
-}
-
-static struct cause timer_cause(const struct step *step, const struct resend *resend) {
-    if (is_tail_probe(step, resend))
-        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
-    if (is_timeout(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
-    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
-}
-
-/* Whether the acknowledgments gave cause just now. */
-static bool news_is_fresh(const struct step *step) {
-    int64_t rtt = step_path_rtt(step);
-    int64_t age = step->seen->time_ns - tcp_trouble_of(step->stream)->news_ns;
-    /* RACK waits for a quarter of a round trip more (RFC 8985 section 6.2). */
-    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
-}
-
-/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
- * of an acknowledgment of all that. */
-static bool goes_back(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = sender_rtt(step);
-    bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
-                                                     (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
-    return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
-}
-
-static struct cause acks_cause(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t acked = step->stream->acked, rtt = step_path_rtt(step);
-    if (goes_back(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
-                              "go-back-N after a timeout"};
-    if (is_reported_lost(step, resend->start, resend->end))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL};
-    if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
-        acked < trouble->recovery_point)
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
-                              "in the recovery that an earlier one began"};
-    if (is_suspected(step, resend->end) && step->seen->time_ns - resend->sent_ns >= rtt)
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "RACK: sent a round trip ago, and later data was reported"};
-    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL};
-}
-
-static struct cause cause_of(const struct step *step, const struct resend *resend) {
-    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
-    if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
-        return none;
-    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL};
-    /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
-     * later data in between. */
-    bool fresh = news_is_fresh(step) && !resend->again;
-    if (resend->start >= 0 && (fresh || !is_timeout(step, resend)))
-        acks = acks_cause(step, resend);
-    return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;
-}
-
-static void count_cause(struct step *step, struct tcp_trouble *trouble, const struct cause *cause) {
-    int64_t highest = step->stream->highest;
-    bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
-    bool fast = cause->kind == WORD_FAST_RETRANSMISSION;
-    trouble->retransmissions++;
-    trouble->fast += fast;
-    trouble->timeout += timeout;
-    trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
-    if (timeout && !cause->detail) {
-        trouble->timeouts++;
-        trouble->timeout_point = highest;
-        trouble->timeout_frame = step_frame(step);
-        trouble->recovery_point = 0;
-        trouble->recovery_frame = 0;
-    } else if (fast &&
-               (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
-        trouble->recovery_point = highest;
-        trouble->recovery_frame = step_frame(step);
-    }
-}
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
 /* Whether what the sender sends now, it sends knowing what passed here at `time_ns`. */
 static bool sender_heard(const struct step *step, int64_t time_ns) {
-    int64_t there_and_back = sender_rtt(step);
+    int64_t there_and_back = step_sender_rtt(step);
     return step->seen->time_known &&
-           step->seen->time_ns - time_ns > (there_and_back < 0 ? timeout_ns(step) : there_and_back);
+           step->seen->time_ns - time_ns >
+               (there_and_back < 0 ? step_timeout_ns(step) : there_and_back);
 }
 
 /* One that was already acknowledged here, so long ago that the sender may have known. */
@@ -368,20 +73,20 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
                               .related_frame = cause->frame,
                               .detail = detail ? detail : cause->detail};
     event.place = place_of(step, start, lost, upstream);
-    count_cause(step, trouble, cause);
+    cause_count(step, trouble, cause);
     step->effect->lost += lost;
     trouble->spurious += needless;
     trouble->lost_upstream += lost && upstream;
     trouble->lost_downstream += lost && !upstream;
-    remember(step, trouble,
-             (struct judged){.start = start,
-                             .end = end,
-                             .event = step_tell(step, &event),
-                             .kind = (uint16_t)cause->kind,
-                             .upstream = upstream,
-                             .lost = lost,
-                             .spurious = needless,
-                             .settled = needless || !lost});
+    judged_remember(step, trouble,
+                    (struct judged){.start = start,
+                                    .end = end,
+                                    .event = step_tell(step, &event),
+                                    .kind = (uint16_t)cause->kind,
+                                    .upstream = upstream,
+                                    .lost = lost,
+                                    .spurious = needless,
+                                    .settled = needless || !lost});
 }
 
 /* Whether the segment left its sender before `judged` did: the evidence, or WORD_NONE. */
@@ -401,7 +106,7 @@ static enum word evidence_of_age(const struct step *step, bool timestamps, uint3
 static struct judged *filled_by(struct tcp_trouble *trouble, int64_t start, int64_t end) {
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = judged_at(trouble, i);
-        if (!judged->copy && judged->upstream && overlaps(judged, start, end))
+        if (!judged->copy && judged->upstream && judged_overlaps(judged, start, end))
             return judged;
     }
     return NULL;
@@ -420,7 +125,7 @@ static bool has_old_timestamp(const struct step *step, const struct segment *fir
         return true;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         const struct judged *judged = judged_at(trouble, i);
-        if (judged->timestamps && judged->tsval == tsval && overlaps(judged, start, end))
+        if (judged->timestamps && judged->tsval == tsval && judged_overlaps(judged, start, end))
             return true;
     }
     return false;
@@ -436,7 +141,7 @@ static bool is_known_sending(const struct step *step, const struct segment *firs
         return true;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         const struct judged *judged = judged_at(trouble, i);
-        if (judged->ip_id == id && overlaps(judged, start, end))
+        if (judged->ip_id == id && judged_overlaps(judged, start, end))
             return true;
     }
     return false;
@@ -458,7 +163,7 @@ static bool is_late_original(struct step *step, int64_t start, int64_t end) {
                                         .bytes = end - start,
                                         .related_frame = fill->frame,
                                         .detail = "after what was sent in its place"});
-    take_loss_back(step, trouble, fill, evidence);
+    judged_take_loss_back(step, trouble, fill, evidence);
     return true;
 }
 
@@ -490,7 +195,7 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
-    struct judged *again = last_again(stream->trouble, start, end);
+    struct judged *again = judged_last_again(stream->trouble, start, end);
     struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns, false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
@@ -520,11 +225,12 @@ static bool path_rtt_is_whole(const struct step *step) {
 static bool could_know(const struct step *step, const struct hole *hole, int64_t end) {
     const struct tcp_stream *stream = step->stream;
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    bool asked = is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
+    bool asked = cause_is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
     bool mends = (trouble->recovery_frame && hole->start < trouble->recovery_point) ||
                  (trouble->timeouts && hole->start < trouble->timeout_point);
     return !stream->acked_known || asked || mends ||
-           step->seen->time_ns - hole->opened_ns >= timeout_ns(step) - timeout_ns(step) / 10;
+           step->seen->time_ns - hole->opened_ns >=
+               step_timeout_ns(step) - step_timeout_ns(step) / 10;
 }
 
 /* By time: what comes so soon that no sender can have known of a loss was late; what comes a round
@@ -535,8 +241,8 @@ static enum order order_by_time(const struct step *step, const struct hole *hole
         return ORDER_UNKNOWN;
     if (waited >= rtt - rtt / 20)
         return path_rtt_is_whole(step) && could_know(step, hole, end) ? ORDER_AGAIN : ORDER_UNKNOWN;
-    bool reported =
-        is_reported_lost(step, step->stream->acked, end) || step->other->repeats >= DUPLICATE_ACKS;
+    bool reported = cause_is_reported_lost(step, step->stream->acked, end) ||
+                    step->other->repeats >= DUPLICATE_ACKS;
     return waited <= rtt / 4 && !reported ? ORDER_LATE : ORDER_UNKNOWN;
 }
 
@@ -601,21 +307,21 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
     if (!stream->acked_known || start < stream->acked || !step->seen->time_known)
         return;
     struct resend resend = {start, end, step->seen->time_ns, false, 0};
-    struct cause cause = acks_cause(step, &resend);
+    struct cause cause = cause_in_acks(step, &resend);
     if (cause.kind != WORD_FAST_RETRANSMISSION)
         return;
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
-    count_cause(step, trouble, &cause);
+    cause_count(step, trouble, &cause);
     struct tcp_event event = {.kind = cause.kind,
                               .evidence = cause.evidence,
                               .spurious = SPURIOUS_NO,
                               .bytes = end - start,
                               .detail = "first sent before the capture began"};
-    remember(step, trouble,
-             (struct judged){.start = start,
-                             .end = end,
-                             .event = step_tell(step, &event),
-                             .kind = (uint16_t)cause.kind});
+    judged_remember(step, trouble,
+                    (struct judged){.start = start,
+                                    .end = end,
+                                    .event = step_tell(step, &event),
+                                    .kind = (uint16_t)cause.kind});
 }
 
 /* --- copies --------------------------------------------------------------------------------- */
@@ -634,157 +340,20 @@ void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
     if (start < 0 || end <= start)
         return;
-    remember(step, trouble,
-             (struct judged){.start = start,
-                             .end = end,
-                             .event = row,
-                             .kind = (uint16_t)event.kind,
-                             .copy = true,
-                             .settled = true});
-}
-
-/* A copy that reached the receiver was none of the mirror's. */
-static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
-                               struct judged *copy) {
-    copy->reported = true;
-    trouble->mirror_duplicates--;
-    step->effect->mirrored--;
-    trouble->network_duplicates++;
-    step->listener->amend(
-        step->listener->context, copy->event,
-        &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
-}
-
-/* --- what the receiver reports -------------------------------------------------------------- */
-
-/* The receiver got [start, end) twice: what was sent again for it was needless; else the network
- * made a copy of it. */
-static void take_dsack(struct step *step, int64_t start, int64_t end) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    struct judged *copy = NULL;
-    bool found = false;
-    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
-        struct judged *judged = judged_at(trouble, i);
-        if (judged->reported || judged->start < 0 || !overlaps(judged, start, end) ||
-            (end - start == 1 && judged->end - judged->start > 1)) /* a keep-alive's byte */
-            continue;
-        if (judged->kind == WORD_NETWORK_DUPLICATE && !found) {
-            judged->reported = true; /* it is this copy that arrived twice */
-            return;
-        }
-        if (judged->copy) {
-            copy = copy ? copy : judged;
-            continue;
-        }
-        judged->reported = true;
-        prove_spurious(step, trouble, judged, WORD_DSACK);
-        found = true;
-        end = judged->start; /* once for each report of these bytes */
-        if (end <= start)
-            break;
-    }
-    if (copy && !found)
-        prove_network_copy(step, trouble, copy);
-}
-
-/* Holes told by SACK alone: the data itself was not captured. */
-static void note_sack_hole(struct step *step, struct tcp_trouble *trouble, int64_t start,
-                           int64_t position) {
-    int64_t known = later_of(trouble->sacked_highest, position);
-    if (start <= known || step->other->based)
-        return;
-    trouble->sack_holes++;
-    step_tell_kind(step, WORD_SACK_HOLE, start - known, 0);
-}
-
-static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], int64_t position) {
-    if (blocks[0][1] <= position)
-        return true;
-    return tcp->sack_count > 1 && blocks[0][0] >= blocks[1][0] && blocks[0][1] <= blocks[1][1];
-}
-
-/* Some firewalls renumber a stream and leave its SACK blocks as they were. */
-static bool is_within(const struct step *step, const int64_t *block) {
-    return block[0] < block[1] && block[1] - block[0] < POSITION_SPAN &&
-           (!step->other->based || block[1] <= step->other->highest + step_reach(step->stream));
-}
-
-static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const int64_t (*blocks)[2],
-                        unsigned first, int64_t position) {
-    trouble->sacked_count = 0;
-    /* The newest block stands first (RFC 2018 section 4): the oldest is asked first. */
-    for (unsigned i = step->tcp->sack_count; i-- > first;) {
-        if (!is_within(step, blocks[i]))
-            continue;
-        note_sack_hole(step, trouble, blocks[i][0], position);
-        trouble->sacked_highest = later_of(trouble->sacked_highest, blocks[i][1]);
-        trouble->sacked[trouble->sacked_count].start = blocks[i][0];
-        trouble->sacked[trouble->sacked_count++].end = blocks[i][1];
-    }
-}
-
-void judge_sack(struct step *step, int64_t position) {
-    int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
-    for (unsigned i = 0; i < step->tcp->sack_count; i++) {
-        blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
-        blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
-    }
-    step->effect->sack_start = blocks[0][0];
-    step->effect->sack_end = blocks[0][1];
-    bool dsack = is_dsack(step->tcp, blocks, position);
-    if (dsack && blocks[0][0] < blocks[0][1])
-        take_dsack(step, blocks[0][0], blocks[0][1]);
-    struct tcp_trouble *trouble = step_trouble(step, step->other);
-    keep_blocks(step, trouble, blocks, dsack, position);
-    if (trouble->sacked_count)
-        trouble->news_ns = step->seen->time_ns;
-}
-
-/* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
- * only that one is told by it. */
-static bool echoes_earlier(const struct step *step, const struct judged *judged) {
-    bool first = step->other->acked_known && judged->start <= step->other->acked;
-    return first && judged->timestamps && step_timestamps(step) &&
-           (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0;
-}
-
-/* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
-static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
-    const struct sample_set *rtt = &step->other->rtt;
-    return rtt->count && step->seen->time_known &&
-           step->seen->time_ns - judged->time_ns < rtt->least / 2;
-}
-
-void judge_acknowledged(struct step *step, int64_t position) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    if (!step->other->unsettled || position < trouble->settled_from)
-        return;
-    trouble->settled_from = INT64_MAX;
-    for (uint32_t i = 0; i < trouble->judged_count; i++) {
-        struct judged *judged = &trouble->judged[i];
-        if (judged->settled)
-            continue;
-        if (judged->end > position) {
-            trouble->settled_from = sooner_of(trouble->settled_from, judged->end);
-            continue;
-        }
-        judged->settled = true;
-        trouble->unsettled--;
-        if (judged->upstream)
-            continue;
-        if (echoes_earlier(step, judged))
-            prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (is_answer_too_soon(step, judged))
-            prove_spurious(step, trouble, judged, WORD_TIME);
-    }
-    step->other->unsettled = trouble->unsettled;
+    judged_remember(step, trouble,
+                    (struct judged){.start = start,
+                                    .end = end,
+                                    .event = row,
+                                    .kind = (uint16_t)event.kind,
+                                    .copy = true,
+                                    .settled = true});
 }
 
 /* --- pauses --------------------------------------------------------------------------------- */
 
 /* How long a sender waits at most until it has sent `times` in vain. */
 static int64_t timers_ns(const struct step *step, int times) {
-    int64_t first = later_of(timeout_ns(step), FIRST_TIMEOUT_MOST_NS);
+    int64_t first = later_of(step_timeout_ns(step), FIRST_TIMEOUT_MOST_NS);
     return first * ((1 << (times < 6 ? times : 6)) - 1);
 }
 
@@ -795,7 +364,8 @@ void judge_pause(struct step *step, int64_t length) {
     const struct tcp_stream *stream = step->stream;
     uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
-    if (!length || !stream->data_sent_last || !step->seen->time_known || pause < timeout_ns(step))
+    if (!length || !stream->data_sent_last || !step->seen->time_known ||
+        pause < step_timeout_ns(step))
         return;
     int16_t jump = 0; /* not known */
     if (step_ids_count(stream) && id && stream->last_ip_id)

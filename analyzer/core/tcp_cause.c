@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tcp_cause.h"
+
+#define TIMEOUT_LEAST_NS    INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
+#define TAIL_PROBE_LEAST_NS INT64_C(10000000)  /* RFC 8985 section 7.2, as Linux sets its timers */
+#define NEWS_FRESH_NS       INT64_C(50000000)  /* beyond a round trip: what a sender may dawdle */
+#define SENDER_SLACK_NS     1000000 /* what is on its way when an acknowledgment passes */
+#define DUPLICATE_ACKS      3u      /* RFC 5681 section 3.2 */
+#define SEGMENT_USUAL       1460
+
+static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < trouble->sacked_count; i++) {
+        int64_t from = later_of(trouble->sacked[i].start, position);
+        if (trouble->sacked[i].end > from)
+            bytes += trouble->sacked[i].end - from;
+    }
+    return bytes;
+}
+
+static int64_t segment_size(const struct step *step) {
+    int64_t most = step->flow->directions[step->direction].segment_max;
+    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
+    return most && most < announced ? most : announced;
+}
+
+/* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
+bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
+        return true;
+    return sacked_above(trouble, end) > 2 * segment_size(step);
+}
+
+bool cause_is_suspected(const struct step *step, int64_t end) {
+    return step->other->repeats || sacked_above(tcp_trouble_of(step->stream), end);
+}
+
+/* How long the sender had heard nothing that would restart its timers. */
+static int64_t silence_ns(const struct step *step, const struct resend *resend) {
+    int64_t since = resend->sent_ns;
+    if (step->stream->acked_known)
+        since = later_of(since, step->stream->advanced_ns);
+    since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
+    return step->seen->time_ns - since;
+}
+
+/* RFC 8985 section 7: the probe takes SACK. */
+static bool may_probe(const struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    return !stream->syn_seen || !other->syn_seen ||
+           (stream->sack_permitted && other->sack_permitted);
+}
+
+/* The FIN that goes with the data counts. */
+static bool is_last(const struct step *step, const struct resend *resend) {
+    int64_t highest = step->stream->highest;
+    bool fin = step->tcp && step->tcp->flags & TCP_FIN;
+    return resend->end == highest || (fin && resend->end + 1 == highest);
+}
+
+static bool is_tail_probe(const struct step *step, const struct resend *resend) {
+    int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
+    int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
+    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_probe(step) ||
+        cause_is_suspected(step, resend->end) ||
+        judged_last_again(step->stream->trouble, resend->start, resend->end))
+        return false;
+    /* Where both timers are near, the nearer. */
+    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4 * step->stream->rttvar_ns);
+    if (timeout > expected && silence > (timeout + expected) / 2)
+        return false;
+    return silence >= expected - expected / 4 && silence <= expected + expected / 2;
+}
+
+static bool is_timeout(const struct step *step, const struct resend *resend) {
+    int64_t timeout = step_timeout_ns(step);
+    bool lowest = !step->stream->acked_known || resend->start <= step->stream->acked;
+    return lowest && silence_ns(step, resend) >= timeout - timeout / 10;
+}
+
+static struct cause timer_cause(const struct step *step, const struct resend *resend) {
+    if (is_tail_probe(step, resend))
+        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
+    if (is_timeout(step, resend))
+        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
+    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+}
+
+/* Whether the acknowledgments gave cause just now. */
+static bool news_is_fresh(const struct step *step) {
+    int64_t rtt = step_path_rtt(step);
+    int64_t age = step->seen->time_ns - tcp_trouble_of(step->stream)->news_ns;
+    /* RACK waits for a quarter of a round trip more (RFC 8985 section 6.2). */
+    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
+}
+
+/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
+ * of an acknowledgment of all that. */
+static bool goes_back(const struct step *step, const struct resend *resend) {
+    int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = step_sender_rtt(step);
+    bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
+                                                     (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
+    return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
+}
+
+struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t acked = step->stream->acked, rtt = step_path_rtt(step);
+    if (goes_back(step, resend))
+        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
+                              "go-back-N after a timeout"};
+    if (cause_is_reported_lost(step, resend->start, resend->end))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL};
+    if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
+        acked < trouble->recovery_point)
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
+                              "in the recovery that an earlier one began"};
+    if (cause_is_suspected(step, resend->end) && step->seen->time_ns - resend->sent_ns >= rtt)
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "RACK: sent a round trip ago, and later data was reported"};
+    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL};
+}
+
+struct cause cause_of(const struct step *step, const struct resend *resend) {
+    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+    if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
+        return none;
+    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL};
+    /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
+     * later data in between. */
+    bool fresh = news_is_fresh(step) && !resend->again;
+    if (resend->start >= 0 && (fresh || !is_timeout(step, resend)))
+        acks = cause_in_acks(step, resend);
+    return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;
+}
+
+void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause) {
+    int64_t highest = step->stream->highest;
+    bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
+    bool fast = cause->kind == WORD_FAST_RETRANSMISSION;
+    trouble->retransmissions++;
+    trouble->fast += fast;
+    trouble->timeout += timeout;
+    trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
+    if (timeout && !cause->detail) {
+        trouble->timeouts++;
+        trouble->timeout_point = highest;
+        trouble->timeout_frame = step_frame(step);
+        trouble->recovery_point = 0;
+        trouble->recovery_frame = 0;
+    } else if (fast &&
+               (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
+        trouble->recovery_point = highest;
+        trouble->recovery_frame = step_frame(step);
+    }
+}

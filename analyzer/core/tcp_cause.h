@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a sender sent something again, as its acknowledgments and timers tell. */
+#ifndef WIRETALE_TCP_CAUSE_H
+#define WIRETALE_TCP_CAUSE_H
+
+#include "tcp_judged.h"
+
+struct cause {
+    enum word kind, evidence;
+    uint32_t frame; /* what it answers or follows */
+    const char *detail;
+};
+
+/* What is being sent again. */
+struct resend {
+    int64_t start, end;
+    int64_t sent_ns; /* when it was last sent, or its hole was opened */
+    bool again;      /* that was not the first time */
+    uint32_t sent_frame;
+};
+
+/* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
+bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end);
+/* Whether anything at all was reported. */
+bool cause_is_suspected(const struct step *step, int64_t end);
+/* The cause that acknowledgments gave, of kind WORD_NONE without one; then that of the timers too.
+ */
+struct cause cause_in_acks(const struct step *step, const struct resend *resend);
+struct cause cause_of(const struct step *step, const struct resend *resend);
+/* Counts the retransmission by its cause. */
+void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause);
+
+#endif

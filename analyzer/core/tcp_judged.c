@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tcp_judged.h"
+
+#include <string.h>
+
+#define TIMEOUT_LEAST_NS INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
+
+struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream) {
+    if (!stream->trouble) {
+        stream->trouble = allowance_take(step->allowance, sizeof *stream->trouble);
+        if (stream->trouble)
+            memset(stream->trouble, 0, sizeof *stream->trouble);
+    }
+    stream->unjudged |= !stream->trouble;
+    return stream->trouble ? stream->trouble : step->listener->spare;
+}
+
+int64_t step_path_rtt(const struct step *step) {
+    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
+    int64_t both = -1;
+    if (down->count)
+        both = down->least + (up->count ? up->least : 0);
+    else if (up->count)
+        both = up->least;
+    return step->flow->handshake_rtt_ns >= 0 ? step->flow->handshake_rtt_ns : both;
+}
+
+/* From this point to the sender and back, -1 when not known. */
+int64_t step_sender_rtt(const struct step *step) {
+    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
+    if (up->count)
+        return up->least;
+    if (step->flow->handshake_rtt_ns < 0)
+        return -1;
+    int64_t rest = step->flow->handshake_rtt_ns - (down->count ? down->least : 0);
+    return rest > 0 ? rest : 0;
+}
+
+int64_t step_timeout_ns(const struct step *step) {
+    int64_t rtt = step_path_rtt(step);
+    int64_t timeout = rtt < 0 ? 0 : rtt + 4 * step->stream->rttvar_ns;
+    return timeout > TIMEOUT_LEAST_NS ? timeout : TIMEOUT_LEAST_NS;
+}
+
+struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first) {
+    uint32_t count = trouble->judged_count;
+    return &trouble->judged[(trouble->judged_next + 2 * count - 1 - newest_first) % count];
+}
+
+/* The last time that these bytes were sent again, NULL when they were not. */
+struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
+        struct judged *judged = judged_at(trouble, i);
+        if (!judged->copy && judged_overlaps(judged, start, end))
+            return judged;
+    }
+    return NULL;
+}
+
+static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
+    bool full = trouble->judged_count == trouble->judged_room;
+    if (trouble == step->listener->spare)
+        return NULL;
+    if (full && allowance_grow(step->allowance, (void **)&trouble->judged, &trouble->judged_room,
+                               sizeof *trouble->judged, 4, JUDGED_MOST)) {
+        trouble->judged_next = trouble->judged_count;
+        full = false;
+    }
+    if (!trouble->judged_room)
+        return NULL;
+    if (!full)
+        trouble->judged_count++;
+    uint32_t place = trouble->judged_next % trouble->judged_room;
+    trouble->judged_next = (place + 1) % trouble->judged_room;
+    if (full && !trouble->judged[place].settled)
+        trouble->unsettled--;
+    return &trouble->judged[place];
+}
+
+void judged_remember(const struct step *step, struct tcp_trouble *trouble, struct judged judged) {
+    struct judged *place = judged_place(step, trouble);
+    if (!place)
+        return;
+    judged.time_ns = step->seen->time_ns;
+    judged.frame = step_frame(step);
+    judged.ip_id = step->seen->ip_id;
+    judged.timestamps = step_timestamps(step);
+    judged.tsval = judged.timestamps ? step->tcp->timestamp_value : 0;
+    if (!judged.settled && (!trouble->unsettled++ || judged.end < trouble->settled_from))
+        trouble->settled_from = judged.end;
+    step->stream->unsettled = trouble->unsettled;
+    *place = judged;
+}
+
+/* The loss that it was taken for was none here. */
+void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
+                           struct judged *judged, enum word evidence) {
+    if (judged->lost && judged->upstream)
+        trouble->lost_upstream--;
+    else if (judged->lost)
+        trouble->lost_downstream--;
+    judged->lost = false;
+    step->listener->amend(
+        step->listener->context, judged->event,
+        &(struct tcp_event){.kind = judged->kind,
+                            .evidence = evidence,
+                            .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+}
+
+void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
+                           struct judged *judged, enum word evidence) {
+    if (judged->spurious && evidence != WORD_DSACK)
+        return;
+    trouble->spurious += !judged->spurious;
+    judged->spurious = true;
+    judged_take_loss_back(step, trouble, judged, evidence);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last verdicts of a stream, which later packets may still change, and what they are made from.
+ */
+#ifndef WIRETALE_TCP_JUDGED_H
+#define WIRETALE_TCP_JUDGED_H
+
+#include "tcp_step.h"
+
+static inline int64_t later_of(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static inline int64_t sooner_of(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline bool judged_overlaps(const struct judged *judged, int64_t start, int64_t end) {
+    return judged->start < end && start < judged->end;
+}
+
+/* From this point to the sender and back, -1 when not known. */
+int64_t step_sender_rtt(const struct step *step);
+/* The sender's retransmission timeout (RFC 6298). */
+int64_t step_timeout_ns(const struct step *step);
+/* One of them, the newest first. */
+struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first);
+/* The last time that these bytes were sent again, NULL when they were not. */
+struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int64_t end);
+/* With time, frame and marks of the segment at hand. */
+void judged_remember(const struct step *step, struct tcp_trouble *trouble, struct judged judged);
+/* The loss that it was taken for was none here. */
+void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
+                           struct judged *judged, enum word evidence);
+/* It was needless. */
+void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
+                           struct judged *judged, enum word evidence);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
+#include "tcp_cause.h"
+#include "tcp_judge.h"
+
+/* A copy that reached the receiver was none of the mirror's. */
+static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
+                               struct judged *copy) {
+    copy->reported = true;
+    trouble->mirror_duplicates--;
+    step->effect->mirrored--;
+    trouble->network_duplicates++;
+    step->listener->amend(
+        step->listener->context, copy->event,
+        &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
+}
+
+/* The receiver got [start, end) twice: what was sent again for it was needless; else the network
+ * made a copy of it. */
+static void take_dsack(struct step *step, int64_t start, int64_t end) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    struct judged *copy = NULL;
+    bool found = false;
+    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
+        struct judged *judged = judged_at(trouble, i);
+        if (judged->reported || judged->start < 0 || !judged_overlaps(judged, start, end) ||
+            (end - start == 1 && judged->end - judged->start > 1)) /* a keep-alive's byte */
+            continue;
+        if (judged->kind == WORD_NETWORK_DUPLICATE && !found) {
+            judged->reported = true; /* it is this copy that arrived twice */
+            return;
+        }
+        if (judged->copy) {
+            copy = copy ? copy : judged;
+            continue;
+        }
+        judged->reported = true;
+        judged_prove_spurious(step, trouble, judged, WORD_DSACK);
+        found = true;
+        end = judged->start; /* once for each report of these bytes */
+        if (end <= start)
+            break;
+    }
+    if (copy && !found)
+        prove_network_copy(step, trouble, copy);
+}
+
+/* Holes told by SACK alone: the data itself was not captured. */
+static void note_sack_hole(struct step *step, struct tcp_trouble *trouble, int64_t start,
+                           int64_t position) {
+    int64_t known = later_of(trouble->sacked_highest, position);
+    if (start <= known || step->other->based)
+        return;
+    trouble->sack_holes++;
+    step_tell_kind(step, WORD_SACK_HOLE, start - known, 0);
+}
+
+static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], int64_t position) {
+    if (blocks[0][1] <= position)
+        return true;
+    return tcp->sack_count > 1 && blocks[0][0] >= blocks[1][0] && blocks[0][1] <= blocks[1][1];
+}
+
+/* Some firewalls renumber a stream and leave its SACK blocks as they were. */
+static bool is_within(const struct step *step, const int64_t *block) {
+    return block[0] < block[1] && block[1] - block[0] < POSITION_SPAN &&
+           (!step->other->based || block[1] <= step->other->highest + step_reach(step->stream));
+}
+
+static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const int64_t (*blocks)[2],
+                        unsigned first, int64_t position) {
+    trouble->sacked_count = 0;
+    /* The newest block stands first (RFC 2018 section 4): the oldest is asked first. */
+    for (unsigned i = step->tcp->sack_count; i-- > first;) {
+        if (!is_within(step, blocks[i]))
+            continue;
+        note_sack_hole(step, trouble, blocks[i][0], position);
+        trouble->sacked_highest = later_of(trouble->sacked_highest, blocks[i][1]);
+        trouble->sacked[trouble->sacked_count].start = blocks[i][0];
+        trouble->sacked[trouble->sacked_count++].end = blocks[i][1];
+    }
+}
+
+void judge_sack(struct step *step, int64_t position) {
+    int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
+    for (unsigned i = 0; i < step->tcp->sack_count; i++) {
+        blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
+        blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
+    }
+    step->effect->sack_start = blocks[0][0];
+    step->effect->sack_end = blocks[0][1];
+    bool dsack = is_dsack(step->tcp, blocks, position);
+    if (dsack && blocks[0][0] < blocks[0][1])
+        take_dsack(step, blocks[0][0], blocks[0][1]);
+    struct tcp_trouble *trouble = step_trouble(step, step->other);
+    keep_blocks(step, trouble, blocks, dsack, position);
+    if (trouble->sacked_count)
+        trouble->news_ns = step->seen->time_ns;
+}
+
+/* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
+ * only that one is told by it. */
+static bool echoes_earlier(const struct step *step, const struct judged *judged) {
+    bool first = step->other->acked_known && judged->start <= step->other->acked;
+    return first && judged->timestamps && step_timestamps(step) &&
+           (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0;
+}
+
+/* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
+static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
+    const struct sample_set *rtt = &step->other->rtt;
+    return rtt->count && step->seen->time_known &&
+           step->seen->time_ns - judged->time_ns < rtt->least / 2;
+}
+
+void judge_acknowledged(struct step *step, int64_t position) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    if (!step->other->unsettled || position < trouble->settled_from)
+        return;
+    trouble->settled_from = INT64_MAX;
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        struct judged *judged = &trouble->judged[i];
+        if (judged->settled)
+            continue;
+        if (judged->end > position) {
+            trouble->settled_from = sooner_of(trouble->settled_from, judged->end);
+            continue;
+        }
+        judged->settled = true;
+        trouble->unsettled--;
+        if (judged->upstream)
+            continue;
+        if (echoes_earlier(step, judged))
+            judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
+        else if (is_answer_too_soon(step, judged))
+            judged_prove_spurious(step, trouble, judged, WORD_TIME);
+    }
+    step->other->unsettled = trouble->unsettled;
+}
