@@ -520,3 +520,8 @@ def test_events_that_were_only_counted_are_no_mystery(wiretale_run: Any, tmp_pat
     assert found["kinds"]["reset"] == {"both": 10_000, "wiretale_only": 0, "wireshark_only": 20}
     assert [(reason["rule"], reason["count"]) for reason in found["reasons"]] == [("events-dropped", 20)]
     assert found["events_dropped"] == 20
+
+
+def test_every_reason_is_in_the_documents() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "verdicts.md").read_text()
+    assert [rule.name for rule in RULES if f"| `{rule.name}` |" not in text] == []
