@@ -43,6 +43,7 @@ class Kind:
     place: str | None = None  # of those events
     unit: str = "segments"
     severity: str | None = None  # else by the share of the segments
+    events: str | None = None  # column that says how many events there are; else as many as the count
     whole: str = "data_packets"  # what it is a share of
     one_way: bool = False  # only where the acknowledgments were not captured
     answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
@@ -281,6 +282,7 @@ KINDS = (
     Kind(
         *("blocks-lost", "blocks_lost", ("block_lost",), blocks_lost, "lost numbered packets"),
         "Look between the sender and here, and at the sender's own count; a queue that overflows loses in runs.",
+        events="block_loss_runs",
         unit="blocks",
         whole="blocks",
     ),
@@ -356,7 +358,7 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
             flow=row["flow"],
             cost=float(row_count(row)),
             cost_unit=kind.unit,
-            evidence=frames_named(shown, row_count(row)),
+            evidence=frames_named(shown, row[kind.events] if kind.events else row_count(row)),
             filter=wireshark_filter(trace, row, shown),
         )
     if rest:

@@ -39,6 +39,7 @@ BLOCKS_MOST = 200_000
 # Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
 FLOW_FIELDS = (
     ("protocol", "f", "protocol"),
+    ("application", "f", "application"),
     ("state", "f", "state"),
     ("path", "f", "path"),
     ("packets", "f", "packets"),

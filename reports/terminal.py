@@ -109,7 +109,7 @@ def rtt_cell(line: FlowLine) -> str:
 
 FLOW_COLUMNS = (
     FlowColumn("flow", lambda line: str(line.flow["flow"])),
-    FlowColumn("", lambda line: line.flow["protocol"], 1, False),
+    FlowColumn("", lambda line: " ".join(filter(None, (line.flow["protocol"], line.flow["application"]))), 1, False),
     FlowColumn("initiator → responder", lambda line: named(line.flow), 0, False, "→"),
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),

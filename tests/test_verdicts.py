@@ -467,6 +467,110 @@ def reordered_with_four_duplicates(talk: Talk) -> Expected:
     return {"out_of_order": 1, "back": {"duplicate_acks": 4}}
 
 
+@case("7 near")
+def too_soon_for_a_probe(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 3)
+    talk.ack(50, S).data(52, 2 * S).ack(72, 3 * S)
+    return LOST
+
+
+@case("8 near")
+def swapped_but_sent_later(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.1, 2 * S).data(32, S)  # TSval and id are newer
+    talk.ack(50, S).ack(50.1, S, (2 * S, 3 * S)).ack(52, 3 * S)
+    return {"retransmissions": 1, "lost_upstream": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("12 near")
+def the_same_bytes_with_another_id(talk: Talk) -> Expected:
+    talk.open(rtt=0.4)
+    talk.timestamps = False
+    burst(talk, 30, 2, gap=0.01)
+    talk.ack(30.41, S).data(30.9, S).ack(31.3, 2 * S)
+    return LOST
+
+
+@case("14 near")
+def sent_again_after_a_round_trip(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).data(30.1, S).ack(50.1, S).data(52, S).ack(72, 2 * S)
+    return LOST
+
+
+@case("15 near")
+def acknowledged_up_to_what_was_seen(talk: Talk) -> Expected:
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50.5, 5 * S)
+    return {}
+
+
+@case("19 near")
+def one_new_byte_is_data(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S).data(10_000, S, 1).ack(10_020, S + 1)
+    return {}
+
+
+@case("20 near")
+def a_small_window_is_not_closed(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).ack(50, S, window=1).data(60, S, 1).ack(80, S + 1, window=64)
+    return {}
+
+
+@case("24 near")
+def adjacent_segments_do_not_overlap(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0, 900).data(30.1, 900, 1460).ack(50.1, 2360)
+    return {}
+
+
+@case("28 near")
+def a_fin_and_its_acknowledgment(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).send(31, 0, S, flags="FA").ack(51, S + 1).send(60, 1, 0, 0, S + 1, flags="FA")
+    talk.send(60.1, 0, S + 1, ack=1)
+    return {}
+
+
+@case("30 near")
+def acks_that_repeat_while_data_is_out(talk: Talk) -> Expected:
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.2, 2 * S).ack(50, S).ack(50.2, S).ack(51, S, window=9000)
+    return {"hole_bytes": S, "back": {"duplicate_acks": 1}}  # the last one tells a new window
+
+
+@case("42 near")
+def an_ack_long_before_its_data(talk: Talk) -> Expected:
+    """What comes 50 ms after its acknowledgment was not stored late: the capture missed the first sending."""
+    talk.open(near=RTT)
+    talk.missing(0).data(40.1, S).ack(40.15, 2 * S).data(90, 0).ack(90.05, 2 * S, (0, S))
+    return {"retransmissions": 1, "spurious_retransmissions": 1}
+
+
+@case("48 near")
+def late_with_a_small_window(talk: Talk) -> Expected:
+    if not (talk.timestamps or talk.ids):
+        pytest.skip("takes ids or timestamps")
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.2, 2 * S).ack(50, S).ack(50.2, S, (2 * S, 3 * S))
+    talk.data(260, S, ip_id=1003, tsval=10_029).ack(280, 3 * S)
+    return {"out_of_order": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("49 near")
+def four_duplicates_and_a_newer_segment(talk: Talk) -> Expected:
+    talk.open(near=RTT)
+    talk.data(30, 0).ack(30.05, S).missing(0)
+    for k in range(2, 6):
+        talk.data(30 + k, k * S).ack(30.05 + k, S, (2 * S, (k + 1) * S))
+    talk.data(56, S).ack(56.05, 6 * S)
+    return {"retransmissions": 1, "fast_retransmissions": 1, "lost_upstream": 1, "back": {"duplicate_acks": 4}}
+
+
 def check(trace: wiretale.Trace, expected: Expected) -> None:
     """Every verdict of both directions."""
     out, back = trace.directions.rows(0, 2)

@@ -126,7 +126,7 @@ const troubles = (f) => sum(f.up0, f.up1, f.down0, f.down1, f.needless0, f.needl
 const lasted = (f) => (f.first === null ? null : f.last - f.first);
 const COLUMNS = [
   { key: "flow", head: "flow", value: (f) => f.flow, text: (f) => String(f.flow), number: true },
-  { key: "protocol", head: "protocol", value: (f) => f.protocol, text: (f) => f.protocol },
+  { key: "protocol", head: "protocol", value: (f) => f.protocol, text: (f) => (f.application ? `${f.protocol} ${f.application}` : f.protocol) },
   { key: "name", head: "initiator → responder", value: (f) => f.name, text: (f) => f.name },
   { key: "path", head: "inside", value: (f) => f.path || "", text: (f) => f.path || "" },
   { key: "state", head: "state", value: (f) => f.state || "", text: (f) => f.state || "" },
@@ -161,7 +161,7 @@ function sortBy(column) {
 }
 
 function matches(f, words) {
-  const text = `${f.name} ${f.protocol} ${f.state || ""} ${f.path || ""} ${trouble(f)}`.toLowerCase();
+  const text = `${f.name} ${f.protocol} ${f.application || ""} ${f.state || ""} ${f.path || ""} ${trouble(f)}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
