@@ -207,13 +207,13 @@ class Truth:
     upstream: int = 0  # holes filled by one that was not overtaken
     late: int = 0
     copies: int = 0
-    arrived_twice: set[int] = field(default_factory=set)
+    needless: set[int] = field(default_factory=set)  # segments sent again though a sending before arrived
 
 
 def truth_of(transfer: Transfer) -> Truth:
     """From the log."""
     truth, seen, highest = Truth(), {}, -1
-    truth.arrived_twice = {s for s, attempts in transfer.arrivals.items() if len(attempts) > 1}
+    truth.needless = {s for s, arrived in transfer.arrivals.items() if min(arrived) < transfer.attempts[s]}
     for sent in sorted(transfer.stored, key=lambda sent: sent.time):
         before = seen.setdefault(sent.segment, [])
         if sent.copy:

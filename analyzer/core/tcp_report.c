@@ -15,6 +15,12 @@ static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
         &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
 }
 
+/* A mirror stores most packets twice; where few were, the network made the copies. */
+static bool is_mirrored_throughout(const struct step *step) {
+    const struct direction *direction = &step->flow->directions[!step->direction];
+    return 4 * step->other->trouble->mirror_duplicates > direction->packets;
+}
+
 /* The receiver got [start, end) twice: what was sent again for it was needless; else the network
  * made a copy of it. */
 static void take_dsack(struct step *step, int64_t start, int64_t end) {
@@ -28,6 +34,10 @@ static void take_dsack(struct step *step, int64_t start, int64_t end) {
             continue;
         if (judged->kind == WORD_NETWORK_DUPLICATE && !found) {
             judged->reported = true; /* it is this copy that arrived twice */
+            return;
+        }
+        if (judged->copy && !found && !is_mirrored_throughout(step)) {
+            prove_network_copy(step, trouble, judged);
             return;
         }
         if (judged->copy) {
