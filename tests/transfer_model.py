@@ -65,13 +65,13 @@ class Transfer:
     resent: set[int] = field(default_factory=set)  # in this recovery
     recover: int = 0
     attempts: dict[int, int] = field(default_factory=dict)
-    next_id: int = 2000
+    next_id: int = 1002  # after those of the handshake
     timer: int = 0
     echo: int = 0
     # the receiver
     got: set[int] = field(default_factory=set)
     recent: list[int] = field(default_factory=list)
-    receiver_id: int = 9000
+    receiver_id: int = 7000
     timestamp: int = 0
 
     def at(self, time: int, action: Callable[[], None]) -> None:

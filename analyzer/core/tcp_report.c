@@ -21,35 +21,43 @@ static bool is_mirrored_throughout(const struct step *step) {
     return 4 * step->other->trouble->mirror_duplicates > direction->packets;
 }
 
+/* Whether a report of [start, end) can be of it; one of a single byte is a keep-alive's. */
+static bool may_be_reported(const struct judged *judged, int64_t start, int64_t end) {
+    bool keep_alive = end - start == 1 && judged->end - judged->start > 1;
+    return !judged->reported && judged->start >= 0 && judged_overlaps(judged, start, end) &&
+           !keep_alive;
+}
+
+/* Whether the report is of this copy rather than of a resend. */
+static bool take_copy_report(struct step *step, struct judged *judged) {
+    if (judged->kind == WORD_NETWORK_DUPLICATE)
+        judged->reported = true;
+    else if (judged->copy && !is_mirrored_throughout(step))
+        prove_network_copy(step, step->other->trouble, judged);
+    else
+        return false;
+    return true;
+}
+
 /* The receiver got [start, end) twice: what was sent again for it was needless; else the network
  * made a copy of it. */
 static void take_dsack(struct step *step, int64_t start, int64_t end) {
     struct tcp_trouble *trouble = step->other->trouble;
     struct judged *copy = NULL;
     bool found = false;
-    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
+    for (uint32_t i = 0; trouble && i < trouble->judged_count && end > start; i++) {
         struct judged *judged = judged_at(trouble, i);
-        if (judged->reported || judged->start < 0 || !judged_overlaps(judged, start, end) ||
-            (end - start == 1 && judged->end - judged->start > 1)) /* a keep-alive's byte */
+        if (!may_be_reported(judged, start, end))
             continue;
-        if (judged->kind == WORD_NETWORK_DUPLICATE && !found) {
-            judged->reported = true; /* it is this copy that arrived twice */
+        if (!found && take_copy_report(step, judged))
             return;
-        }
-        if (judged->copy && !found && !is_mirrored_throughout(step)) {
-            prove_network_copy(step, trouble, judged);
-            return;
-        }
         if (judged->copy) {
             copy = copy ? copy : judged;
             continue;
         }
-        judged->reported = true;
+        judged->reported = found = true;
         judged_prove_spurious(step, trouble, judged, WORD_DSACK);
-        found = true;
         end = judged->start; /* once for each report of these bytes */
-        if (end <= start)
-            break;
     }
     if (copy && !found)
         prove_network_copy(step, trouble, copy);
