@@ -82,7 +82,8 @@ struct direction {
         };
     };
     /* What few packets change. */
-    uint64_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams, incomplete_bytes;
+    uint32_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams;
+    uint64_t incomplete_bytes;
     uint64_t fragment_overhead_bytes;
 } __attribute__((aligned(64)));
 

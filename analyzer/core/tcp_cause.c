@@ -67,7 +67,7 @@ static bool is_tail_probe(const struct step *step, const struct resend *resend) 
         judged_last_again(step->stream->trouble, resend->start, resend->end))
         return false;
     /* Where both timers are near, the nearer. */
-    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4 * step->stream->rttvar_ns);
+    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4000 * (int64_t)step->stream->rttvar_us);
     if (timeout > expected && silence > (timeout + expected) / 2)
         return false;
     return silence >= expected - expected / 4 && silence <= expected + expected / 2;

@@ -38,7 +38,7 @@ int64_t step_sender_rtt(const struct step *step) {
 
 int64_t step_timeout_ns(const struct step *step) {
     int64_t rtt = step_path_rtt(step);
-    int64_t timeout = rtt < 0 ? 0 : rtt + 4 * step->stream->rttvar_ns;
+    int64_t timeout = rtt < 0 ? 0 : rtt + 4000 * (int64_t)step->stream->rttvar_us;
     return timeout > TIMEOUT_LEAST_NS ? timeout : TIMEOUT_LEAST_NS;
 }
 

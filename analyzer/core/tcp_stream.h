@@ -100,9 +100,10 @@ struct tcp_stream {
     uint16_t last_ip_id;
     uint32_t last_tsval; /* the newest */
     uint32_t last_acknowledgment;
-    uint32_t repeats; /* of that acknowledgment: duplicate ACKs since the last advance */
-    int64_t highest;  /* position after the highest byte (or FIN) seen */
-    int64_t acked;    /* highest cumulative acknowledgment of this stream */
+    uint32_t repeats;   /* of that acknowledgment: duplicate ACKs since the last advance */
+    uint32_t mark_room; /* of marks */
+    int64_t highest;    /* position after the highest byte (or FIN) seen */
+    int64_t acked;      /* highest cumulative acknowledgment of this stream */
     int64_t base;
     int64_t advanced_ns; /* when `acked` last rose */
     /* What had been acknowledged a while ago, the older first, both at least a round trip to the
@@ -115,18 +116,16 @@ struct tcp_stream {
     struct segment_ring unacked;
     struct hole_list holes;
     struct sample_set rtt;
-    int64_t srtt_ns, rttvar_ns; /* RFC 6298, of the same samples */
-    int64_t window;             /* the last announced, -1 when its scale is not known */
-    int64_t window_min, window_max;
+    uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */
+    int32_t window;                 /* the last announced, -1 when its scale is not known */
+    int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
     struct packet_mark *marks;   /* a ring once it is full */
-    uint32_t mark_room;
     char cold[0];                /* what few packets change follows */
     struct block_stream *blocks; /* NULL while none was recognised */
     int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;
-    uint32_t fin_frame;
 };
 
 /* The stream's trouble, or zeros. */

@@ -211,14 +211,15 @@ static void acknowledge_holes(struct step *step, int64_t position) {
 
 /* RFC 6298 section 2. */
 static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
+    int64_t rtt_us = rtt_ns / 1000 < INT32_MAX ? rtt_ns / 1000 : INT32_MAX;
     if (!stream->rtt.count) {
-        stream->srtt_ns = rtt_ns;
-        stream->rttvar_ns = rtt_ns / 2;
+        stream->srtt_us = (uint32_t)rtt_us;
+        stream->rttvar_us = (uint32_t)rtt_us / 2;
         return;
     }
-    int64_t error = rtt_ns - stream->srtt_ns;
-    stream->rttvar_ns += ((error < 0 ? -error : error) - stream->rttvar_ns) / 4;
-    stream->srtt_ns += error / 8;
+    int64_t error = rtt_us - stream->srtt_us, size = error < 0 ? -error : error;
+    stream->rttvar_us = (uint32_t)(stream->rttvar_us + (size - stream->rttvar_us) / 4);
+    stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
 }
 
 static void advance(struct step *step, int64_t position) {
