@@ -193,13 +193,14 @@ def bounds_reached(trace: Trace) -> Iterator[Finding]:
             "once.",
             "A flood of fragments? Analyze a part with --filter.",
         )
-    if totals["events_dropped"]:
-        yield Finding(
-            *("events-dropped", "info", "capture"),
-            f"{plural(totals['events_dropped'], 'event')} beyond the bound of the events table: counts are whole, "
-            "their list is not.",
-            "Analyze a part with --filter, --start and --end.",
-        )
+    for code, what in (("events-dropped", "event"), ("blocks-dropped", "block")):
+        dropped = totals[code.replace("-", "_")]
+        if dropped:
+            yield Finding(
+                *(code, "info", "capture"),
+                f"{plural(dropped, what)} beyond the bound of the {what}s table: counts are whole, their list is not.",
+                "Analyze a part with --filter, --start and --end.",
+            )
 
 
 def one_way(trace: Trace) -> Iterator[Finding]:

@@ -53,7 +53,8 @@ class Trace:
         self.inputs = list(inputs)
         #: whether Ctrl-C ended the reading before the end
         self.interrupted = interrupted
-        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped, events_dropped
+        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped, events_dropped,
+        #: blocks_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:

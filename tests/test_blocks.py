@@ -99,6 +99,16 @@ def test_the_same_with_headers_alone(tmp_path: Path) -> None:
     assert counts(trace) == {"blocks": 12, "blocks_lost": 2, "blocks_out_of_order": 1, "blocks_duplicate": 1}
 
 
+def test_one_late_packet_makes_jitter_and_delay_variation(tmp_path: Path) -> None:
+    late = [0.5 if k == 6 else 0.0 for k in range(20)]
+    sent = [(10 + k + late[k], block(k, sent_ns=START * 10**9 + 1_000_000 * k)) for k in range(20)]
+    row = capture(sent, tmp_path / "late.pcap").directions.rows()[0]
+    jitter = 0.0
+    for before, after in zip(late, late[1:], strict=False):  # RFC 3550 section 6.4.1
+        jitter += (abs(after - before) * 1e6 - jitter) / 16
+    assert row["delay_variation_ns"] == 500_000 and row["jitter_ns"] == pytest.approx(jitter, abs=2)
+
+
 def test_a_wrong_pattern_is_corrupt(tmp_path: Path) -> None:
     sent = [(float(k), block(k)) for k in range(20)]
     damaged = bytearray(sent[8][1])
