@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_one_late_packet_makes_jitter_and_delay_variation(tmp_path: Path) -> Non
     sent = [(10 + k + late[k], block(k, sent_ns=START * 10**9 + 1_000_000 * k)) for k in range(20)]
     row = capture(sent, tmp_path / "late.pcap").directions.rows()[0]
     jitter = 0.0
-    for before, after in zip(late, late[1:], strict=False):  # RFC 3550 section 6.4.1
+    for before, after in pairwise(late):  # RFC 3550 section 6.4.1
         jitter += (abs(after - before) * 1e6 - jitter) / 16
     assert row["delay_variation_ns"] == 500_000 and row["jitter_ns"] == pytest.approx(jitter, abs=2)
 
