@@ -16,6 +16,7 @@
 #include "content.h"
 #include "control.h"
 #include "endpoint.h"
+#include "error_counts.h"
 #include "tcp_samples.h"
 #include "test_plan.h"
 
@@ -34,7 +35,7 @@ struct stream_report {
     uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
     uint64_t dropped_plus_1;    /* by this host's own socket; 0: unknown */
     uint64_t cpu_user_ns, cpu_system_ns;
-    char errors[256]; /* ENOBUFS:3,EPERM:1 */
+    char errors[ERROR_TEXT_ROOM];
 };
 
 /* Written by the stream's thread, for those who look on. */
