@@ -83,7 +83,8 @@ bool stream_hand_over(struct stream *stream, int fd, const uint8_t *head, size_t
     pthread_mutex_lock(&test->lock);
     bool wanted = stream->fd < 0 && !test->is_over && count <= sizeof stream->head;
     if (wanted) {
-        memcpy(stream->head, head, count);
+        if (count)
+            memcpy(stream->head, head, count);
         stream->head_have = count;
         stream->fd = fd;
         pthread_cond_broadcast(&test->arrived);
