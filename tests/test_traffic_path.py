@@ -60,8 +60,10 @@ def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, stre
     rows = block_rows(file)
     assert len(rows) == streams
     assert report["blocks_received"] == total(rows, "blocks") == 300 * streams
-    for column in ("blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt"):
+    for column in ("blocks_lost", "blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
+    # Threads change their CPU, and packets their order.
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
 
 
 @pytest.mark.parametrize("streams", [1, 8])
@@ -76,8 +78,9 @@ def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Pat
     assert report["blocks_received"] == total(rows, "blocks")
     # What was sent after the last block that came is known to the sender alone.
     assert report["receiver"]["blocks_missing"] == total(rows, "blocks_lost") + before_the_first(file)
-    for column in ("blocks_out_of_order", "blocks_duplicate", "blocks_corrupt"):
+    for column in ("blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
     assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 3 * streams
 
 

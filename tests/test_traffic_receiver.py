@@ -284,8 +284,8 @@ def test_a_proof_is_good_for_one_challenge_only(tmp_path: Path) -> None:
 
 
 def test_a_thousand_idle_connections_hold_nothing(tmp_path: Path, many_files: None) -> None:
-    with receiving(tmp_path) as one:
-        strangers = [connect(one.port) for _ in range(1000)]
+    with receiving(tmp_path) as one, contextlib.ExitStack() as stack:
+        strangers = [stack.enter_context(connect(one.port)) for _ in range(1000)]
         for number, stranger in enumerate(strangers):
             if number % 2:
                 stranger.sendall(b"wiret")  # and no more

@@ -83,6 +83,8 @@ struct test {
     struct way ways[WAYS];
     int wake; /* eventfd: a thread has ended */
     uint64_t start_ns, start_realtime_ns;
+    uint64_t bytes_most; /* of all streams; 0: no bound */
+    _Atomic uint64_t bytes_moved;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t arrived;
     const char *stopped_by; /* static text; NULL: not stopped */
