@@ -157,7 +157,9 @@ def test_a_block_that_does_not_fit_is_told(path: DroppingPath, tmp_path: Path) -
         assert done.returncode == 3 and report["stopped_by"] == "error"
         assert report["sender"]["send_errors"] == {"EMSGSIZE": 1}
         assert "MTU" in report["error"]
-        fragmented = send(PORT, "--udp", "--size", "3000", "--df", "dont", "--count", "5", host=RECEIVER, inside=outside)
+        fragmented = send(
+            PORT, "--udp", "--size", "3000", "--df", "dont", "--count", "5", host=RECEIVER, inside=outside
+        )
         assert fragmented["blocks_received"] == 5
 
 

@@ -32,9 +32,7 @@ def program() -> str:
     build.mkdir(exist_ok=True)
     with (build / "traffic.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of the workers of one run
-        made = subprocess.run(
-            ["make", "-s", "-C", str(ROOT / "traffic")], capture_output=True, text=True, timeout=240
-        )
+        made = subprocess.run(["make", "-s", "-C", str(ROOT / "traffic")], capture_output=True, text=True, timeout=240)
     assert not made.returncode, made.stderr
     return str(build / "bin" / "wiretale-traffic")
 

@@ -71,7 +71,8 @@ static void wait_and_hear(struct exchange *exchange) {
     struct pollfd two[] = {{.fd = test->wake, .events = POLLIN},
                            {.fd = exchange->is_gone ? -1 : test->control.fd, .events = POLLIN}};
     uint64_t count;
-    poll(two, 2, (int)(TICK_NS / NS_PER_MS));
+    uint64_t interval = exchange->view->interval_ns;
+    poll(two, 2, (int)((interval && interval < TICK_NS ? interval : TICK_NS) / NS_PER_MS));
     if (read(test->wake, &count, sizeof count) < 0)
         count = 0; /* no thread has ended */
     hear(exchange);
