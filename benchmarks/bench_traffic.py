@@ -120,9 +120,7 @@ def programs(wiretale: str, seconds: float) -> list[Program]:
         Program(
             "wiretale-traffic",
             [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)],
-            lambda load: (
-                [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", time_given] + load.wiretale()
-            ),
+            lambda load: [*client, "--json", "--time", time_given, *load.wiretale()],
             figures_of_wiretale,
             PORT,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 Report = dict[str, Any]
 
 
+@functools.cache
 def program() -> str:
     """Its path: WIRETALE_TRAFFIC names another build of it, as one with sanitizers."""
     if named := os.environ.get("WIRETALE_TRAFFIC"):

@@ -207,7 +207,10 @@ void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes) {
     uint64_t before = atomic_load_explicit(&stream->live.bytes, memory_order_relaxed);
     atomic_store_explicit(&stream->live.blocks, blocks, memory_order_relaxed);
     atomic_store_explicit(&stream->live.bytes, bytes, memory_order_relaxed);
-    if (test->bytes_most && (test->bytes_moved += bytes - before) > test->bytes_most) {
+    if (!test->bytes_most)
+        return;
+    uint64_t others = atomic_fetch_add(&test->bytes_moved, bytes - before);
+    if (others + bytes - before > test->bytes_most) {
         test_stop(test, "limit", true);
         stream->way->stop = true;
     }
