@@ -16,11 +16,17 @@ uint64_t block_source_due_ns(const struct block_source *source) {
     return pacer_due_ns(&source->pacer);
 }
 
+/* What was due before the end and has not gone by then, since the machine could not, does not go.
+ */
+static bool time_is_over(const struct block_source *source, uint64_t now_ns) {
+    bool paced = source->plan->pacing != PACING_NONE;
+    return now_ns >= source->end_ns || (paced && pacer_due_ns(&source->pacer) >= source->end_ns);
+}
+
 static bool amount_is_used_up(const struct block_source *source, uint64_t now_ns) {
     const struct test_plan *plan = source->plan;
-    uint64_t due = plan->pacing == PACING_NONE ? now_ns : pacer_due_ns(&source->pacer);
     return (plan->count && source->sequence >= plan->count) ||
-           (plan->bytes && source->bytes >= plan->bytes) || due >= source->end_ns ||
+           (plan->bytes && source->bytes >= plan->bytes) || time_is_over(source, now_ns) ||
            (source->content && source->content->left_known && !source->content->left);
 }
 

@@ -122,8 +122,9 @@ static void move_blocks(struct stream *stream) {
     struct way *way = stream->way;
     bool udp = test_is_udp(way->test);
     endpoint_limit_waits(stream->fd, WAIT_PIECE_NS);
+    /* What the connection took is no reason to hurry: the first block is due now. */
     if (way->is_sending && pacer_wait(start_of(stream), &way->stop))
-        (udp ? stream_send_udp : stream_send_tcp)(stream, start_of(stream));
+        (udp ? stream_send_udp : stream_send_tcp)(stream, monotonic_ns());
     else if (!way->is_sending)
         (udp ? stream_receive_udp : stream_receive_tcp)(stream);
 }
