@@ -168,7 +168,9 @@ def test_a_device_is_kept_to(path: DroppingPath, tmp_path: Path) -> None:
     with receiving(tmp_path, "--data-ports", "40100-40110", inside=inside, port=PORT):
         report = send(PORT, "--udp", "--device", "path", "--count", "9", "-P", "3", host=RECEIVER, inside=outside)
         assert report["blocks_received"] == 27
-        wrong = send_raw(PORT, "--udp", "--device", "lo", "--connect-timeout", "0.5", "--count", "9", host=RECEIVER, inside=outside)
+        wrong = send_raw(
+            PORT, "--udp", "--device", "lo", "--connect-timeout", "0.5", "--count", "9", host=RECEIVER, inside=outside
+        )
         assert wrong.returncode == 4
 
 
