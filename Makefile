@@ -117,7 +117,7 @@ types: build/typing
 .PHONY: build/typing
 build/typing:
 	@rm -rf $@ && mkdir -p $@/wiretale
-	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $@/wiretale/
+	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $(CURDIR)/traffic $@/wiretale/
 
 .PHONY: bench
 bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info, verify
+from wiretale.cli import analyze, doctor, info, program, verify
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -28,7 +28,7 @@ examples:
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, verify, doctor)
+COMMANDS = (analyze, info, verify, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -113,12 +113,13 @@ def take_terminate_as_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
+    arguments = list(sys.argv[1:] if given is None else given)
     prepare_streams()
     take_terminate_as_interrupt()
     try:
-        parsed = make_parser().parse_args(arguments)
+        parsed = program.parse(arguments) or make_parser().parse_args(arguments)
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code
