@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info, program, verify
+from wiretale.cli import analyze, doctor, info, program, theory, verify
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -26,9 +26,10 @@ examples:
   wiretale analyze captures/ --json | jq .findings for scripts
   wiretale info transfer.pcapng                    what the file says of itself
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
+  wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, verify, program, doctor)
+COMMANDS = (analyze, info, verify, theory, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
