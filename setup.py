@@ -26,7 +26,7 @@ HEADERS = {
 WHOLE_PROGRAM = "-flto=auto"  # a sixth less processor time
 
 # The programs and the folders whose Makefile makes them.
-PROGRAMS: dict[str, str] = {}
+PROGRAMS = {"wiretale-traffic": "traffic"}
 
 CORE = Extension(
     "wiretale.analyzer._core",
