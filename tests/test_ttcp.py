@@ -253,10 +253,10 @@ def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
 
 def test_silence_ends_a_tcp_transfer_only_when_asked_for() -> None:
     port = free_port()
-    with running("-s", "--json", "--idle", "0.3", port=port) as receiver:
-        with socket.create_connection((HOST, int(port))) as sender:
-            sender.sendall(b"x" * 100)
-            found = report(receiver, 3)
+    listening = running("-s", "--json", "--idle", "0.3", port=port)
+    with listening as receiver, socket.create_connection((HOST, int(port))) as sender:
+        sender.sendall(b"x" * 100)
+        found = report(receiver, 3)
     assert (found["bytes"], found["ended_by"]) == (100, "idle")
 
 
@@ -338,15 +338,15 @@ def test_concurrent_senders_over_udp_are_told_apart() -> None:
 
 def test_a_stranger_does_not_count_in_another_ones_transfer() -> None:
     port = free_port(socket.SOCK_DGRAM)
-    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
-            first.connect((HOST, int(port)))
-            first.send(MARK)
-            first.send(b"d" * 500)
-            time.sleep(0.1)
-            send_as_classic(port, [b"s" * 900] * 3)
-            first.send(MARK)
-            assert report(receiver)["bytes"] == 500
+    listening = running("-s", "-u", "--json", port=port, udp=True)
+    with listening as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.connect((HOST, int(port)))
+        first.send(MARK)
+        first.send(b"d" * 500)
+        time.sleep(0.1)
+        send_as_classic(port, [b"s" * 900] * 3)
+        first.send(MARK)
+        assert report(receiver)["bytes"] == 500
 
 
 @pytest.mark.parametrize("rest", [0, 1, 4, 5, 999])
@@ -379,15 +379,15 @@ def test_nobody_at_the_port_over_udp_is_told() -> None:
 
 @pytest.mark.parametrize("switches", [[], ["-u"]], ids=["tcp", "udp"])
 def test_a_stopped_receiver_reports_its_part(switches: list[str]) -> None:
-    udp = bool(switches)
-    port = free_port(socket.SOCK_DGRAM if udp else socket.SOCK_STREAM)
-    with running("-s", "--json", *switches, port=port, udp=udp) as receiver:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as sender:
-            sender.connect((HOST, int(port)))
-            sender.send(b"x" * 1000)
-            time.sleep(0.3)
-            receiver.send_signal(signal.SIGINT)
-            found = report(receiver, 130)
+    kind = socket.SOCK_DGRAM if switches else socket.SOCK_STREAM
+    port = free_port(kind)
+    listening = running("-s", "--json", *switches, port=port, udp=bool(switches))
+    with listening as receiver, socket.socket(socket.AF_INET, kind) as sender:
+        sender.connect((HOST, int(port)))
+        sender.send(b"x" * 1000)
+        time.sleep(0.3)
+        receiver.send_signal(signal.SIGINT)
+        found = report(receiver, 130)
     assert (found["bytes"], found["complete"], found["ended_by"]) == (1000, False, "signal")
 
 

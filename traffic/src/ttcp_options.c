@@ -164,7 +164,19 @@ static bool take_option(struct ttcp_options *options, int letter, const char *te
     }
 }
 
-/* Options that contradict each other, or that cannot be done. */
+/* Sizes that cannot be told from marks, or sent at all. */
+static const char *wrong_size(const struct ttcp_options *options) {
+    if (options->length <= TTCP_MARK_BYTES)
+        return "-u -l: more than 4 bytes were expected, since shorter datagrams mark start and end";
+    if (options->receive)
+        return NULL;
+    if (!options->pattern && options->length < INPUT_LEAST)
+        return "-u -l: at least 9 bytes were expected, lest the end of stdin be taken for a mark";
+    if (options->length > DATAGRAM_MOST)
+        return "-u -l: at most 65507 bytes were expected, the largest datagram";
+    return NULL;
+}
+
 static const char *contradiction(const struct ttcp_options *options) {
     if (options->transmit == options->receive)
         return "either -t or -r was expected";
@@ -175,13 +187,7 @@ static const char *contradiction(const struct ttcp_options *options) {
     if (options->concurrent && !(options->receive && options->pattern))
         return "-R receives from several at once and has no stdout for them: -r -s was expected "
                "with it";
-    if (options->udp && options->length <= TTCP_MARK_BYTES)
-        return "-u -l: more than 4 bytes were expected, since shorter datagrams mark start and end";
-    if (options->udp && options->transmit && !options->pattern && options->length < INPUT_LEAST)
-        return "-u -l: at least 9 bytes were expected, lest the end of stdin be taken for a mark";
-    if (options->udp && options->transmit && options->length > DATAGRAM_MOST)
-        return "-u -l: at most 65507 bytes were expected, the largest datagram";
-    return NULL;
+    return options->udp ? wrong_size(options) : NULL;
 }
 
 bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv) {
