@@ -2,6 +2,8 @@
 /* ttcp: options, a buffer where it is asked for, one role. */
 #include "ttcp.h"
 
+#include "ttcp_transfer.h"
+
 #include <stdlib.h>
 
 volatile sig_atomic_t ttcp_stopped;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option letters of ttcp. Each is a row of a table: a switch, or a number with its bounds. */
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was received, on standard output: as it came, or in blocks of one size. */
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <errno.h>
 #include <string.h>

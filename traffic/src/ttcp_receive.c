@@ -6,7 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* accept4, ppoll */
 #endif
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <errno.h>
 #include <poll.h>

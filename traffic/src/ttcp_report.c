@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines that ttcp prints of a transfer, or one JSON object. */
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <inttypes.h>
 #include <netdb.h>

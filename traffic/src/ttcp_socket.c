@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets of ttcp: to a receiver, or where transmitters come. */
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ttcp -t: a pattern or standard input to a receiver. */
-#include "ttcp.h"
+#include "ttcp_transfer.h"
 
 #include <errno.h>
 #include <poll.h>
