@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the C programs of wiretale are."""
+"""Where the C programs are, and how a command becomes one."""
 
 from __future__ import annotations
 
@@ -21,20 +21,25 @@ PROGRAM_OF_COMMAND = {
 }
 
 
-def find_program(name: str) -> str:
-    """The path of a program that was installed with wiretale: beside this Python, else in PATH.
+def program_path(name: str) -> str | None:
+    """The full path of a program: in the folder WIRETALE_PROGRAMS, beside the Python interpreter, where pip puts ours,
+    then in PATH."""
+    for folder in (os.environ.get("WIRETALE_PROGRAMS"), Path(sys.executable).parent):
+        if folder and os.access(path := Path(folder, name), os.X_OK) and path.is_file():
+            return str(path)
+    return shutil.which(name)
 
-    Raises MissingToolError where it is in neither.
-    """
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(name)
-    if found is None:
-        raise MissingToolError(f"{name} is neither in {beside.parent} nor in PATH: install wiretale again, or run `make build`")
-    return found
+
+def find_program(name: str, mend: str = "install wiretale again") -> str:
+    """The full path of a program. MissingToolError, with what mends it, when there is none."""
+    path = program_path(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not beside {sys.executable} and not in PATH: {mend}")
+    return path
 
 
 def become_program(command: str, arguments: list[str]) -> NoReturn:
-    """Replaces this process by the program of a command."""
+    """Replaces this process by the program of a command. MissingToolError when that cannot be run."""
     name, *first = PROGRAM_OF_COMMAND[command]
     program = find_program(name)
     sys.stdout.flush()
