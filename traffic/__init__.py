@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that are planned, run and kept: experiments with wiretale-traffic."""
