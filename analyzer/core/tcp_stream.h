@@ -58,7 +58,8 @@ struct tcp_trouble {
     int64_t zero_since_ns, zero_window_ns;
     int64_t opened_ns; /* when its window last opened */
     /* The other end's reports on this stream's data. */
-    int64_t news_ns; /* of the last duplicate ACK or SACK */
+    int64_t news_ns;      /* of the last duplicate ACK or SACK */
+    int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
     int64_t sacked_highest;
     struct {
         int64_t start, end;
