@@ -48,8 +48,8 @@ static int64_t silence_ns(const struct step *step, const struct resend *resend) 
 /* RFC 8985 takes SACK, for RACK (section 3) as for the probe (section 7). */
 static bool may_use_rack(const struct step *step) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !stream->syn_seen || !other->syn_seen ||
-           (stream->sack_permitted && other->sack_permitted);
+    return (!stream->syn_seen || stream->syn_cut || stream->sack_permitted) &&
+           (!other->syn_seen || other->syn_cut || other->sack_permitted);
 }
 
 /* The FIN that goes with the data counts. */

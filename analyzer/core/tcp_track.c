@@ -322,6 +322,7 @@ static void take_syn_options(struct tcp_stream *stream, const struct tcp_header 
     stream->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
     stream->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
     stream->window_scale = tcp->window_scale;
+    stream->syn_cut = tcp->options & TCP_OPTION_CUT;
 }
 
 static void take_syn(struct step *step, const struct tcp_header *tcp) {
@@ -453,6 +454,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     bool first = !step.stream->timestamps;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
+    step.stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
         count_flags(&step, tcp->flags);
     if (syn)
