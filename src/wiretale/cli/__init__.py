@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info, verify
+from wiretale.cli import analyze, doctor, info, theory, verify
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -28,7 +28,7 @@ examples:
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, verify, doctor)
+COMMANDS = (analyze, info, verify, theory, doctor)
 
 
 class Parser(argparse.ArgumentParser):
