@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: wiretale analyze, info, verify, doctor.
+"""The command line: wiretale analyze, explain, info, verify, theory, doctor.
 
 Exit codes: 0 done; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or output not
 writable; 5 a tool or a permission is missing; 130 interrupted. Only this package turns errors into them.
@@ -16,7 +16,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info, program, theory, verify
+from wiretale.cli import (
+    analyze,
+    compare,
+    diff,
+    doctor,
+    experiment,
+    explain,
+    info,
+    lab,
+    program,
+    theory,
+    verify,
+)
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -24,12 +36,13 @@ examples:
   wiretale analyze transfer.pcapng                 what happened, in the terminal
   wiretale analyze transfer.pcapng --report t.html the same as an interactive page
   wiretale analyze captures/ --json | jq .findings for scripts
+  wiretale explain transfer.pcapng                 what limited each transfer, and what to change
   wiretale info transfer.pcapng                    what the file says of itself
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
   wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, verify, theory, program, doctor)
+COMMANDS = (analyze, explain, compare, diff, verify, info, theory, experiment, lab, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
