@@ -28,7 +28,9 @@ STEPS_MOST = 16
 STEP_LEAST_NS = 20_000
 BINS_BESIDE = 8  # that a step is judged by, on each side
 BINS_LEAST = 3
-RTT_CHANGE_MOST = 0.5  # of a step: a route that changes in one direction changes the round trip twice as much as the offset
+RTT_CHANGE_MOST = (
+    0.5  # of a step: a route that changes in one direction changes the round trip twice as much as the offset
+)
 HOLD_NS = 10**6
 
 LEAST = """
@@ -114,7 +116,10 @@ class Clock:
     @property
     def steps(self) -> list[tuple[int, float]]:
         """Times at which the clock was set, and by how much."""
-        return [(after.start_ns, after.at(after.start_ns) - before.at(after.start_ns)) for before, after in pairwise(self.stretches)]
+        return [
+            (after.start_ns, after.at(after.start_ns) - before.at(after.start_ns))
+            for before, after in pairwise(self.stretches)
+        ]
 
     def sql(self, time: str) -> str:
         """The offset at a time of the earlier point, in SQL."""
@@ -163,8 +168,11 @@ def fit(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int, end_ns
 
     slope = best_slope(score, -SKEW_MOST, SKEW_MOST)
     a, b = height(forward, slope, middle), height(back, -slope, middle)
-    above = [median(d - s * (t - middle) - least for t, d in samples) for samples, s, least in
-             ((forward, slope, a), (back, -slope, b)) if samples and least is not None]
+    above = [
+        median(d - s * (t - middle) - least for t, d in samples)
+        for samples, s, least in ((forward, slope, a), (back, -slope, b))
+        if samples and least is not None
+    ]
     doubt = slope_doubt(score, slope, sum(above) / 4)
     if abs(slope) <= doubt:  # nothing that the noise would not give
         slope = 0.0
@@ -192,31 +200,36 @@ def find_step(bins: Sequence[Bin]) -> int | None:
     slope = max(-SKEW_MOST, min(SKEW_MOST, median(slopes))) if slopes else 0.0
     level = [o - slope * (t - bins[0][0]) for o, (t, _, _) in zip(offsets, bins, strict=True)]
     noise = median([abs(b - a) for a, b in pairwise(level)] or [0.0])
-    best: tuple[float, int] | None = None
+    found: list[tuple[float, float, int]] = []
     for n in range(BINS_LEAST, len(bins) - BINS_LEAST + 1):
         before, after = slice(max(0, n - BINS_BESIDE), n), slice(n, n + BINS_BESIDE)
-        change = median(level[after]) - median(level[before])
+        change = abs(median(level[after]) - median(level[before]))
         trips = [median(f + b for _, f, b in bins[part]) for part in (after, before)]
-        small = abs(change) < max(STEP_LEAST_NS, 6 * noise)
-        if not small and abs(trips[0] - trips[1]) < RTT_CHANGE_MOST * abs(change) and (best is None or abs(change) > best[0]):
-            best = (abs(change), n)
-    return best[1] if best else None
+        if change >= max(STEP_LEAST_NS, 6 * noise) and abs(trips[0] - trips[1]) < RTT_CHANGE_MOST * change:
+            found.append((change, abs(level[n] - level[n - 1]), n))
+    if not found:
+        return None
+    # Medians see a step from some bins away; it is where the level jumps most.
+    largest = max(change for change, _, _ in found)
+    return max((jump, n) for change, jump, n in found if change >= 0.8 * largest)[1]
 
 
-def split(bins: Sequence[Bin], left: int = STEPS_MOST) -> list[int]:
-    """The times of all steps, each between two bins."""
-    at = find_step(bins) if left > 0 and len(bins) >= 2 * BINS_LEAST else None
-    if at is None:
+Cut = tuple[int, int]  # times between which a clock was set
+
+
+def split(bins: Sequence[Bin], left: int = STEPS_MOST) -> list[Cut]:
+    """All steps, each between two bins."""
+    n = find_step(bins) if left > 0 and len(bins) >= 2 * BINS_LEAST else None
+    if n is None:
         return []
-    # The bin in which it happens is in doubt: it is left out of both sides.
-    earlier = split(bins[:at], left - 1)
-    return [*earlier, (bins[at - 1][0] + bins[at][0]) // 2, *split(bins[at:], left - 1 - len(earlier))]
+    earlier = split(bins[:n], left - 1)
+    return [*earlier, (bins[n - 1][0], bins[n][0]), *split(bins[n:], left - 1 - len(earlier))]
 
 
-def within(samples: Sequence[Sample], start_ns: int, end_ns: int, margin_ns: int) -> list[Sample]:
-    """Samples of a stretch, those next to its ends left out where others remain."""
-    inner = [(t, d) for t, d in samples if start_ns + margin_ns <= t < end_ns - margin_ns]
-    return inner or [(t, d) for t, d in samples if start_ns <= t < end_ns]
+def within(samples: Sequence[Sample], start_ns: int, end_ns: int, width_ns: int) -> list[Sample]:
+    """Samples of a stretch. A bin at its end can have packets of the next."""
+    inner = [(t, d) for t, d in samples if start_ns <= t <= end_ns - width_ns]
+    return inner or [(t, d) for t, d in samples if start_ns <= t <= end_ns]
 
 
 def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, same: bool = False) -> Clock:
@@ -231,7 +244,10 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
         return clock
     width = max((last - first) // BINS, 1)
     samples = [
-        [(int(t), int(d)) for t, d in connection.execute(LEAST.format(**names, sign=sign, start=first, width=width)).fetchall()]
+        [
+            (int(t), int(d))
+            for t, d in connection.execute(LEAST.format(**names, sign=sign, start=first, width=width)).fetchall()
+        ]
         for sign in (1, -1)
     ]
     forward, back = samples
@@ -240,6 +256,15 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
     if clock.least_rtt_ns is not None:
         clock.error_ns = max(clock.least_rtt_ns, 0) / 2
     return clock
+
+
+def boundary(connection: duckdb.DuckDBPyConnection, names: dict[str, int], before: Stretch, after: Stretch) -> int:
+    """When the clock was set: from the first packet on that lies nearer to the line behind."""
+    time = "t{a}".format(**names)
+    found = connection.execute(
+        BOUNDARY.format(**names, start=before.end_ns, stop=after.start_ns, line=before.sql(time), next=after.sql(time))
+    ).fetchone()
+    return int(found[0]) if found and found[0] is not None else after.start_ns
 
 
 def fit_all(
@@ -252,26 +277,14 @@ def fit_all(
     """A line for each stretch between steps."""
     first, last, width = span
     cuts = split(shared_bins(forward, back, first, width))
-    edges = [first, *cuts, last + 1]
+    starts, ends = [first, *(after for _, after in cuts)], [*(before for before, _ in cuts), last + 1]
     lines, doubts = [], []
-    for start, end in pairwise(edges):
-        margin = 2 * width if cuts else 0
-        parts = [within(samples, start, end, margin) for samples in (forward, back)]
-        if not any(parts):
-            continue
-        line, doubt = fit(*parts, start, end)
-        lines.append(line)
-        doubts.append(doubt * 1e6)
-    for before, after in pairwise(lines):  # where in its bin the step was
-        found = connection.execute(
-            BOUNDARY.format(
-                **names,
-                start=after.start_ns - 2 * width,
-                stop=after.start_ns + 2 * width,
-                line=before.sql("t{a}".format(**names)),
-                next=after.sql("t{a}".format(**names)),
-            )
-        ).fetchone()
-        if found and found[0] is not None:
-            before.end_ns = after.start_ns = found[0]
+    for start, end in zip(starts, ends, strict=True):
+        parts = [within(samples, start, end, width if cuts else 0) for samples in (forward, back)]
+        if any(parts):
+            line, doubt = fit(*parts, start, end)
+            lines.append(line)
+            doubts.append(doubt * 1e6)
+    for before, after in pairwise(lines):
+        before.end_ns = after.start_ns = boundary(connection, names, before, after)
     return lines, min(doubts)

@@ -56,7 +56,9 @@ def read_reports(path: str) -> list[dict[str, Any]]:
     """The reports in a file, interval lines left out. InputError when there are none."""
     try:
         if Path(path).stat().st_size > LOG_BYTES_MOST:
-            raise InputError(f"{path}: larger than {LOG_BYTES_MOST:,} bytes: a log of wiretale-traffic --json was expected")
+            raise InputError(
+                f"{path}: larger than {LOG_BYTES_MOST:,} bytes: a log of wiretale-traffic --json was expected"
+            )
         found = list(objects_in(Path(path).read_text("utf-8")))
     except OSError as error:
         raise InputError(f"{path}: cannot read the log: {error.strerror}") from None
@@ -64,7 +66,9 @@ def read_reports(path: str) -> list[dict[str, Any]]:
         raise InputError(f"{path}: no JSON: the output of wiretale-traffic --json was expected") from None
     reports = [one for one in found if isinstance(one, dict) and one.get("schema") in SCHEMAS]
     if not reports:
-        raise InputError(f"{path}: no report of wiretale-traffic: an object with \"schema\" {' or '.join(SCHEMAS)} was expected")
+        raise InputError(
+            f'{path}: no report of wiretale-traffic: an object with "schema" {" or ".join(SCHEMAS)} was expected'
+        )
     return reports
 
 
@@ -96,13 +100,22 @@ def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = Fal
         sent=first_number(sender.get("blocks_sent"), told.get("blocks_sent"), top.get("blocks_sent")),
         sent_bytes=first_number(sender.get("bytes_sent"), told.get("bytes_sent"), top.get("bytes_sent")),
         send_errors={str(k): v for k, v in errors.items() if whole_number(v)} if isinstance(errors, dict) else {},
-        received=first_number(receiver.get("blocks_received"), heard.get("blocks_received"), top.get("blocks_received")),
-        received_bytes=first_number(receiver.get("bytes_received"), heard.get("bytes_received"), top.get("bytes_received")),
+        received=first_number(
+            receiver.get("blocks_received"), heard.get("blocks_received"), top.get("blocks_received")
+        ),
+        received_bytes=first_number(
+            receiver.get("bytes_received"), heard.get("bytes_received"), top.get("bytes_received")
+        ),
         duplicate=first_number(receiver.get("blocks_duplicate"), heard.get("blocks_duplicate")),
         corrupt=first_number(receiver.get("blocks_corrupt"), heard.get("blocks_corrupt")),
         host_dropped=first_number(receiver.get("host_dropped"), heard.get("host_dropped")),
-        host_dropped_source=next((s for s in (receiver.get("host_dropped_source"), heard.get("host_dropped_source")) if isinstance(s, str)), None),
-        complete=sent.get("complete", got.get("complete")) if isinstance(sent.get("complete", got.get("complete")), bool) else None,
+        host_dropped_source=next(
+            (s for s in (receiver.get("host_dropped_source"), heard.get("host_dropped_source")) if isinstance(s, str)),
+            None,
+        ),
+        complete=sent.get("complete", got.get("complete"))
+        if isinstance(sent.get("complete", got.get("complete")), bool)
+        else None,
     )
 
 

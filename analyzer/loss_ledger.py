@@ -40,7 +40,11 @@ BETWEEN = {
     ("receiver", "received"): "receiver_host",
 }
 #: what is left of these when the receiver's kernel told what it dropped
-BESIDE_KERNEL = {"receiver_host": "application", "after_tracer_or_host": "after_tracer_or_host", "network_or_host": "network_or_host"}
+BESIDE_KERNEL = {
+    "receiver_host": "application",
+    "after_tracer_or_host": "after_tracer_or_host",
+    "network_or_host": "network_or_host",
+}
 
 
 @dataclass

@@ -103,8 +103,18 @@ def measure(vantage: Vantage, hop: Hop, heading: int) -> Delay | None:
     if not row["packets"]:
         return None
     median, p90, p99 = row.pop("q")
-    summary = {"packets": row["packets"], "min": row["min"], "mean": row["mean"], "median": median, "p90": p90, "p99": p99,
-               "max": row["max"], "deviation": row["deviation"], "jitter": row["jitter"], "negative": row["negative"]}
+    summary = {
+        "packets": row["packets"],
+        "min": row["min"],
+        "mean": row["mean"],
+        "median": median,
+        "p90": p90,
+        "p99": p99,
+        "max": row["max"],
+        "deviation": row["deviation"],
+        "jitter": row["jitter"],
+        "negative": row["negative"],
+    }
     delay = Delay(*ends, hop.known, hop.error_ns, summary)
     (span,) = vantage.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)

@@ -148,7 +148,9 @@ def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     connection.execute(SHIFTS.format(starts=starts, turn=SEQUENCE_TURN))
     each = " UNION ALL ".join(EACH_SIZE.format(point=p) for p in range(points))
     connection.execute(SIZES.format(each=each))
-    runs = columns(points, "SELECT flow, direction, run, position IS NOT NULL AS tcp FROM seen{p} WHERE run IS NOT NULL", " UNION ")
+    runs = columns(
+        points, "SELECT flow, direction, run, position IS NOT NULL AS tcp FROM seen{p} WHERE run IS NOT NULL", " UNION "
+    )
     connection.execute(f"CREATE TABLE runs AS {runs}")
     units = " UNION ALL ".join(UNITS.format(point=p, place=PLACE) for p in range(points))
     connection.execute(f"CREATE TABLE units AS {units}")
@@ -307,7 +309,10 @@ def match_from(
         f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY packet, part) AS "
         f"origin FROM pool WHERE point = {origin}"
     )
-    joins, values = [], {origin: f"s.packet AS p{origin}, s.frame AS f{origin}, s.time_ns AS t{origin}, s.whole AS w{origin}"}
+    joins, values = (
+        [],
+        {origin: f"s.packet AS p{origin}, s.frame AS f{origin}, s.time_ns AS t{origin}, s.whole AS w{origin}"},
+    )
     for point in later:
         connection.execute(
             BY_TIME.format(
@@ -339,9 +344,7 @@ def match_from(
             f"packet AS p{p}, frame AS f{p}, time_ns AS t{p}, whole AS w{p}" if p == point else empty.format(p=p)
             for p in range(points)
         )
-        connection.execute(
-            f"INSERT INTO crossings SELECT {KEY}, bytes, {each}, true FROM got{point} WHERE origin < 1"
-        )
+        connection.execute(f"INSERT INTO crossings SELECT {KEY}, bytes, {each}, true FROM got{point} WHERE origin < 1")
     connection.execute(f"DELETE FROM pool WHERE ({KEY}) IN (SELECT ({KEY}) FROM sendings)")
 
 
@@ -386,6 +389,4 @@ def match_recut(connection: duckdb.DuckDBPyConnection, points: int, floors: Floo
                     f"w{point} = true FROM recut WHERE crossings.rowid = recut.sending AND recut.whole"
                 )
                 # What arrived in other pieces is no packet of its own.
-                connection.execute(
-                    "DELETE FROM crossings WHERE rowid IN (SELECT unnest(arrivals) FROM recut)"
-                )
+                connection.execute("DELETE FROM crossings WHERE rowid IN (SELECT unnest(arrivals) FROM recut)")

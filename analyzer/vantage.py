@@ -103,7 +103,9 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 def roles_of(count: int) -> tuple[str, ...]:
     """What one, two or three captures are. UsageError for more."""
     if count not in ROLES:
-        raise UsageError(f"{count} captures: the sender's, the tracer's and the receiver's were expected, or the first and the last")
+        raise UsageError(
+            f"{count} captures: the sender's, the tracer's and the receiver's were expected, or the first and the last"
+        )
     return ROLES[count]
 
 
@@ -138,7 +140,9 @@ def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
     """Fills `fates`: the crossings with heading, and whether an acknowledgment proves that they arrived."""
     connection.execute(
         FATES.format(
-            acknowledged=columns(count, "SELECT flow, direction, acknowledged FROM seen{p} WHERE acknowledged IS NOT NULL", " UNION ALL "),
+            acknowledged=columns(
+                count, "SELECT flow, direction, acknowledged FROM seen{p} WHERE acknowledged IS NOT NULL", " UNION ALL "
+            ),
             stretched=columns(count, "SELECT flow, 1 - direction AS direction FROM stretched{p}", " UNION "),
             last=count - 1,
             place=2**40,
@@ -175,7 +179,10 @@ def captured(vantage: Vantage, rows: str, amount: str, heading: int) -> tuple[di
     """What each point saw of these rows, and what it must have had; by the names of stages on the way."""
     count = len(vantage.points)
     order, places = path_order(count, heading), ROLES[count]
-    seen = [f"coalesce(sum({amount}) FILTER (w{p}{' OR p' + str(p) + ' IS NOT NULL' if not n else ''}), 0)" for n, p in enumerate(order)]
+    seen = [
+        f"coalesce(sum({amount}) FILTER (w{p}{' OR p' + str(p) + ' IS NOT NULL' if not n else ''}), 0)"
+        for n, p in enumerate(order)
+    ]
     unions = [f"coalesce(sum({amount}) FILTER ({had(order, n)}), 0)" for n in range(count)]
     row = vantage.connection.execute(f"SELECT {', '.join([*seen, *unions])} FROM ({rows})").fetchone() or ()
     numbers = [int(value) for value in row]

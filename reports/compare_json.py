@@ -88,7 +88,8 @@ def ledger_entry(ledger: Ledger) -> dict[str, Any]:
         "lost": ledger.lost,
         "lost_total": sum(ledger.lost.values()),
         "stages": [
-            {"stage": stage.role, "seen": stage.seen, "had": stage.had, "missed": stage.missed} for stage in ledger.stages
+            {"stage": stage.role, "seen": stage.seen, "had": stage.had, "missed": stage.missed}
+            for stage in ledger.stages
         ],
         "tracer_saw_all": saw_all(ledger),
         "tracer_missed": tracer.missed if tracer else None,

@@ -66,9 +66,21 @@ def ledger_block(ledger: Ledger) -> RenderableType:
     for stage in ledger.stages:
         name = STAGES.get(stage.role, f"{stage.role}'s capture")
         seen = show_count(stage.seen)
-        grid.add_row(name, show_count(stage.had), seen, show_count(stage.missed) if stage.missed else "", show_share(stage.had, ledger.sent))
+        grid.add_row(
+            name,
+            show_count(stage.had),
+            seen,
+            show_count(stage.missed) if stage.missed else "",
+            show_share(stage.had, ledger.sent),
+        )
     for place, count in ledger.lost.items():
-        grid.add_row(Text(f"lost {PLACES[place]}".replace("lost never", "never"), style="yellow"), show_count(count), "", "", show_share(count, ledger.sent))
+        grid.add_row(
+            Text(f"lost {PLACES[place]}".replace("lost never", "never"), style="yellow"),
+            show_count(count),
+            "",
+            "",
+            show_share(count, ledger.sent),
+        )
     return grid
 
 
@@ -122,7 +134,11 @@ def print_sections(vantage: Vantage, console: Console) -> None:
     if vantage.clocks:
         console.print(section("Clocks", *(Text(clock_line(clock, roles)) for clock in vantage.clocks)))
     if any(clock.evidence == "both" for clock in vantage.clocks):
-        console.print(Text("  Assumed: the least delays of both directions are equal. However wrong that is, the error is within ±."))
+        console.print(
+            Text(
+                "  Assumed: the least delays of both directions are equal. However wrong that is, the error is within ±."
+            )
+        )
     if vantage.delays:
         console.print(section("One-way delay", delays_block(vantage)))
     if vantage.notes:

@@ -43,14 +43,19 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "captures", nargs="+", metavar="CAPTURE", help="capture or folder of captures, in the order of the way; one: the tracer's"
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="capture or folder of captures, in the order of the way; one: the tracer's",
     )
     parser.add_argument("--sender-log", metavar="FILE", help="what `wiretale send --json` printed")
     parser.add_argument("--receiver-log", metavar="FILE", help="what `wiretale receive --json` printed")
     parser.add_argument("--same-clock", action="store_true", help="the captures share one clock: nothing is estimated")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write an interactive page")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write every packet as Parquet, and report.html")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write every packet as Parquet, and report.html"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
     parser.set_defaults(command=compare)
 
