@@ -21,12 +21,14 @@ HEADERS = {
     "zstd.h": "libzstd-dev",
     "lz4frame.h": "liblz4-dev",
     "sodium.h": "libsodium-dev",
+    "seccomp.h": "libseccomp-dev",
+    "cap-ng.h": "libcap-ng-dev",
 }
 
 WHOLE_PROGRAM = "-flto=auto"  # a sixth less processor time
 
 # The programs and the folders whose Makefile makes them.
-PROGRAMS = {"wiretale-traffic": "traffic"}
+PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiretale-link": "traffic/link"}
 
 CORE = Extension(
     "wiretale.analyzer._core",

@@ -19,7 +19,6 @@ from typing import NoReturn
 from wiretale.cli import (
     analyze,
     compare,
-    diff,
     doctor,
     experiment,
     explain,
@@ -42,7 +41,7 @@ examples:
   wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, explain, compare, diff, verify, info, theory, experiment, lab, program, doctor)
+COMMANDS = (analyze, explain, compare, verify, info, theory, experiment, lab, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
