@@ -242,6 +242,7 @@ def run(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Writes the page."""
     from wiretale.reports.experiment_page import write_page
+    from wiretale.traffic.outcome import read_outcome
 
-    note(f"wrote {write_page(arguments.folder, arguments.output)}")
+    note(f"wrote {write_page(read_outcome(arguments.folder), arguments.output)}")
     return 0
