@@ -7,20 +7,21 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wiretale.reports.experiment_lines import Point, alone, distinct, mix_counts, mix_points, points
+from wiretale.reports.experiment_lines import Point, alone, longest, mix_counts, mix_points, points
+from wiretale.reports.experiment_outcome import Outcome
 from wiretale.reports.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
-
-if TYPE_CHECKING:
-    from wiretale.traffic.outcome import Outcome
 
 Row = dict[str, Any]
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
 PUBLISHED_COLORS = (GREY, "#b58b5a", "#6f9c84", "#a58fca", "#cf8b88", "#7fb3af", "#c79ab8", "#a89f5f")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
+FAR_APART = 50
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 TOGETHER_MOST = 24  # figures of sessions over time
 SPREAD = "Lines join the means of the trials; bars reach from the least to the greatest trial; faint points are single trials."
+BAR_SPREAD = "Means of the trials, with lines from the least to the greatest."
 
 
 @dataclass
@@ -50,12 +51,13 @@ BASE_LAYOUT: Row = {
     "font": {"family": "system-ui, sans-serif", "size": 12},
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
+    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
 }
 
 
 def axis(title: str, **more: Any) -> Row:
     """An axis with its unit."""
-    return {"title": {"text": title}, "zeroline": False, **more}
+    return {"title": {"text": title}, "zeroline": False, "exponentformat": "none", "separatethousands": True, **more}
 
 
 def size_axis(sizes: Sequence[float]) -> Row:
@@ -73,6 +75,19 @@ def log_axis(title: str, values: Sequence[float]) -> Row:
     steps = (1, 2, 5) if len(powers) <= 6 else (1,)
     ticks = [step * 10.0**power for power in powers for step in steps]
     return axis(f"{title} (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:,.10g}" for tick in ticks])
+
+
+def rate_axis(title: str, values: Sequence[float]) -> Row:
+    """From zero; logarithmic where the least could not be seen beside the greatest."""
+    known = [value for value in values if value > 0]
+    if known and max(known) > FAR_APART * min(known):
+        return log_axis(title, known)
+    return axis(title, rangemode="tozero")
+
+
+def heights(traces: Sequence[Row]) -> list[float]:
+    """All values of some traces."""
+    return [value for trace in traces for value in trace["y"] if value is not None]
 
 
 def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
@@ -93,6 +108,7 @@ def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
             "arrayminus": [mean - min(point.values) for point, mean in zip(line, means, strict=True)],
             "thickness": 1.2,
             "width": 4,
+            "visible": any(len(point.trials) > 1 for point in line),
         },
         "line": {"color": color, "width": 2},
         "marker": {"color": color, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
@@ -102,21 +118,51 @@ def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
     }
 
 
-def trial_points(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
-    """Each trial."""
-    pairs = [(point.x, trial, value) for point in line for trial, value in point.trials]
-    return {
-        "type": "scatter",
-        "name": f"{name}, each trial",
-        "legendgroup": name,
-        "showlegend": False,
-        "mode": "markers",
-        "x": [x for x, _, _ in pairs],
-        "y": [value for _, _, value in pairs],
-        "customdata": [trial for _, trial, _ in pairs],
-        "marker": {"color": COLORS[number % len(COLORS)], "size": 5, "opacity": 0.35},
-        "hovertemplate": f"{name}, trial %{{customdata}}<br>{hover}, %{{y:.4g}}<extra></extra>",
+def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
+    """Each trial: as faint points beside the means, or as a line of its own."""
+    color = COLORS[number % len(COLORS)]
+    for trial in sorted({trial for point in line for trial, _ in point.trials}):
+        pairs = [(point.x, dict(point.trials)[trial]) for point in line if trial in dict(point.trials)]
+        yield {
+            "type": "scatter",
+            "name": f"{name}, trial {trial}",
+            "legendgroup": name,
+            "showlegend": False,
+            "mode": "markers",
+            "meta": "trial",
+            "opacity": 0.45,
+            "x": [x for x, _ in pairs],
+            "y": [value for _, value in pairs],
+            "line": {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]},
+            "marker": {"color": color, "size": 5},
+            "hovertemplate": f"{name}, trial {trial}<br>{hover}, %{{y:.4g}}<extra></extra>",
+        }
+
+
+def trial_choice(data: Sequence[Row]) -> Row:
+    """Buttons for means, or a line for each trial; nothing where there is one trial."""
+    trials = [trace.get("meta") == "trial" for trace in data]
+    if not any(trials):
+        return {}
+    means = ["error_y" in trace for trace in data]
+    shown = [trace.get("visible", True) for trace in data]
+    per_trial = {
+        "visible": ["legendonly" if mean else one for mean, one in zip(means, shown, strict=True)],
+        "mode": ["lines+markers" if trial else trace["mode"] for trial, trace in zip(trials, data, strict=True)],
+        "opacity": [1.0 for _ in data],
     }
+    averaged = {
+        "visible": shown,
+        "mode": [trace["mode"] for trace in data],
+        "opacity": [trace.get("opacity", 1.0) for trace in data],
+    }
+    buttons = [
+        {"label": "averaged", "method": "restyle", "args": [averaged]},
+        {"label": "per trial", "method": "restyle", "args": [per_trial]},
+    ]
+    place = {"x": 1, "y": -0.13, "xanchor": "right", "yanchor": "top", "pad": {"t": 4}}
+    menu = {"type": "buttons", "direction": "right", "buttons": buttons, "font": {"size": 11}, **place}
+    return {"updatemenus": [menu]}
 
 
 def published_line(line: Row, number: int, hover: str, shown: bool | str = True) -> Row:
@@ -140,7 +186,7 @@ def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
     for number, (name, line) in enumerate(lines.items()):
         yield mean_line(name, line, number, hover)
         if any(len(point.trials) > 1 for point in line):
-            yield trial_points(name, line, number, hover)
+            yield from trial_lines(name, line, number, hover)
 
 
 def against_size(
@@ -148,7 +194,7 @@ def against_size(
 ) -> Iterator[Figure]:
     """A measure by block size."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
-    if distinct(lines) < 2:
+    if longest(lines) < 2:
         return
     hover = "%{x} byte blocks"
     published = [one for one in outcome.published.get(theirs, []) if one["x"]]
@@ -158,7 +204,7 @@ def against_size(
     sizes = [point.x for line in lines.values() for point in line] + [x for one in published for x in one["x"]]
     values = [value for line in lines.values() for point in line for value in point.values]
     values += [value for one in published for value in one["y"]]
-    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values)}
+    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values), **trial_choice(figure.data)}
     yield figure
 
 
@@ -188,9 +234,9 @@ def received_by_size(outcome: Outcome) -> Iterator[Figure]:
 def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
     """Throughput against the time a test took: means of each size, and every trial."""
     rows = [row for row in alone(outcome.rows) if row["elapsed_s"] and row["throughput_mbit_s"]]
-    if len({row["block_bytes"] for row in rows}) < 2:
-        return
     times, rates = (points(rows, lambda row: row["block_bytes"], y) for y in ("elapsed_s", "throughput_mbit_s"))
+    if longest(times) < 2:
+        return
     figure = Figure(
         "Throughput against elapsed time",
         "A mark for each block size: means of its trials, with bars from the least to the greatest of both; its number is "
@@ -235,7 +281,7 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
     """Offered against received rate over UDP."""
     rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp" and row["offered_mbit_s"]]
     lines = points(rows, offered, "receiving_rate_mbit_s", by_rate=False)
-    if distinct(lines) < 2:
+    if longest(lines) < 2:
         return
     published = outcome.published.get("offered", [])
     hover = "offered %{x:.4g} Mbit/s"
@@ -254,14 +300,14 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
     figure.layout = {
         "xaxis": axis("offered, Mbit/s", rangemode="tozero"),
         "yaxis": axis("received, Mbit/s", rangemode="tozero"),
+        **trial_choice(figure.data),
     }
     yield figure
 
 
 def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
     """The one session of a protocol, by the number of those of the other."""
-    counts = mix_counts(outcome.rows).values()
-    if not any(count["tcp"] and count["udp"] for count in counts):
+    if not has_mix(outcome):
         return
     for protocol, line in mix_points(outcome.rows).items():
         other = "UDP" if protocol == "tcp" else "TCP"
@@ -279,7 +325,7 @@ def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
         ]
         figure.layout = {
             "xaxis": axis(f"{other} sessions", dtick=1),
-            "yaxis": axis("throughput, Mbit/s", rangemode="tozero"),
+            "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
             "height": 360,
         }
         yield figure
@@ -305,7 +351,7 @@ def bars(name: str, places: list[list[str]], trials: list[list[float]], color: s
         "x": places,
         "y": means,
         "error_y": {
-            **{"type": "data", "symmetric": False, "thickness": 1.2},
+            **{"type": "data", "symmetric": False, "thickness": 1.2, "visible": any(len(one) > 1 for one in trials)},
             "array": [max(values) - mean for values, mean in pairs],
             "arrayminus": [mean - min(values) for values, mean in pairs],
         },
@@ -314,28 +360,37 @@ def bars(name: str, places: list[list[str]], trials: list[list[float]], color: s
     }
 
 
+def published_bars(published: Sequence[Row], found: dict[tuple[str, str], list[float]]) -> Row | None:
+    """What was published of the same sessions, each at the place of the one that was measured."""
+    labels: dict[str, list[str]] = {}
+    for group, label in found:
+        labels.setdefault(group, []).append(label)
+    known = [one for one in published if one["session"] <= len(labels.get(one["group"], []))]
+    if not known:
+        return None
+    places = [[one["group"] for one in known], [labels[one["group"]][one["session"] - 1] for one in known]]
+    return bars(f"{known[0]['name']} (published)", places, [one["trials"] for one in known], GREY, "/")
+
+
+def has_mix(outcome: Outcome) -> bool:
+    """Whether sessions of both protocols run together."""
+    return any(count["tcp"] and count["udp"] for count in mix_counts(outcome.rows).values())
+
+
 def throughput_of_sessions(outcome: Outcome) -> Iterator[Figure]:
     """Each session of tests that have several, beside what was published of the same."""
-    if not outcome.together or any(c["tcp"] and c["udp"] for c in mix_counts(outcome.rows).values()):
+    if not outcome.together or has_mix(outcome):
         return
     found = session_labels(outcome)
-    groups = {group for group, _ in found}
-    published = [one for one in outcome.published.get("sessions", []) if one["group"] in groups]
+    published = published_bars(outcome.published.get("sessions", []), found)
     figure = Figure(
-        "Throughput of each session",
-        "Means of the trials, with lines from the least to the greatest."
-        + (" Hatched: what the study published." if published else ""),
+        "Throughput of each session", BAR_SPREAD + (" Hatched: what the study published." if published else "")
     )
     places = [[group for group, _ in found], [label for _, label in found]]
-    figure.data.append(bars("measured", places, list(found.values()), BLUE, ""))
-    if published:
-        labels = {group: [label for one, label in found if one == group] for group in groups}
-        known = [one for one in published if one["session"] <= len(labels[one["group"]])]
-        theirs = [[one["group"] for one in known], [labels[one["group"]][one["session"] - 1] for one in known]]
-        figure.data.append(bars("S5 (published)", theirs, [one["trials"] for one in known], GREY, "/"))
+    figure.data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
     figure.layout = {
         "xaxis": {"type": "multicategory", "tickangle": 0},
-        "yaxis": axis("throughput, Mbit/s", rangemode="tozero"),
+        "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
         "height": 400,
         "barmode": "group",
     }
@@ -349,7 +404,7 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Figure]:
         figure = Figure(
             f"Sessions over time: {one['group']}" + (f", trial {one['trial']}" if trials > 1 else ""), time_note(one)
         )
-        times = [(number + 0.5) * one["bin_s"] for number in range(len(one["fairness"]))]
+        times = [number * one["bin_s"] for number in range(len(one["fairness"]) + 1)]
         for number, (label, rates) in enumerate(zip(one["labels"], one["rates"], strict=True)):
             figure.data.append(over_time(label, times, rates, COLORS[number % len(COLORS)], "y"))
         figure.data.append(over_time("Jain's fairness index", times, one["fairness"], RED, "y2"))
@@ -376,15 +431,15 @@ def time_note(one: Row) -> str:
 
 
 def over_time(name: str, times: list[float], values: Sequence[float | None], color: str, y_axis: str) -> Row:
-    """A line of steps."""
+    """A line of steps, of which each bin is one."""
     return {
         "type": "scatter",
         "name": name,
         "mode": "lines",
         "x": times,
-        "y": list(values),
+        "y": [*values, values[-1]],  # the last bin, to its end
         "yaxis": y_axis,
-        "line": {"color": color, "width": 1.5, "shape": "hvh"},
+        "line": {"color": color, "width": 1.5, "shape": "hv"},
         "hovertemplate": "%{y:.4g}",
         "connectgaps": False,
     }

@@ -67,9 +67,9 @@ def points(
     }
 
 
-def distinct(lines: dict[str, list[Point]]) -> int:
-    """How many different x there are."""
-    return len({point.x for line in lines.values() for point in line})
+def longest(lines: dict[str, list[Point]]) -> int:
+    """How many points the longest line has."""
+    return max(map(len, lines.values()), default=0)
 
 
 def mix_counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

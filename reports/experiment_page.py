@@ -8,17 +8,15 @@ import gzip
 import json
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
 from wiretale.reports.experiment_figures import experiment_figures
+from wiretale.reports.experiment_outcome import Outcome
 from wiretale.reports.html import page_text, plotly_script, source_hash
 from wiretale.reports.output_folder import output_file
 from wiretale.version import __version__
-
-if TYPE_CHECKING:
-    from wiretale.traffic.outcome import Outcome
 
 Row = dict[str, Any]
 ROWS_MOST = 2000
@@ -58,7 +56,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     tests = plural(len(plan["tests"]) - outcome.missing, "test")
     found = [
         ("plan", f"{plan['name']}: {plan['title']}"),
-        ("run", f"{tests}, from {show_time(outcome.started_ns)}"),
+        ("run", f"{tests}, from {show_time(outcome.started_ns).partition('.')[0]}Z"),
         ("from", where(plan["sender"])),
         ("to", f"{where(plan['receiver'])}, {plan['address']} port {plan['port']}"),
         ("captured by", outcome.tracer or "nobody"),
@@ -81,7 +79,7 @@ def ratio(rows: list[Row], over: str, under: str) -> str:
     """Of throughputs, over the block sizes."""
     more, less = (mean_of(rows, group, "throughput_mbit_s") for group in (over, under))
     ratios = [more[size] / less[size] for size in more if less.get(size)]
-    return f"{fmean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f} by block size)" if ratios else UNKNOWN
+    return f"{fmean(ratios):.3g} ({min(ratios):.3g} to {max(ratios):.3g} by block size)" if ratios else UNKNOWN
 
 
 def share(rows: list[Row], group: str) -> str:

@@ -3,32 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from wiretale.analyzer.errors import InputError
+from wiretale.reports.experiment_outcome import Outcome
 from wiretale.traffic.published import published
 from wiretale.traffic.results import rows
 from wiretale.traffic.session_series import session_series
 from wiretale.traffic.store import Store
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Plain rows and lines."""
-
-    folder: str
-    plan: Row
-    rows: list[Row]  # of results.csv
-    together: list[Row]  # of tests with several sessions: rates over time
-    published: dict[str, list[Row]]
-    failures: list[tuple[str, str]]
-    started_ns: int
-    tracer: str | None
-    missing: int  # tests that were not run yet
 
 
 def read_outcome(folder: Path) -> Outcome:

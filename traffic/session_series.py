@@ -106,8 +106,8 @@ def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[P
 
 def first_start(data: Row) -> int:
     """When the first session of a test started."""
-    starts = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
-    return min([start for start in starts if start] or [data["started_ns"]])
+    starts: list[int | None] = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
+    return min([start for start in starts if start] or [int(data["started_ns"])])
 
 
 def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]], bin_s: float) -> list[float | None]:
@@ -123,26 +123,32 @@ def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]]
     return found
 
 
+def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
+    """What passed the tracer, where there was one."""
+    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
+    there = files and all(path.exists() for path in files)
+    return from_capture(files, data, start_ns) if there else None
+
+
 def session_series(data: Row, folder: Path) -> Row | None:
     """Rates over time of a test's sessions in Mbit/s, and Jain's index; None when nothing is known of them."""
     start_ns = first_start(data)
-    files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
-    captured = from_capture(files, data, start_ns) if files and all(path.exists() for path in files) else None
+    captured = captured_pieces(data, folder, start_ns)
     pieces = captured or [from_intervals(one, start_ns) for one in data["sessions"]]
-    seconds = max((piece[1] for own in pieces for piece in own), default=0.0)
+    known = [piece for own in pieces for piece in own]
+    seconds = max((end for _, end, _ in known), default=0.0)
     if seconds <= 0:
         return None
     # No bin is finer than what is known.
-    bin_s = bin_seconds(max(seconds, BINS_MOST * max(end - start for own in pieces for start, end, _ in own)))
+    bin_s = bin_seconds(max(seconds, BINS_MOST * max(end - start for start, end, _ in known)))
     count = math.ceil(seconds / bin_s)
     lines = [[size * 8e-6 / bin_s for size in spread(own, bin_s, count)] for own in pieces]
+    test = data["test"]
     return {
-        "test": data["test"]["name"],
-        "group": data["test"]["group"],
-        "trial": data["test"]["trial"],
+        **{"test": test["name"], "group": test["group"], "trial": test["trial"]},
         "source": "capture" if captured else "senders",
         "bin_s": bin_s,
-        "labels": [one["label"] for one in data["test"]["sessions"]],
+        "labels": [one["label"] for one in test["sessions"]],
         "rates": lines,
         "fairness": fairness(lines, pieces, bin_s),
     }
