@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sees when somebody sets the clock: the distance of CLOCK_REALTIME from CLOCK_MONOTONIC jumps. Slewing
- * changes both alike and is no step. */
+/* Sees when somebody sets the clock: the distance of CLOCK_REALTIME from CLOCK_MONOTONIC jumps.
+ * Slewing changes both alike and is no step. */
 #ifndef WIRETALE_CLOCK_WATCH_H
 #define WIRETALE_CLOCK_WATCH_H
 

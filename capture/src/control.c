@@ -13,9 +13,11 @@
 #include "moment.h"
 #include "say.h"
 
-#define ROUND_MS      100
-#define CLIENT_NS     SECOND_NS /* between lines to status clients, unless --interval says otherwise */
-#define READER_HUNG_NS (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
+#define ROUND_MS  100
+#define CLIENT_NS SECOND_NS /* between lines to status clients, unless --interval says otherwise   \
+                             */
+#define READER_HUNG_NS                                                                             \
+    (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
 
 struct rounds {
     struct clock_watch clock;
@@ -39,7 +41,8 @@ void control_take_signals(struct control *control) {
 
 static void stop(struct control *control) {
     if (atomic_exchange(&control->capture->stopping, true)) {
-        warn_of("interrupted again: what is not written yet is lost; the next start mends the file");
+        warn_of(
+            "interrupted again: what is not written yet is lost; the next start mends the file");
         _exit(EXIT_INTERRUPTED);
     }
 }
@@ -92,7 +95,8 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
 }
 
 /* The one line that scripts wait for, once packets go somewhere. */
-static void tell_begin(struct control *control, struct rounds *rounds, const struct status *status) {
+static void tell_begin(struct control *control, struct rounds *rounds,
+                       const struct status *status) {
     if (rounds->told || status->state != STATUS_CAPTURING)
         return;
     rounds->told = true;
@@ -111,7 +115,8 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     char text[512];
     bool fresh = status_socket_accept(&control->status);
     int64_t interval = control->capture->settings->interval_ns;
-    bool clients_due = now >= rounds->clients_at_ns, interval_due = interval && now >= rounds->interval_at_ns;
+    bool clients_due = now >= rounds->clients_at_ns,
+         interval_due = interval && now >= rounds->interval_at_ns;
     if (!fresh && !clients_due && !interval_due && rounds->told)
         return;
     status_take(&status, control->capture, control->output);

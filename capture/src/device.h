@@ -5,8 +5,8 @@
  *                                          |
  *                                   stop: read to the end --> ended
  *
- * Before the threads start, main owns a device; then its reading thread does, but for the counts and the
- * atomics. */
+ * Before the threads start, main owns a device; then its reading thread does, but for the counts
+ * and the atomics. */
 #ifndef WIRETALE_DEVICE_H
 #define WIRETALE_DEVICE_H
 

@@ -99,8 +99,8 @@ static bool is_loopback(const struct device *device) {
     return device->index && !strcmp(device->name, "lo");
 }
 
-/* The kernel shows a packet of the loopback twice, once each way. libpcap shows one; with the filter the
- * kernel's counts are of that one, too. */
+/* The kernel shows a packet of the loopback twice, once each way. libpcap shows one; with the
+ * filter the kernel's counts are of that one, too. */
 static const char *direction_filter(const struct device *device) {
     switch (device->capture->settings->direction) {
     case WISH_IN: return "inbound";
@@ -128,10 +128,14 @@ static enum open_result set_filter(struct device *device) {
     return failed ? wrong(device, "the filter") : OPEN_DONE;
 }
 
-/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)). */
+/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)).
+ */
 static int file_link_type(int dlt) {
-    static const int other[][2] = {{DLT_ATM_RFC1483, 100}, {DLT_RAW, 101},       {DLT_SLIP_BSDOS, 102},
-                                   {DLT_PPP_BSDOS, 103},   {DLT_ATM_CLIP, 106}};
+    static const int other[][2] = {{DLT_ATM_RFC1483, 100},
+                                   {DLT_RAW, 101},
+                                   {DLT_SLIP_BSDOS, 102},
+                                   {DLT_PPP_BSDOS, 103},
+                                   {DLT_ATM_CLIP, 106}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (other[i][0] == dlt)
             return other[i][1];

@@ -19,7 +19,8 @@
 #define FILE_MODE   0640
 #define TRIES       100 /* for a name that is not taken */
 
-static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst", ".pcap.zst"};
+static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst",
+                                               ".pcap.zst"};
 
 static bool ends_with(const char *text, const char *end) {
     size_t length = strlen(text), more = strlen(end);
@@ -176,8 +177,8 @@ int folder_create(const struct folder *folder, const char *name, char temporary[
             errno = ENAMETOOLONG;
             return -1;
         }
-        int fd = openat(folder->fd, temporary,
-                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+        int fd = openat(folder->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        FILE_MODE);
         if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
             return fd;
         if (fd >= 0)

@@ -70,7 +70,8 @@ static void check_link_types(const struct capture *capture) {
     for (uint32_t i = 1; i < capture->descriptions.count; i++)
         if (capture->settings->format == RECORD_PCAP &&
             capture->descriptions.items[i]->link_type != capture->descriptions.items[0]->link_type)
-            fail(EXIT_USAGE, "--pcap: %s and %s differ in link type, which one classic file cannot hold",
+            fail(EXIT_USAGE,
+                 "--pcap: %s and %s differ in link type, which one classic file cannot hold",
                  capture->descriptions.items[0]->name, capture->descriptions.items[i]->name);
 }
 
@@ -170,9 +171,8 @@ int main(int count, char **arguments) {
     check_link_types(&program.capture);
     open_output_folder(&program);
     privilege_choose(&program.identity, program.settings.user, &program.folder);
-    program.control = (struct control){.capture = &program.capture,
-                                       .output = &program.output,
-                                       .writer = &program.writer};
+    program.control = (struct control){
+        .capture = &program.capture, .output = &program.output, .writer = &program.writer};
     control_take_signals(&program.control);
     service_open(&program.control.service);
     status_socket_open(&program.control.status, program.settings.status);

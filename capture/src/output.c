@@ -15,7 +15,8 @@
 
 #define RETRY_NS (250 * MILLISECOND_NS) /* between two attempts to make a file */
 #define LOOK_NS  (500 * MILLISECOND_NS)
-#define GRACE_NS (500 * MILLISECOND_NS) /* for packets of before the boundary, when none comes after it */
+#define GRACE_NS                                                                                   \
+    (500 * MILLISECOND_NS) /* for packets of before the boundary, when none comes after it */
 
 int output_description_of(const struct capture *capture, uint32_t device) {
     for (int i = (int)capture->descriptions.count - 1; i >= 0; i--)
@@ -47,7 +48,8 @@ static void note_failure(struct output *output, const char *what) {
 static void note_success(struct output *output) {
     if (!output->failing)
         return;
-    warn_of("the disk takes packets again; it refused %llu", (unsigned long long)output->failed_packets);
+    warn_of("the disk takes packets again; it refused %llu",
+            (unsigned long long)output->failed_packets);
     output->failing = false;
     atomic_store(&output->refusing, false);
     output->failed_packets = 0;
@@ -69,7 +71,8 @@ static bool store_pcap_header(struct output *output) {
     if (output->described || !capture->descriptions.count)
         return true;
     struct block_buffer buffer = {0};
-    block_pcap_header(&buffer, capture->settings->snaplen, capture->descriptions.items[0]->link_type);
+    block_pcap_header(&buffer, capture->settings->snaplen,
+                      capture->descriptions.items[0]->link_type);
     if (!store_blocks(output, &buffer))
         return false;
     output->described = 1;
@@ -167,7 +170,8 @@ static bool begin(struct output *output, int64_t time_ns) {
 }
 
 static void finish_stream(struct output *output) {
-    if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe && !output->gave_up)
+    if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe &&
+        !output->gave_up)
         output_store_statistics(output);
     close(output->fd);
     output->fd = -1;
@@ -213,7 +217,8 @@ void output_open(struct output *output) {
 /* How much of the span still goes into this file: a part of `span`, maybe nothing of it. */
 static struct span fitting(const struct output *output, const struct span *span) {
     const struct settings *settings = output->capture->settings;
-    uint64_t bytes_left = settings->file_bytes > output->bytes ? settings->file_bytes - output->bytes : 0;
+    uint64_t bytes_left =
+        settings->file_bytes > output->bytes ? settings->file_bytes - output->bytes : 0;
     uint64_t packets_left = settings->file_packets - output->packets;
     bool size_fits = !settings->file_bytes || span->size <= bytes_left;
     bool count_fits = !settings->file_packets || span->packets <= packets_left;
@@ -254,7 +259,8 @@ static void drop(struct output *output, const struct span *span) {
 }
 
 /* How many whole records are in the first `size` bytes. */
-static struct span whole_records(const struct output *output, const struct span *span, size_t size) {
+static struct span whole_records(const struct output *output, const struct span *span,
+                                 size_t size) {
     struct span whole = *span;
     whole.size = whole.packets = 0;
     while (whole.size < size) {

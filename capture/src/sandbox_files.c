@@ -34,8 +34,7 @@ static uint64_t handled_by(int version) {
 
 static bool allow_below(int rules, int fd, uint64_t access) {
     struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
-    return fd >= 0 &&
-           !syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+    return fd >= 0 && !syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
 static bool allow_path(int rules, const char *path, uint64_t access) {
@@ -46,8 +45,8 @@ static bool allow_path(int rules, const char *path, uint64_t access) {
     return allowed;
 }
 
-/* A folder that is removed and made again is another one to Landlock: what is around it is allowed, too,
- * but for the root. Permissions of files apply as ever. */
+/* A folder that is removed and made again is another one to Landlock: what is around it is allowed,
+ * too, but for the root. Permissions of files apply as ever. */
 static void allow_parent(int rules, const struct folder *folder, uint64_t handled) {
     char path[PATH_MAX + 4];
     strcpy(path, folder->path);
@@ -66,7 +65,8 @@ bool sandbox_files(const struct folder *folder) {
         return false;
     uint64_t handled = handled_by(version);
     struct landlock_ruleset_attr wanted = {.handled_access_fs = handled};
-    int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted.handled_access_fs, 0);
+    int rules =
+        (int)syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted.handled_access_fs, 0);
     if (rules < 0)
         return false;
     allow_path(rules, "/sys/class/net", READING);

@@ -11,9 +11,10 @@
 #include "quantity.h"
 #include "say.h"
 
-#define RING_DEFAULT    (64u << 20)
-#define BUFFER_DEFAULT  (128u << 20)
-#define SNAPLEN_HEADERS 256u /* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
+#define RING_DEFAULT   (32u << 20)
+#define BUFFER_DEFAULT (128u << 20)
+#define SNAPLEN_HEADERS                                                                            \
+    256u /* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
 #define FILE_BYTES_LEAST 4096
 
 enum long_only {
@@ -212,9 +213,8 @@ static bool take_program_option(struct settings *settings, int option, const cha
     case 'q': settings->quiet = true; return true;
     case 'D': settings->list = true; return true;
     case ONLY_JSON: settings->json = true; return true;
-    case 'n':       /* dumpcap's: pcapng */
-    case ONLY_NANO: /* tcpdump's: both are how it is */
-        return true;
+    case 'n': /* dumpcap's: pcapng */
+    case ONLY_NANO: /* tcpdump's: both are how it is */ return true;
     case 'h': settings_help(); exit(EXIT_DONE);
     case ONLY_VERSION: printf("wiretale-capture %s\n", VERSION); exit(EXIT_DONE);
     default: return false;
@@ -259,9 +259,8 @@ static void check(struct settings *settings) {
 
 void settings_read(struct settings *settings, int count, char **arguments) {
     static const char short_options[] = "i:Dpf:s:Q:B:Uj:y:w:C:G:W:b:Pzc:a:Z:qnh";
-    *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
-                                  .ring_bytes = RING_DEFAULT,
-                                  .buffer_bytes = BUFFER_DEFAULT};
+    *settings = (struct settings){
+        .snaplen = RECORD_SNAPLEN_MAX, .ring_bytes = RING_DEFAULT, .buffer_bytes = BUFFER_DEFAULT};
     int option;
     opterr = 0;
     while ((option = getopt_long(count, arguments, short_options, long_options, NULL)) != -1) {
