@@ -13,9 +13,10 @@
 #include "moment.h"
 #include "say.h"
 
-#define ROUND_MS  100
-#define CLIENT_NS SECOND_NS /* between lines to status clients, unless --interval says otherwise   \
-                             */
+#define ROUND_MS 100
+#define CLIENT_NS                                                                                  \
+    SECOND_NS /* between lines to status clients, unless --interval says otherwise                 \
+               */
 #define READER_HUNG_NS                                                                             \
     (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
 

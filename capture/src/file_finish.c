@@ -15,9 +15,10 @@
 #include "moment.h"
 #include "say.h"
 
-#define WAITING_MOST   64u /* files that wait, each with open descriptors */
-#define WAITING_SYNCED 8u  /* with more waiting, what is published is left to the kernel to write  \
-                            */
+#define WAITING_MOST 64u /* files that wait, each with open descriptors */
+#define WAITING_SYNCED                                                                             \
+    8u /* with more waiting, what is published is left to the kernel to write                      \
+        */
 #define NAMES_TRIED 100
 
 static bool is_link_or_new(const struct finisher *finisher, const struct finished *file) {

@@ -101,10 +101,13 @@ static void confine(struct program *program) {
         close_command_start(&program->command, settings->on_close, &program->identity);
         program->finisher.command = &program->command;
     }
+    if (settings->status && program->identity.changes &&
+        lchown(settings->status, program->identity.user, program->identity.group))
+        warn_of("%s stays root's: %s", settings->status, strerror(errno));
     privilege_drop(&program->identity);
     if (settings->no_sandbox)
         return;
-    if (!sandbox_files(&program->folder))
+    if (!sandbox_files(&program->folder, settings->status))
         say("this kernel has no Landlock: files are not confined");
     if (!sandbox_calls())
         say("this kernel has no seccomp: system calls are not confined");

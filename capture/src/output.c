@@ -143,24 +143,35 @@ static void discard(struct output *output) {
     output->fd = -1;
 }
 
+static bool try_begin(struct output *output, int64_t time_ns) {
+    output->bytes = output->packets = output->described = 0;
+    if (!(output->folder->is_stream ? open_stream(output) : open_file(output, time_ns)))
+        return false;
+    if (store_descriptions(output))
+        return true;
+    int reason = errno;
+    discard(output);
+    errno = reason;
+    return false;
+}
+
+/* The folder may be another one by now. */
+static bool try_again(struct output *output, int64_t time_ns) {
+    int reason = errno;
+    if (!output->folder->is_stream && reason == ENOENT && folder_reopen(output->folder))
+        return try_begin(output, time_ns);
+    errno = reason;
+    return false;
+}
+
 /* Begins a file whose first packet is of that time. */
 static bool begin(struct output *output, int64_t time_ns) {
     int64_t now = steady_ns();
     if (now < output->retry_ns)
         return false;
-    output->bytes = output->packets = output->described = 0;
-    bool opened = output->folder->is_stream ? open_stream(output) : open_file(output, time_ns);
-    if (opened && !store_descriptions(output)) {
-        int reason = errno;
-        discard(output);
-        errno = reason;
-        opened = false;
-    }
-    if (!opened) {
+    if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
         note_failure(output, output->folder->is_stream ? "the stream" : output->folder->path);
         output->retry_ns = now + RETRY_NS;
-        if (!output->folder->is_stream && !folder_reopen(output->folder))
-            output->lost = true;
         return false;
     }
     output->begun_ns = time_ns;
@@ -345,7 +356,6 @@ static void look_after_file(struct output *output) {
     close(output->fd);
     output->fd = -1;
     remember_counts(output);
-    folder_reopen(output->folder);
     begin(output, wall_ns());
 }
 
@@ -360,6 +370,8 @@ void output_look(struct output *output, bool idle) {
     if (now - output->looked_ns >= LOOK_NS) {
         output->looked_ns = now;
         look_after_file(output);
+        if (output->failing && output->fd < 0)
+            begin(output, wall_ns());
     }
     bool over = is_over(output, idle);
     if (output->folder->is_stream || (!wishes && !over))

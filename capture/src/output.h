@@ -47,7 +47,6 @@ struct output {
 
     bool failing;         /* the last write did not succeed */
     atomic_bool refusing; /* the same, for others */
-    bool lost;            /* the folder */
     uint64_t failed_packets;
     int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */
     int64_t looked_ns; /* CLOCK_MONOTONIC of the last look after the file */

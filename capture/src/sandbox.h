@@ -8,9 +8,10 @@
 
 #include "folder.h"
 
-/* Landlock: files in the output folder, what /sys tells of interfaces, and nothing else. Before
+/* Landlock: files in the output folder, what /sys tells of interfaces, the removal of the
+ * status socket, and nothing else. Before
  * threads. */
-bool sandbox_files(const struct folder *folder);
+bool sandbox_files(const struct folder *folder, const char *status);
 /* seccomp: the system calls that capturing needs. Before threads, which inherit it. */
 bool sandbox_calls(void);
 
