@@ -70,6 +70,8 @@ static void run_for(struct runner *runner, char *path) {
         words[count] = fill_in(runner->words[count], path);
     if (!names_file(runner->words))
         words[count] = strdup(path); /* as its last argument, then */
+    if (!count || !words[0])
+        return free(path);
     int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
     if (failed)
         warn_of("--on-close %s: %s", words[0], strerror(failed));

@@ -77,6 +77,7 @@ static const int allowed[] = {
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
     SCMP_SYS(wait4),
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),

@@ -236,25 +236,33 @@ static void add_expression(struct settings *settings, int count, char **words) {
     settings->filter = joined;
 }
 
-static void check(struct settings *settings) {
-    bool rotates = settings->file_bytes || settings->file_ns || settings->file_packets;
-    bool ring = settings->ring_files || settings->ring_total_bytes;
+static bool rotates(const struct settings *settings) {
+    return settings->file_bytes || settings->file_ns || settings->file_packets;
+}
+
+static void check_files(const struct settings *settings) {
+    if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
+        fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
+             (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
+    if (settings->align && !settings->file_ns)
+        fail(EXIT_USAGE, "--align was given without -G or -b duration:");
+    if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
+        fail(EXIT_USAGE, "a ring of files needs -C, -G or -b filesize:, duration:, packets:");
+    if (!strcmp(settings->output, "-") &&
+        (rotates(settings) || settings->compress || settings->on_close))
+        fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
+}
+
+static void check(const struct settings *settings) {
     if (settings->list)
         return;
     if (!settings->interface_count)
         fail(EXIT_USAGE, "-i INTERFACE was expected; wiretale-capture --list shows them");
     if (!settings->output)
         fail(EXIT_USAGE, "-w FOLDER (or a file, or -) was expected");
-    if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
-        fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
-             (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
-    if (settings->align && !settings->file_ns)
-        fail(EXIT_USAGE, "--align was given without -G or -b duration:");
-    if (ring && !rotates)
-        fail(EXIT_USAGE, "a ring of files needs -C, -G or -b filesize:, duration:, packets:");
-    bool stream = !strcmp(settings->output, "-");
-    if (stream && (rotates || settings->compress || settings->on_close))
-        fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
+    if (settings->ring_bytes > INT32_MAX)
+        fail(EXIT_USAGE, "-B: less than 2 GiB was expected");
+    check_files(settings);
 }
 
 void settings_read(struct settings *settings, int count, char **arguments) {
