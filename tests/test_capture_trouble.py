@@ -31,7 +31,9 @@ from capture_link import (
 
 import wiretale
 
-KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "8"))
+# 50 and 1 for the whole of it, which takes minutes.
+KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
+CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
 
 
@@ -89,23 +91,24 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
     folder = tmp_path / "captures"
     chance = random.Random(5)
     for _ in range(KILLS):
-        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:2000") as daemon:
-            sender = link.sending(100_000)
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10000") as daemon:
+            sender = link.sending(60_000)
             time.sleep(chance.uniform(0.05, 0.5))
             daemon.stop(signal.SIGKILL)
             sender.kill()
             sender.wait(timeout=20)
         for left in folder.glob(".*.part"):  # as it is, before anybody mends it
-            assert packets_in(left) >= 0
+            assert wiretale.analyze(left).totals["packets"] >= 0
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
         time.sleep(0.5)
         assert not daemon.stop()
     files = finished(folder)
     assert not list(folder.glob(".*")) and len(files) > KILLS
+    mended = []
     for told in captures_of(*files):
         assert told["damage"] is None
         assert told["received"] in (None, told["packets"] + (told["dropped_kernel"] or 0))
-    mended = [told for told in captures_of(*files) if told["received"] is None]
+        mended += [told] if told["received"] is None else []
     assert 1 <= len(mended) <= KILLS
 
 
@@ -117,16 +120,16 @@ def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: P
         assert not daemon.stop()
     (file,) = finished(folder)
     size, before = file.stat().st_size, 200
-    data = bytearray(file.read_bytes())
+    data = file.read_bytes()
     cut = tmp_path / "cut.pcapng"
     cut.write_bytes(data)
-    for end in range(size - 1, size - CUT_BYTES, -1):
+    for end in range(size - 1, size - CUT_BYTES, -CUT_STEP):
         os.truncate(cut, end)
         packets = wiretale.analyze(cut).totals["packets"]
         assert before - 1 <= packets <= before, end
         before = packets
-    assert before < 200
-    for end in range(size - CUT_BYTES, size, 997):
+    assert before < 170
+    for end in range(size - CUT_BYTES, size, 1997):
         cut.write_bytes(data[:end])
         assert packets_in(cut) == wiretale.analyze(cut).totals["packets"]
 

@@ -35,6 +35,8 @@ struct finisher {
     struct file_ring *ring;
     struct close_command *command; /* NULL for none */
     struct finished *recovered;    /* left by an earlier run; handled first */
+    struct finished *stuck;        /* could not be renamed; tried again each second */
+    unsigned stuck_count;
     uint64_t published;
     bool warned;
 };
