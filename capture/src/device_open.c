@@ -179,8 +179,21 @@ static void set_known_direction(struct device *device) {
                                            : RECORD_UNKNOWN;
 }
 
+/* A classic file has one link type for all. */
+static bool fits_file(const struct device *device) {
+    const struct description_list *others = &device->capture->descriptions;
+    return device->capture->settings->format != RECORD_PCAP || !others->count ||
+           others->items[0]->link_type == (uint32_t)device->file_link_type;
+}
+
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
+    if (!fits_file(device)) {
+        snprintf(device->reason, sizeof device->reason,
+                 "its link type %d is not that of %s, and a classic file (--pcap) has only one",
+                 device->file_link_type, device->capture->descriptions.items[0]->name);
+        return OPEN_WRONG;
+    }
     struct description told = {.device = device->number,
                                .filter = settings->filter,
                                .link_type = (uint32_t)device->file_link_type,

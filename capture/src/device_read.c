@@ -208,6 +208,9 @@ static void wait_round(struct device *device) {
         atomic_store(&device->state, DEVICE_READING);
         return;
     }
+    if (result != OPEN_ABSENT && !device->told) /* it is there, but not as it was */
+        warn_of("%s cannot be opened: %s; tried again until it can", device->name, device->reason);
+    device->told = result != OPEN_ABSENT;
     end_round(device, wall_ns() - RETIRE_NS);
     wait_packets(device);
 }

@@ -54,7 +54,9 @@ static void open_stream(struct folder *folder, const char *path) {
     if (!strcmp(path, "-")) {
         folder->fd = dup(STDOUT_FILENO);
     } else {
-        say("opening %s, which waits for its reader", path);
+        struct stat told;
+        if (!stat(path, &told) && S_ISFIFO(told.st_mode))
+            say("%s is a FIFO: waiting for its reader", path);
         folder->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     if (folder->fd < 0)

@@ -155,7 +155,9 @@ void output_store_statistics(struct output *output) {
         done = output_store(output, buffer.data, buffer.fill);
         end = done < buffer.fill ? output->bytes : end;
     }
-    if (!buffer.failed && done == buffer.fill)
+    if (!buffer.failed && done == buffer.fill) {
         output->bytes += done;
+        atomic_fetch_add(&output->total_bytes, done);
+    }
     block_free(&buffer);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <seccomp.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "sandbox.h"
@@ -124,17 +125,22 @@ static bool add_calls(scmp_filter_ctx filter) {
     return true;
 }
 
+/* Allows a call whose argument, as far as the mask goes, has a value. */
+static bool allow_masked(scmp_filter_ctx filter, int call, unsigned argument, scmp_datum_t mask,
+                         scmp_datum_t value) {
+    struct scmp_arg_cmp compared = {argument, SCMP_CMP_MASKED_EQ, mask, value};
+    return !seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &compared);
+}
+
 /* Threads but no processes, memory but no new code, sockets of the kinds that libpcap uses. clone3
  * keeps its flags where a filter cannot look: without it the C library takes clone. */
 static bool add_conditions(scmp_filter_ctx filter) {
-    bool added = !seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-                                   SCMP_A0(SCMP_CMP_MASKED_EQ, THREAD_FLAG, THREAD_FLAG)) &&
+    bool added = allow_masked(filter, SCMP_SYS(clone), 0, THREAD_FLAG, THREAD_FLAG) &&
                  !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) &&
-                 !seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-                                   SCMP_A2(SCMP_CMP_MASKED_EQ, EXECUTABLE, 0));
+                 allow_masked(filter, SCMP_SYS(mprotect), 2, EXECUTABLE, 0);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        added = added && !seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
-                                           SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+        added = added &&
+                allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
     return added;
 }
 
