@@ -115,12 +115,13 @@ static const int families[] = {AF_PACKET, AF_UNIX, AF_INET, AF_NETLINK};
 #define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
 #define EXECUTABLE  0x4        /* PROT_EXEC */
 
+/* Calls that a machine does not have are negative. */
 static bool add_calls(scmp_filter_ctx filter) {
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-        if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))
+        if (allowed[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))
             return false;
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
-        if (seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0))
+        if (deadly[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0))
             return false;
     return true;
 }
