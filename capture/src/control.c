@@ -82,11 +82,6 @@ static bool readers_live(const struct capture *capture, int64_t now) {
     return true;
 }
 
-static void tell_service(struct control *control, struct rounds *rounds, const char *text) {
-    service_tell(&control->service, "STATUS=%s", text);
-    (void)rounds;
-}
-
 static void feed_watchdog(struct control *control, struct rounds *rounds, int64_t now) {
     int64_t each = control->service.watchdog_ns / 3;
     if (!each || now < rounds->watchdog_at_ns || !readers_live(control->capture, now))
@@ -96,13 +91,11 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
 }
 
 /* The one line that scripts wait for, once packets go somewhere. */
-static void tell_begin(struct control *control, struct rounds *rounds,
-                       const struct status *status) {
+static void tell_begin(struct rounds *rounds, const struct status *status) {
     if (rounds->told || status->state != STATUS_CAPTURING)
         return;
     rounds->told = true;
     say_plain("capturing");
-    (void)control;
 }
 
 static void send_status(struct control *control, const struct status *status, bool fresh_only) {
@@ -121,7 +114,7 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     if (!fresh && !clients_due && !interval_due && rounds->told)
         return;
     status_take(&status, control->capture, control->output);
-    tell_begin(control, rounds, &status);
+    tell_begin(rounds, &status);
     if (clients_due || fresh)
         send_status(control, &status, !clients_due);
     status_text(&status, text, sizeof text);
@@ -131,7 +124,7 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     }
     if (clients_due) {
         rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
-        tell_service(control, rounds, text);
+        service_tell(&control->service, "STATUS=%s", text);
     }
 }
 
