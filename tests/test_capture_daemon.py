@@ -197,8 +197,9 @@ def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLin
     assert sorted(path.name for path in told.iterdir()) == [file.name for file in files]
 
 
-def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: Path) -> None:
-    file = tmp_path / "trace.pcapng"
+@pytest.mark.parametrize("name", ["my trace.pcapng", "trace.pcapng.zst", "trace"])
+def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
     file.write_text("an older capture")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as daemon:
         link.send(10)

@@ -51,6 +51,8 @@ static void refuse_link(const char *path) {
 
 static void open_stream(struct folder *folder, const char *path) {
     folder->is_stream = true;
+    if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+        fail(EXIT_USAGE, "-w - would write packets to the terminal: a pipe or a file was expected");
     if (!strcmp(path, "-")) {
         folder->fd = dup(STDOUT_FILENO);
     } else {
@@ -98,11 +100,10 @@ static void open_parent(struct folder *folder, const char *path) {
     const char *suffix = capture_suffix(base);
     refuse_link(path);
     size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
-    char name[NAME_ROOM];
     if (length >= sizeof folder->prefix)
         fail(EXIT_USAGE, "-w %s: the name is too long", path);
-    snprintf(name, sizeof name, "%.*s", (int)length, base);
-    copy_safe(folder->prefix, sizeof folder->prefix, name);
+    snprintf(folder->prefix, sizeof folder->prefix, "%.*s", (int)length, base);
+    *folder->suffix = '\0';
     if (suffix)
         snprintf(folder->suffix, sizeof folder->suffix, "%.*s",
                  (int)(strlen(suffix) - (ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);

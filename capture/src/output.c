@@ -179,8 +179,8 @@ void output_look(struct output *output, bool idle) {
             output_begin(output, wall_ns());
     }
     bool over = is_over(output, idle);
-    if (output->folder->is_stream || (!wishes && !over))
-        return;
+    if (output->folder->is_stream || (!wishes && !over) || !output->capture->descriptions.count)
+        return; /* a file tells of one interface at least */
     int64_t begin_ns = over && !wishes ? output->boundary_ns : wall_ns();
     output_close(output);
     if (wishes & WISH_REOPEN && !folder_reopen(output->folder))

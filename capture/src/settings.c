@@ -240,7 +240,13 @@ static bool rotates(const struct settings *settings) {
     return settings->file_bytes || settings->file_ns || settings->file_packets;
 }
 
-static void check_files(const struct settings *settings) {
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), more = strlen(end);
+    return length > more && !strcmp(text + length - more, end);
+}
+
+static void check_files(struct settings *settings) {
+    settings->compress |= ends_with(settings->output, ".zst");
     if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
         fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
              (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
@@ -253,7 +259,7 @@ static void check_files(const struct settings *settings) {
         fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
 }
 
-static void check(const struct settings *settings) {
+static void check(struct settings *settings) {
     if (settings->list)
         return;
     if (!settings->interface_count)
