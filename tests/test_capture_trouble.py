@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -199,6 +200,25 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
     assert counts["received"] == 41_000
     assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
     assert daemon.said().count("No space left") == 1 and "takes packets again" in daemon.said()
+
+
+def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), ready="No space left") as daemon:
+        link.send(100)
+        time.sleep(0.5)
+        filler.unlink()
+        daemon.wait_said("capturing\n")
+        link.send(100)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["written"], counts["dropped_disk"]) == (100, 100)
+    assert packets_in(*finished(small_disk)) == 100
 
 
 def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:

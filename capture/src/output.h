@@ -46,6 +46,7 @@ struct output {
     struct file_counts before[DEVICES_MAX];
 
     bool failing;         /* the last write did not succeed */
+    int reason;           /* errno of the last attempt to begin a file */
     atomic_bool refusing; /* the same, for others */
     uint64_t failed_packets;
     int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */

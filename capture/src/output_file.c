@@ -167,11 +167,13 @@ bool output_begin(struct output *output, int64_t time_ns) {
     if (now < output->retry_ns)
         return false;
     if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
+        output->reason = errno;
         output_note_failure(output,
                             output->folder->is_stream ? "the stream" : output->folder->path);
         output->retry_ns = now + RETRY_NS;
         return false;
     }
+    output_note_success(output);
     output->begun_ns = time_ns;
     output->boundary_ns = output_next_boundary(output->capture->settings, time_ns);
     show_name(output);
@@ -218,7 +220,10 @@ void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
     output_remember_counts(output);
-    if (output->capture->descriptions.count && !output_begin(output, wall_ns()))
-        fail(errno == EACCES || errno == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
-             "no file can be made in %s", output->folder->path);
+    if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
+        return;
+    if (output->reason == ENOSPC || output->reason == EDQUOT)
+        return; /* there may be room later */
+    fail(output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
+         "no file can be made in %s: %s", output->folder->path, strerror(output->reason));
 }
