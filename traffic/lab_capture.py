@@ -16,7 +16,7 @@ from wiretale.traffic.lab_state import Lab
 
 POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
-SETTLE_SECONDS = 0.2
+SETTLE_SECONDS = 1.2  # tcpdump reads its buffer once a second at least
 BUFFER_KIB = 32768
 
 
@@ -26,6 +26,7 @@ def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     if own:
         return [own, "-i", interface, "-s", str(SNAPLEN), "-w", str(folder)], "capturing"
     options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
+    options.append("--immediate-mode")  # what is in a buffer that waits to be full would be missing at the end
     target = ["-w", str(folder / f"{interface}.pcap")]
     return [find_program("tcpdump"), "-i", interface, *options, *target], "listening on"
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -34,6 +33,7 @@ class Scenario:
     """One flow that is sent over the link, as a study did."""
 
     study: str
+    row: int  # of the study's table
     case: str
     protocol: str
     packet_bytes: int
@@ -161,9 +161,8 @@ def load_profile(name: str) -> Profile:
     return make_profile(name, text, f"profile {name}")
 
 
-def study_profiles(study: str) -> Iterator[Profile]:
-    """The profiles of a study's rows, in the order of their file names."""
-    for name in profile_names():
-        profile = load_profile(name)
-        if profile.scenario and profile.scenario.study == study:
-            yield profile
+def study_profiles(study: str) -> list[Profile]:
+    """The profiles of a study's rows, in their order."""
+    profiles = map(load_profile, profile_names())
+    rows = [(profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study]
+    return [profile for _, profile in sorted(rows, key=lambda row: row[0])]

@@ -16,11 +16,12 @@ from wiretale.traffic.lab_capture import capture_drops, captures, check_captured
 from wiretale.traffic.lab_hosts import ADDRESSES
 from wiretale.traffic.lab_link import link_summary, write_truth
 from wiretale.traffic.lab_profile import Profile, Scenario
-from wiretale.traffic.lab_program import find_program, last_line
+from wiretale.traffic.lab_program import find_program, last_line, real_time
 from wiretale.traffic.lab_state import Lab
 
 PORT = 5001
 GRACE_SECONDS = 60  # beyond what the flow itself takes
+SENDER_PRIORITY = 5  # the link's is 10
 # Bytes of an IP packet that are not the block: IPv4 and UDP; IPv4, TCP and its time stamps.
 HEADERS = {"udp": 28, "tcp": 52}
 
@@ -81,7 +82,7 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
     )
     try:
         wait_for_port(lab, receiver)
-        command = lab.inside("sender", *send_command(scenario))
+        command = lab.inside("sender", *real_time(SENDER_PRIORITY), *send_command(scenario))
         limit = scenario.seconds + GRACE_SECONDS
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
         if done.returncode:
