@@ -46,7 +46,9 @@ def lab_down(lab: Lab) -> None:
 @contextmanager
 def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     """A lab as long as the body runs; the link's truth is in the folder then."""
-    lab = Lab(f"run-{os.getpid()}", profile.name, profile.description, str(folder.resolve()), os.getpid(), time.time_ns())
+    lab = Lab(
+        f"run-{os.getpid()}", profile.name, profile.description, str(folder.resolve()), os.getpid(), time.time_ns()
+    )
     save_lab(lab)
     try:
         make_hosts(lab, profile)

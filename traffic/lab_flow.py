@@ -98,11 +98,15 @@ class FlowMeasures:
     bins: dict[str, list[Any]]
 
 
-def rows_of(connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None) -> dict[str, list[Any]]:
+def rows_of(
+    connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
+) -> dict[str, list[Any]]:
     """The columns of a query's result."""
     result = connection.execute(query, values or {})
     names = [column[0] for column in result.description]
-    return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {name: [] for name in names}
+    return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {
+        name: [] for name in names
+    }
 
 
 def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:

@@ -29,6 +29,7 @@ HARDWARE = {"sender": "02:00:00:00:99:01", "receiver": "02:00:00:00:99:02"}
 SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface on that side
 INTERFACE = "path"  # the host's own
 OFFLOADS = "tso off gso off gro off tx off"  # what is captured is what a wire would carry
+CONTROL, TABLE = "control", "99"  # interface and routes past the link
 IPV6_LEAST = 1280
 # Of every interface: no router is looked for, no address tried out, nothing said to groups.
 QUIET = ("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1")
@@ -108,6 +109,22 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
     for host in ADDRESSES:
         address_host(lab, host, profile.mtu)
         set_kernel(lab, host, profile.sysctl)
+
+
+def part_tcp(lab: Lab) -> None:
+    """A cable of its own between the ends for TCP, past the link: a test's control connection, when its data is UDP."""
+    ip = find_program("ip")
+    sender, receiver = lab.namespace("sender"), lab.namespace("receiver")
+    end = ["peer", "name", CONTROL, "netns", receiver, "address", HARDWARE["receiver"]]
+    run_program([ip, "-n", sender, "link", "add", CONTROL, "address", HARDWARE["sender"], "type", "veth", *end])
+    for host in ADDRESSES:
+        own, other = lab.namespace(host), next(name for name in ADDRESSES if name != host)
+        there = ADDRESSES[other][0]
+        run_program([ip, "-n", own, "link", "set", CONTROL, "up"])
+        run_program([ip, "-n", own, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL])
+        route = [there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE]
+        run_program([ip, "-n", own, "route", "add", *route])
+        run_program([ip, "-n", own, "rule", "add", "ipproto", "tcp", "lookup", TABLE])
 
 
 def processes_in(lab: Lab) -> list[int]:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles: what a lab's link is like, as TOML; the ones that come with wiretale, or a file.
 
-    description = "100 Mb/s Ethernet through one switch"
-    mtu = 1500                 # of the hosts' interfaces
-    seed = 1                   # of the link's chance
-    [both]                     # or [forward] and [reverse]: settings of wiretale-link
-    rate = "100Mbit"
-    [sysctl]                   # of both hosts
-    "net.ipv4.tcp_sack" = 0
+description = "100 Mb/s Ethernet through one switch"
+mtu = 1500                 # of the hosts' interfaces
+seed = 1                   # of the link's chance
+[both]                     # or [forward] and [reverse]: settings of wiretale-link
+rate = "100Mbit"
+[sysctl]                   # of both hosts
+"net.ipv4.tcp_sack" = 0
 """
 
 from __future__ import annotations
@@ -164,5 +164,7 @@ def load_profile(name: str) -> Profile:
 def study_profiles(study: str) -> list[Profile]:
     """The profiles of a study's rows, in their order."""
     profiles = map(load_profile, profile_names())
-    rows = [(profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study]
+    rows = [
+        (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study
+    ]
     return [profile for _, profile in sorted(rows, key=lambda row: row[0])]

@@ -17,6 +17,7 @@ PACKAGES = {
     "ip": "apt-get install iproute2",
     "ethtool": "apt-get install ethtool",
     "tcpdump": "apt-get install tcpdump",
+    "dumpcap": "apt-get install wireshark-common",
     "unshare": "apt-get install util-linux",
     "nsenter": "apt-get install util-linux",
 }

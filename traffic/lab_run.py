@@ -55,7 +55,9 @@ def run_lab(what: str, folder: Path, profile: str | None, seed: int | None, note
         chosen = with_seed(load_profile(what), seed)
         if chosen.scenario:
             return run_single(chosen, folder, note)
-        raise UsageError(f"{what}: a profile without a scenario; a plan over it: wiretale lab run PLAN --profile {what}")
+        raise UsageError(
+            f"{what}: a profile without a scenario; a plan over it: wiretale lab run PLAN --profile {what}"
+        )
     from wiretale.traffic.lab_plan import run_plan
 
     return run_plan(Path(what), with_seed(load_profile(profile), seed), folder, note)
