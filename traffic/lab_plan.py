@@ -14,9 +14,8 @@ from wiretale.analyzer.errors import InputError, WiretaleError
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import capture_drops, captures
 from wiretale.traffic.lab_hosts import ADDRESSES
-from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile
-from wiretale.traffic.lab_scenario import make_folder
 from wiretale.traffic.lab_state import Lab
 from wiretale.version import __version__
 

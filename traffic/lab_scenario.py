@@ -10,11 +10,11 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import OutputError, WiretaleError
+from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import capture_drops, captures, check_captured
 from wiretale.traffic.lab_hosts import ADDRESSES, part_tcp
-from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile, Scenario
 from wiretale.traffic.lab_program import find_program, last_line, real_time
 from wiretale.traffic.lab_state import Lab
@@ -107,14 +107,6 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
     finally:
         receiver.kill()
         receiver.communicate()
-
-
-def make_folder(folder: Path) -> None:
-    """A folder for a run."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
 
 
 def run_scenario(profile: Profile, scenario: Scenario, folder: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Lab:
     profile: str
     description: str = ""
     folder: str = ""  # of the truth and the link's messages
+    keeps: bool = True  # the folder is the user's, and stays
     owner: int = 0  # process that ends with it; 0: it stays up
     created_ns: int = 0
 

@@ -48,6 +48,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up = sub_command(actions, "up", "make a lab that stays", "wiretale lab up wan --name mine")
     up.add_argument("profile", metavar="PROFILE|FILE.toml", help="wiretale lab list shows their names")
     up.add_argument("--name", help="of the lab (default: the profile's)")
+    up.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
+    )
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
@@ -109,9 +112,9 @@ def up_action(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.lab_hosts import ADDRESSES
 
     profile = chosen_profile(arguments.profile, arguments.seed)
-    lab = lab_up(profile, arguments.name or profile.name)
+    lab = lab_up(profile, arguments.name or profile.name, arguments.output)
     note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
-    note(f"wiretale lab shell sender --name {lab.name}; the link's truth is in {lab.folder}")
+    note(f"wiretale lab shell sender --name {lab.name}")
     return 0
 
 
