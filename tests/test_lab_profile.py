@@ -61,6 +61,8 @@ def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
         "mtu = true",
         'mtu = "1500"',
         "seed = -1",
+        "card = 100",
+        'card = "1Mbit; reboot"',
         '[sysctl]\n"kernel.core_pattern" = "|/bin/sh"',
         '[sysctl]\n"net.ipv4.tcp_sack" = "0; reboot"',
         '[sysctl]\n"net.ipv4/../../kernel" = 1',

@@ -100,6 +100,21 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
         run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
 
 
+def limit_card(lab: Lab, host: str, speed: str) -> None:
+    """A card as fast as that: a program that sends faster waits for it, as it would for a real one.
+
+    A frame takes 24 bytes more on the wire than the kernel counts: FCS, preamble, gap.
+    """
+    shape = ["stab", "overhead", "24", "linklayer", "ethernet", "tbf", "rate", speed, "burst", "3200", "latency", "2s"]
+    tc = find_program("tc")
+    try:
+        run_program(lab.inside(host, tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", *shape))
+    except WiretaleError as error:
+        raise MissingToolError(
+            f"this kernel has no token bucket (tbf), which `card` in a profile needs: {error}"
+        ) from None
+
+
 def make_hosts(lab: Lab, profile: Profile) -> None:
     """All hosts, joined by the tracer's two interfaces."""
     for host in HOSTS:
@@ -109,6 +124,8 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
     for host in ADDRESSES:
         address_host(lab, host, profile.mtu)
         set_kernel(lab, host, profile.sysctl)
+        if profile.card:
+            limit_card(lab, host, profile.card)
 
 
 def part_tcp(lab: Lab) -> None:

@@ -21,7 +21,8 @@ from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
 
-MEMBERS = {"description", "mtu", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
+MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
+CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
 SETTING = re.compile(r"[a-z][a-z-]*")
 SYSCTL = re.compile(r"net\.[a-z0-9_.]+")
 SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_. \t-]*")
@@ -49,6 +50,7 @@ class Profile:
     name: str
     description: str = ""
     mtu: int = 1500
+    card: str = ""
     seed: int = 1
     forward: str = ""
     reverse: str = ""
@@ -105,6 +107,14 @@ def whole_number(content: dict[str, Any], name: str, least: int, most: int, defa
     return value
 
 
+def read_card(content: dict[str, Any], where: str) -> str:
+    """The speed of the hosts' cards."""
+    card = content.get("card", "")
+    if card and not (isinstance(card, str) and CARD.fullmatch(card)):
+        raise UsageError(f"{where}: card = {card!r}: a speed as 100Mbit was expected")
+    return str(card)
+
+
 def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     """Kernel settings of both hosts; only those of a network namespace."""
     chosen = {}
@@ -137,6 +147,7 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
         name=name,
         description=str(content.get("description", "")),
         mtu=whole_number(content, "mtu", MTU_LEAST, MTU_MOST, 1500, where),
+        card=read_card(content, where),
         seed=whole_number(content, "seed", 0, 2**63 - 1, 1, where),
         forward=settings(content, "forward", where, folder),
         reverse=settings(content, "reverse", where, folder),

@@ -15,6 +15,7 @@ from wiretale.analyzer.errors import MissingToolError, WiretaleError
 # Program, and the command that mends its absence.
 PACKAGES = {
     "ip": "apt-get install iproute2",
+    "tc": "apt-get install iproute2",
     "ethtool": "apt-get install ethtool",
     "tcpdump": "apt-get install tcpdump",
     "dumpcap": "apt-get install wireshark-common",
