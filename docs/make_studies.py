@@ -29,9 +29,9 @@ INTRODUCTION = """\
 
 Made by `make studies` ({date}, {machine}, {minutes:.0f} minutes); do not edit. Every figure is from a test in a lab
 ([lab.md](lab.md)) with `wiretale-traffic`, a time-bounded version of what the study did: the shapes are what is compared,
-except in S6, where the figures themselves are. Published figures are as their authors gave them; rates are of payload. The
-studies' machines are not these: a 100 Mb/s network card is a token bucket here, and the hosts share {cores} cores with the
-link between them.
+except in S6, where the figures themselves are. Published figures are as their authors gave them; rates are of payload: TCP's
+by the receiver, UDP's in S2 to S4 as it left the link. The studies' machines are not these: a 100 Mb/s network card is a token
+bucket here, and the hosts share {cores} cores with the link between them.
 """
 
 

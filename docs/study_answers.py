@@ -65,11 +65,11 @@ def shares(found: dict[str, Any]) -> str:
     if not rows:
         return OPEN
     parts = [
-        f"{row[0]} with {row[1]}-byte blocks: payload {row[5]:.1f} %, headers and framing {row[6]:.1f} %, idle {row[8]:.1f} % "
-        f"(connection set-up, slow start, the end), responses {row[7]:.1f} % of the way back"
+        f"{row[0]} with {row[1]}-byte blocks: payload {row[5]:.1f} %, headers and framing {row[6]:.1f} %, idle {row[8]:.1f} %, "
+        f"and responses took {row[7]:.1f} % of the way back"
         for row in rows
     ]
-    return "Of 100 Mb/s, " + "; ".join(parts) + "."
+    return "Of 100 Mb/s, " + "; ".join(parts) + ". Idle is connection set-up, slow start, and the end."
 
 
 def sending_and_receiving(found: dict[str, Any]) -> str:

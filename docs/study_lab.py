@@ -22,6 +22,8 @@ from wiretale.traffic.lab_scenario import PORT, SENDER_PRIORITY, wait_for_port
 from wiretale.traffic.lab_state import Lab
 
 LIMIT_SECONDS = 90.0  # of a test
+RATE_LEAST = 10  # blocks
+RECEIVER_PRIORITY = 4
 Report = dict[str, Any]
 
 
@@ -76,6 +78,22 @@ class StudyLab:
             connection.execute(f"CREATE VIEW truth AS SELECT * FROM read_parquet('{path}')")
             return connection.execute(query).fetchall()
 
+    def wire_rates(self) -> dict[int, float | None]:
+        """Mbit/s of the blocks of each UDP test as they left the link, by its run: what the receiver had to cope with.
+
+        The receiving program's own times say as much about when it was scheduled. None: too few for a rate.
+        """
+        rows = self.truth(
+            "SELECT block_run, count(*), max(out_ns) - min(out_ns) FROM truth WHERE direction = 0 AND protocol = 17 "
+            "AND block_sequence IS NOT NULL AND out_ns IS NOT NULL GROUP BY block_run"
+        )
+        sizes = {report["test"]["run"]: report["test"]["sizes"][0] for report in self.reports}
+        return {
+            run: (count - 1) * sizes[run] * 8e3 / span if count >= RATE_LEAST else None
+            for run, count, span in rows
+            if run in sizes
+        }
+
     def overruns(self) -> int:
         """Packets that the emulation itself lost: the run is worth less then."""
         return sum(direction["overruns"] for direction in link_summary(self.folder)["directions"])
@@ -94,7 +112,7 @@ def study_lab(
             part_tcp(lab)
         command = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--parallel", "16", "--quiet"]
         process = subprocess.Popen(
-            lab.inside("receiver", *command, *receiver),
+            lab.inside("receiver", *real_time(RECEIVER_PRIORITY), *command, *receiver),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -114,9 +132,9 @@ def received(report: Report) -> Report:
     return report["receiver"] or {}
 
 
-def rate_mbit(report: Report) -> float | None:
-    """Payload that arrived, from the first block to the last."""
-    rate: float | None = received(report).get("rate_mbit_s")
+def rate_mbit(report: Report, wire: dict[int, float | None] | None = None) -> float | None:
+    """Payload that arrived, from the first block to the last; by the wire where that knows the test."""
+    rate: float | None = (wire or {}).get(report["test"]["run"], received(report).get("rate_mbit_s"))
     return rate
 
 

@@ -66,8 +66,13 @@ WAN,wan,tcp,4096,0.18,100
 WAN,wan,udp,20000,0.39,6
 """
 SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-# Profile, bytes of each test: the study sent 8 MiB.
-CONNECTIONS = {"same-switch": 1 << 20, "same-lan": 1 << 20, "lan-to-lan": 1 << 19, "lan-to-home": 1 << 16}
+# Profile, bytes of each TCP and of each UDP test: the study sent 8 MiB.
+CONNECTIONS = {
+    "same-switch": (1 << 20, 1 << 20),
+    "same-lan": (1 << 21, 1 << 20),
+    "lan-to-lan": (1 << 20, 1 << 21),
+    "lan-to-home": (1 << 17, 1 << 20),
+}
 BLOCKS = (1000, 2000, 5000, 10000)
 
 
@@ -131,18 +136,18 @@ def file_transfers(folder: Path) -> list[Row]:
             chosen = [r for r in table(TRANSFERS) if (r["profile"], r["protocol"]) == (profile, protocol)]
             place = folder / f"transfer-{profile}-{protocol}"
             with study_lab(profile, place, apart=protocol == "udp") as lab:
-                for row in chosen:
-                    report = lab.send(f"--{protocol}", "--size", row["size"], "--count", 100)
-                    rows.append(transfer_row(row, report))
+                reports = [lab.send(f"--{protocol}", "--size", row["size"], "--count", 100) for row in chosen]
+            wire = lab.wire_rates()
+            rows += [transfer_row(row, report, wire) for row, report in zip(chosen, reports, strict=True)]
     return rows
 
 
-def transfer_row(row: dict[str, str], report: Report) -> Row:
+def transfer_row(row: dict[str, str], report: Report, wire: dict[int, float | None]) -> Row:
     """A transfer as a row."""
-    rate, elapsed = received(report).get("rate_kb_s"), received(report).get("elapsed_s")
+    rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
     return (
         *(row["network"], row["protocol"].upper(), int(row["size"])),
-        *(None if rate is None else rate / 1000, float(row["published_mb_s"])),
+        *(None if rate is None else rate / 8, float(row["published_mb_s"])),
         *(None if elapsed is None else 1000 * elapsed, percent_received(report)),
         float(row["published_percent"]) if row["published_percent"] else None,
     )
@@ -151,35 +156,37 @@ def transfer_row(row: dict[str, str], report: Report) -> Row:
 def controller_sweep(folder: Path) -> dict[str, list[Row]]:
     """S2: 27 tests over each connection: size, then Mbit/s and percent received for TCP, UDP and UDP with 12 bytes more."""
     tables: dict[str, list[Row]] = {}
-    for profile, amount in CONNECTIONS.items():
+    for profile, (tcp_bytes, udp_bytes) in CONNECTIONS.items():
         measured: dict[tuple[str, int], Report] = {}
         with study_lab(profile, folder / f"sweep27-{profile}-tcp") as lab:
             for size in SIZES:
-                measured["tcp", size] = lab.send("--size", size, "--count", amount // size)
+                measured["tcp", size] = lab.send("--size", size, "--count", tcp_bytes // size)
         with study_lab(profile, folder / f"sweep27-{profile}-udp", apart=True) as lab:
             for size in SIZES:
-                measured["udp", size] = lab.send("--udp", "--size", size, "--count", amount // size)
-                measured["udp+12", size] = lab.send("--udp", "--size", size + 12, "--count", amount // size)
-        tables[profile] = [(size, *sweep_cells(measured, size)) for size in SIZES]
+                measured["udp", size] = lab.send("--udp", "--size", size, "--count", udp_bytes // size)
+                measured["udp+12", size] = lab.send("--udp", "--size", size + 12, "--count", udp_bytes // size)
+        wire = lab.wire_rates()
+        tables[profile] = [(size, *sweep_cells(measured, size, wire)) for size in SIZES]
     return tables
 
 
-def sweep_cells(measured: dict[tuple[str, int], Report], size: int) -> Row:
+def sweep_cells(measured: dict[tuple[str, int], Report], size: int, wire: dict[int, float | None]) -> Row:
     """Rate and percent of the three tests of a size."""
     reports = [measured[name, size] for name in ("tcp", "udp", "udp+12")]
-    return tuple(value for report in reports for value in (rate_mbit(report), percent_received(report)))
+    return tuple(value for report in reports for value in (rate_mbit(report, wire), percent_received(report)))
 
 
 def block_benchmark(folder: Path) -> list[Row]:
-    """S4: blocks of four sizes at full speed over 1 Gb/s: protocol, size, Mbit/s of sender and receiver, lost, out of order."""
+    """S4: blocks of four sizes at full speed over 1 Gb/s: protocol, size, Mbit/s sent and received, lost, out of order."""
     rows: list[Row] = []
     for protocol in ("udp", "tcp"):
         with study_lab("same-lan", folder / f"blocks-{protocol}", apart=protocol == "udp") as lab:
-            for size in BLOCKS:
-                report = lab.send(f"--{protocol}", "--size", size, "--count", 40_000_000 // size)
-                got = received(report)
-                rates = (report["sender"]["rate_mbit_s"], got.get("rate_mbit_s"))
-                rows.append((protocol.upper(), size, *rates, got.get("blocks_lost"), got.get("blocks_out_of_order")))
+            reports = [lab.send(f"--{protocol}", "--size", size, "--count", 40_000_000 // size) for size in BLOCKS]
+        wire = lab.wire_rates()
+        for size, report in zip(BLOCKS, reports, strict=True):
+            got = received(report)
+            rates = (report["sender"]["rate_mbit_s"], rate_mbit(report, wire))
+            rows.append((protocol.upper(), size, *rates, got.get("blocks_lost"), got.get("blocks_out_of_order")))
     return rows
 
 
@@ -203,7 +210,7 @@ def out_of_link(lab: StudyLab) -> Row:
         "WHERE direction = 0 AND block_sequence IS NOT NULL"
     )
     trace = analyze(str(lab.folder / "after"))
-    return int(delivered), int(lost), sum(trace.directions.column("blocks"))
+    return int(delivered), int(lost), sum(number or 0 for number in trace.directions.column("blocks"))
 
 
 def at_receiver(report: Report) -> Row:
@@ -242,6 +249,6 @@ def bandwidth_shares(folder: Path) -> list[Row]:
         payload = report["bytes_sent"]
         line = 100e6 * span_ns / 8e9  # bytes that the wire could have carried
         share = (100 * payload / line, 100 * (wire - payload) / line, 100 * responses / line)
-        rates = (report["sender"]["rate_mbit_s"], rate_mbit(report))
+        rates = (report["sender"]["rate_mbit_s"], rate_mbit(report, lab.wire_rates()))
         rows.append((protocol.upper(), size, *rates, percent_received(report), *share, 100 - 100 * wire / line))
     return rows
