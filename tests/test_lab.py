@@ -299,6 +299,21 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]
 
 
+def test_the_check_measures_what_the_link_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
+        pytest.skip("needs wiretale-traffic, which is not installed")
+    from wiretale.traffic import lab_check
+
+    monkeypatch.setattr(lab_check, "TRIALS", (lab_check.Trial(5e6, True),))
+    monkeypatch.setattr(lab_check, "SECONDS", 1)
+    result = lab_check.check_lab()
+    (trial,) = result["trials"]
+    assert trial["carried_bps"] == pytest.approx(5e6, rel=0.1)
+    assert trial["overruns"] == trial["not_delivered"] == 0
+    assert 0 <= trial["error_us_median"] <= trial["error_us_p99"] <= trial["error_us_max"]
+    assert "at 100 Mbit/s" in result["verdict"]
+
+
 def test_a_lab_whose_program_is_missing_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wiretale.traffic import lab_program
 
