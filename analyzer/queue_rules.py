@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding
+from wiretale.analyzer.losses import lossy_bins
+from wiretale.analyzer.spread import variation
 from wiretale.analyzer.survey import Survey, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -48,8 +48,7 @@ def bufferbloat(trace: Trace) -> Iterator[Finding]:
             *("bufferbloat", "warning" if queue >= QUEUE_WARNING_NS else "info", "flow"),
             f"{one.name}: under load a round trip takes {show_duration(usual)} (99%: {show_duration(high)}), without "
             f"{show_duration(least)}: a queue beyond this point holds {show_duration(queue)}, about "
-            f"{show_bytes(held)}, and all "
-            "that shares it waits as long.",
+            f"{show_bytes(held)}, and all that shares it waits as long.",
             "Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
             flow=one.row["flow"],
             cost=round(queue / SECOND, 6),
@@ -68,8 +67,8 @@ def offered_above_rate(trace: Trace) -> Iterator[Finding]:
         if one.flow["protocol"] == "tcp" or not came or lost < LOSS_ABOVE * (lost + came):
             continue
         bins = survey.bins(one)
-        body = slice(1, max(len(bins.lost) - 1, 1))
-        lossy, level = bins.lost[body], bins.wire_bytes[body]
+        body = slice(1, max(len(bins.wire_bytes) - 1, 1))
+        lossy, level = lossy_bins(trace, one, bins)[body], bins.wire_bytes[body]
         if (
             len(lossy) < BINS_LEAST
             or sum(map(bool, lossy)) < SPREAD * len(lossy)
@@ -81,8 +80,7 @@ def offered_above_rate(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("udp-above-path", "warning", "flow"),
             f"{one.name} offered {show_rate(offered)}, and {show_rate(came_bps)} came through, level all the time: "
-            "more than "
-            f"the path before this point carries. {show_share(lost, lost + came)} was lost to it.",
+            f"more than the path before this point carries. {show_share(lost, lost + came)} was lost to it.",
             f"Send at no more than {show_rate(came_bps)}, or use a transport that adapts (TCP, QUIC).",
             flow=one.row["flow"],
             cost=round(100 * lost / (lost + came), 3),
@@ -92,12 +90,6 @@ def offered_above_rate(trace: Trace) -> Iterator[Finding]:
             filter=flow_filter(one.flow),
             impact=one.weight * lost / (lost + came),
         )
-
-
-def variation(values: Sequence[float]) -> float:
-    """Standard deviation over mean."""
-    mean = fmean(values) if values else 0.0
-    return math.sqrt(fmean([(value - mean) ** 2 for value in values])) / mean if mean else 0.0
 
 
 def bursts(trace: Trace) -> Iterator[Finding]:
@@ -209,10 +201,9 @@ def fairness(trace: Trace) -> Iterator[Finding]:
     mixed = " UDP takes what it offers and TCP gets the rest." if {"tcp", "udp"} <= kinds else ""
     yield Finding(
         *("unfair-share", "info", "flow"),
-        f"{len(members)} transfers from {members[0].row['source']} to {members[0].row['destination']} ran together"
-        f"{' for ' + show_duration(span) if span else ''} and shared {show_rate(sum(rates))} unevenly: {shares}; "
-        "Jain's index "
-        f"{index:.2f} (1 is even).{mixed}",
+        f"{len(members)} transfers from {members[0].row['source']} to {members[0].row['destination']} ran "
+        f"together{' for ' + show_duration(span) if span else ''} and shared {show_rate(sum(rates))} unevenly: "
+        f"{shares}; Jain's index {index:.2f} (1 is even).{mixed}",
         "Different round trips, late starts, losses or a UDP flow do this; a fair queue at the bottleneck (fq_codel, "
         "cake) evens it.",
         cost=round(100 * (1 - index), 1),
@@ -220,9 +211,3 @@ def fairness(trace: Trace) -> Iterator[Finding]:
         evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order[:6]),
         impact=sum(one.weight for one in members) * (1 - index),
     )
-
-
-def median_of(values: Sequence[float]) -> float:
-    """Median of what is no NaN; NaN without any."""
-    known = [value for value in values if not math.isnan(value)]
-    return median(known) if known else math.nan

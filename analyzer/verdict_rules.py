@@ -75,8 +75,8 @@ def lost_downstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), "
-        f"the data or its acknowledgment: they had passed here and were sent again{causes(row)}."
+        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), the data or "
+        f"its acknowledgment: they had passed here and were sent again{causes(row)}."
     )
 
 
@@ -84,8 +84,8 @@ def lost_upstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): "
-        f"gaps in the stream that were sent again{causes(row)}."
+        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): gaps in the "
+        f"stream that were sent again{causes(row)}."
     )
 
 
@@ -93,8 +93,7 @@ def sent_again(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without "
-        "the "
-        "acknowledgments nothing tells where they were lost, or whether."
+        "the acknowledgments nothing tells where they were lost, or whether."
     )
 
 
@@ -102,8 +101,7 @@ def spurious(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the "
-        "receiver's "
-        "reports, timestamps or acknowledgments seen here."
+        "receiver's reports, timestamps or acknowledgments seen here."
     )
 
 
@@ -119,8 +117,7 @@ def undecided(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either "
-        "overtaken or "
-        "lost before this point and sent again; nothing in the capture tells which."
+        "overtaken or lost before this point and sent again; nothing in the capture tells which."
     )
 
 
@@ -133,8 +130,7 @@ def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of "
-        "both "
-        "directions of one); the copies are left out of every other verdict and of the throughput."
+        "both directions of one); the copies are left out of every other verdict and of the throughput."
     )
 
 
@@ -152,8 +148,7 @@ def full_window(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, "
-        "held "
-        "the sender back then."
+        "held the sender back then."
     )
 
 
@@ -161,8 +156,7 @@ def suspected(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went "
-        "on with "
-        "a packet of the sender missing: lost before this point, it seems, and sent again."
+        "on with a packet of the sender missing: lost before this point, it seems, and sent again."
     )
 
 
@@ -170,8 +164,7 @@ def late_stored(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of "
-        "it: "
-        "the capture put packets out of order, not the network."
+        "it: the capture put packets out of order, not the network."
     )
 
 
@@ -179,8 +172,7 @@ def congestion(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met "
-        "congestion "
-        "(ECN): the sender slows down as after a loss, without one."
+        "congestion (ECN): the sender slows down as after a loss, without one."
     )
 
 
@@ -194,8 +186,7 @@ def blocks_lost(row: Row) -> str:
     runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
     return (
         f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not "
-        "come "
-        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
+        f"come ({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
     )
 
 
@@ -218,8 +209,7 @@ def head_of_line(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost "
-        "before "
-        f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
+        f"before them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
     )
 
 

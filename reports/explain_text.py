@@ -158,26 +158,31 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in rest)
 
 
+def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
+    """What stands below all."""
+    if left:
+        yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
+    graves = any(row["severity"] != "info" for row in found)
+    if not graves and not left and any(trace.captures.column("packets")):
+        yield Text("\nNothing is wrong, as far as this capture tells.", style="green")
+    if found:
+        yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")
+
+
 def explain_parts(
     trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], left: int, console: Console
 ) -> Iterator[RenderableType]:
     """All of it."""
     yield from capture_parts(trace, found)
-    flows = [row for row in found if row["scope"] != "capture"]
-    if transfers or flows:
+    of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
+    several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
+    if transfers or of_flows:
         yield title("Transfers")
-    yield from transfer_parts(transfers, [row for row in flows if row["flow"] is not None], console)
-    several = [row for row in flows if row["flow"] is None]
+    yield from transfer_parts(transfers, of_flows, console)
     if several:
         yield title("Over several flows")
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in several)
-    if left:
-        yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
-    graves = [row for row in found if row["severity"] != "info"]
-    if not graves and any(trace.captures.column("packets")):
-        yield Text("\nNothing is wrong, as far as this capture tells.", style="green")
-    elif graves:
-        yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")
+    yield from closing(trace, found, left)
 
 
 def page_parts(page: Page) -> Iterator[RenderableType]:
