@@ -24,8 +24,8 @@ def capture_damaged(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("capture-damaged", "error", "capture"),
             f"The capture could not be read to its end: {capture['damage']}.",
-            "What came before is analyzed. Copy the file again, or let the capture finish; `pcapfix` or `editcap` may "
-            "save what follows.",
+            "What came before is analyzed. Copy the file again, or let the capture finish; "
+            "`pcapfix` or `editcap` may save what follows.",
             evidence=f"frame {capture['damage_frame']}" if capture["damage_frame"] else None,
         )
 
@@ -52,8 +52,8 @@ def capture_drops(trace: Trace) -> Iterator[Finding]:
             f"The capture itself lost {plural(dropped, 'packet')} ({show_share(dropped, whole)}) on "
             f"{capture['name'] or 'interface ' + str(capture['interface'])}: "
             f"{show_count(capture['dropped_kernel'] or 0)} by the kernel, "
-            f"{show_count(capture['dropped_interface'] or 0)} by the interface. What seems lost or unseen may only be "
-            "missing here.",
+            f"{show_count(capture['dropped_interface'] or 0)} by the interface. "
+            "What seems lost or unseen may only be missing here.",
             "Capture with a larger buffer (-B), fewer bytes a packet (-s 96) or a capture filter.",
             cost=float(dropped),
             cost_unit="packets",
@@ -71,11 +71,9 @@ def capture_missed(trace: Trace) -> Iterator[Finding]:
     affected = list(dict.fromkeys(flows[i] for i in numbers))
     yield Finding(
         *("capture-missed", "warning", "capture"),
-        f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that "
-        f"are not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took "
-        "another path.",
-        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric "
-        "routing.",
+        f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
+        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path.",
+        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric routing.",
         flow=affected[0] if len(affected) == 1 else None,
         cost=float(missed),
         cost_unit="bytes",
@@ -90,9 +88,9 @@ def time_backward(trace: Trace) -> Iterator[Finding]:
         if capture["backward_steps"]:
             yield Finding(
                 *("time-backward", "warning", "capture"),
-                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one "
-                f"before, by up to {show_duration(capture['backward_ns_max'])}: the clock was set back, or packets of "
-                "several queues were written out of order. Times and orders near them are doubtful.",
+                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
+                f"to {show_duration(capture['backward_ns_max'])}: the clock was set back, or packets of several queues "
+                "were written out of order. Times and orders near them are doubtful.",
                 "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
                 evidence=f"first at frame {capture['backward_frame']}",
                 filter=frame_filter([capture["backward_frame"]]),
@@ -105,8 +103,8 @@ def time_unknown(trace: Trace) -> Iterator[Finding]:
     if count:
         yield Finding(
             *("time-unknown", "warning", "capture"),
-            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): they "
-            "are counted, and no rate or delay is drawn from them.",
+            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): they are "
+            "counted, and no rate or delay is drawn from them.",
             "Capture with a tool that writes enhanced packet blocks.",
         )
 
@@ -118,9 +116,9 @@ def super_segments(trace: Trace) -> Iterator[Finding]:
             device = capture["name"] or "DEVICE"
             yield Finding(
                 *("offload", "warning", "capture"),
-                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: "
-                "captured before the adapter cut them up (TSO, GSO) or after it joined them (GRO, LRO). Packets, wire "
-                "bytes and round trips are those of the host, not of the wire.",
+                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: captured before "
+                "the adapter cut them up (TSO, GSO) or after it joined them (GRO, LRO). Packets, wire bytes and "
+                "round trips are those of the host, not of the wire.",
                 f"Capture on a separate tracer, or first: ethtool -K {device} tso off gso off gro off lro off.",
                 evidence=f"first at frame {capture['super_segment_frame']}",
                 filter="ip.len > 9216 || ip.len == 0",
@@ -172,8 +170,8 @@ def filter_refused(trace: Trace) -> Iterator[Finding]:
     if trace.totals["filter_refused"]:
         yield Finding(
             *("filter-refused", "warning", "capture"),
-            f"The filter cannot be used on the link type of {plural(trace.totals['filter_refused'], 'packet')}: they "
-            "were left out.",
+            f"The filter cannot be used on the link type of {plural(trace.totals['filter_refused'], 'packet')}: "
+            "they were left out.",
             "Use a filter that holds for every link type in the file, such as `ip` or `tcp port 80`.",
         )
 
@@ -215,8 +213,7 @@ def one_way(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("one-way", "warning", "capture"),
             f"Only one direction of {plural(len(numbers), 'TCP flow')} was captured "
-            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not "
-            "known.",
+            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not known.",
             "Mirror both directions of the port, or capture where routing is symmetric.",
             evidence=flows_named(trace, numbers),
         )

@@ -75,8 +75,8 @@ def lost_downstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), the data or "
-        f"its acknowledgment: they had passed here and were sent again{causes(row)}."
+        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), "
+        f"the data or its acknowledgment: they had passed here and were sent again{causes(row)}."
     )
 
 
@@ -84,24 +84,24 @@ def lost_upstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): gaps in the "
-        f"stream that were sent again{causes(row)}."
+        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): "
+        f"gaps in the stream that were sent again{causes(row)}."
     )
 
 
 def sent_again(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without "
-        "the acknowledgments nothing tells where they were lost, or whether."
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
+        "acknowledgments nothing tells where they were lost, or whether."
     )
 
 
 def spurious(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the "
-        "receiver's reports, timestamps or acknowledgments seen here."
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the receiver's "
+        "reports, timestamps or acknowledgments seen here."
     )
 
 
@@ -116,8 +116,8 @@ def reordered(row: Row) -> str:
 def undecided(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either "
-        "overtaken or lost before this point and sent again; nothing in the capture tells which."
+        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either overtaken or "
+        "lost before this point and sent again; nothing in the capture tells which."
     )
 
 
@@ -129,8 +129,8 @@ def network_copies(row: Row) -> str:
 def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of "
-        "both directions of one); the copies are left out of every other verdict and of the throughput."
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
+        "directions of one); the copies are left out of every other verdict and of the throughput."
     )
 
 
@@ -147,32 +147,32 @@ def closed_window(row: Row) -> str:
 def full_window(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, "
-        "held the sender back then."
+        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, held "
+        "the sender back then."
     )
 
 
 def suspected(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went "
-        "on with a packet of the sender missing: lost before this point, it seems, and sent again."
+        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went on with "
+        "a packet of the sender missing: lost before this point, it seems, and sent again."
     )
 
 
 def late_stored(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of "
-        "it: the capture put packets out of order, not the network."
+        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of it: "
+        "the capture put packets out of order, not the network."
     )
 
 
 def congestion(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met "
-        "congestion (ECN): the sender slows down as after a loss, without one."
+        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met congestion "
+        "(ECN): the sender slows down as after a loss, without one."
     )
 
 
@@ -185,8 +185,8 @@ def blocks_lost(row: Row) -> str:
     """The sentence."""
     runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
     return (
-        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not "
-        f"come ({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
+        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
+        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
     )
 
 
@@ -208,8 +208,8 @@ def blocks_twice(row: Row) -> str:
 def head_of_line(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost "
-        f"before them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
+        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
+        f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
     )
 
 
@@ -356,7 +356,7 @@ def impact_of(kind: Kind, row: Row, whole: int) -> float:
 
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
-    whole = total(trace.flows, "wire_bytes") or 1 if counts else 1
+    whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
     frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
     for row in rows:

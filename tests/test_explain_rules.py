@@ -615,3 +615,63 @@ def healthy() -> Iterator[Wire]:
 @pytest.mark.parametrize("wire", list(healthy()))
 def test_a_healthy_transfer_gives_no_warning(wire: Wire, found: Found) -> None:
     assert warned(found(wire)) == set()
+
+
+# --- captures
+
+
+def pcapng_block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+
+@pytest.mark.parametrize("simple", [True, False])
+def test_packets_without_time_are_told(tmp_path: Path, simple: bool) -> None:
+    frame = Wire().udp(0, bytes(50)).packets[0][1]
+    head = pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + pcapng_block(
+        1, struct.pack("<HHI", 1, 0, 0)
+    )
+    packet = (
+        (3, struct.pack("<I", len(frame)) + frame),
+        (6, struct.pack("<IIIII", 0, 1, 1, len(frame), len(frame)) + frame),
+    )
+    (tmp_path / "wire.pcapng").write_bytes(head + pcapng_block(*packet[not simple]))
+    codes = wiretale.analyze(tmp_path / "wire.pcapng").findings.column("code")
+    assert ("time-unknown" in codes) == simple
+
+
+@pytest.mark.parametrize(("filter", "refused"), [("ether host 02:00:00:00:00:01", True), ("ip", False)])
+def test_a_filter_that_does_not_fit_an_interface_is_told(samples: Path, filter: str, refused: bool) -> None:
+    trace = wiretale.analyze(samples / "two_interfaces.pcapng", filter=filter)
+    assert ("filter-refused" in trace.findings.column("code")) == refused
+
+
+@pytest.mark.parametrize(("link_type", "known"), [(1, True), (147, False)])
+def test_link_types_that_are_not_read_are_told(tmp_path: Path, link_type: int, known: bool) -> None:
+    path = Wire().udp(0, bytes(50)).write(tmp_path / "wire.pcap")
+    data = bytearray(path.read_bytes())
+    data[20] = link_type
+    path.write_bytes(data)
+    assert ("not-understood" in wiretale.analyze(path).findings.column("code")) != known
+
+
+@pytest.mark.parametrize(("pieces", "evicted"), [(65_000, False), (66_000, True)])
+def test_too_many_open_datagrams_are_told(tmp_path: Path, pieces: int, evicted: bool) -> None:
+    wire = Wire()
+    for i in range(pieces):
+        address = bytes([10, 1 + i // 65536, i // 256 % 256, i % 256])
+        header = struct.pack("!BBHHHBBH", 0x45, 0, 28, 7, 0x2000, 64, 17, 0)
+        wire.packets.append((i / 1000, bytes(12) + b"\x08\0" + header + address + bytes([10, 0, 0, 2]) + bytes(8)))
+    trace = wiretale.analyze(wire.write(tmp_path / "wire.pcap"))
+    assert ("datagrams-evicted" in trace.findings.column("code")) == evicted
+
+
+@pytest.mark.parametrize("corrupt", [True, False])
+def test_a_block_that_is_not_what_it_says_is_an_error(found: Found, corrupt: bool) -> None:
+    wire = Wire()
+    for i in range(10):
+        data = bytearray(block(i, 200, sent_ms=i))
+        data[100] ^= corrupt and i == 5
+        wire.udp(i, bytes(data))
+    rows = found(wire)
+    assert ("blocks-corrupt" in rows) == corrupt and all(row["severity"] == "error" for row in rows.values())
