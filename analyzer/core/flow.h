@@ -48,6 +48,7 @@ struct sighting {
     uint32_t wire_bytes;
     uint32_t ip_bytes;
     uint32_t payload_bytes; /* transport payload in this packet */
+    uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
     uint32_t fragment_offset;
     bool fragment, more_fragments;
     bool time_known;

@@ -195,11 +195,15 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
     uint32_t initial = stream->zero_sequence - stream->syn_seen;
     row_set_if(row, directions_mss, stream->mss, stream->mss);
     row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
-    row_set_if(row, directions_sack_permitted, stream->syn_seen, stream->sack_permitted);
-    row_set_if(row, directions_timestamps, stream->based, stream->timestamps);
+    row_set_if(row, directions_sack_permitted,
+               stream->syn_seen && (stream->sack_permitted || !stream->syn_cut),
+               stream->sack_permitted);
+    row_set_if(row, directions_timestamps,
+               stream->based && (stream->timestamps || !stream->options_cut), stream->timestamps);
     row_set_if(row, directions_initial_sequence, stream->based, initial);
-    row_set_if(row, directions_window_min, stream->window_known, stream->window_min);
-    row_set_if(row, directions_window_max, stream->window_known, stream->window_max);
+    bool windows_known = stream->window_known && stream->window >= 0; /* not the SYN's alone */
+    row_set_if(row, directions_window_min, windows_known, stream->window_min);
+    row_set_if(row, directions_window_max, windows_known, stream->window_max);
 }
 
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
@@ -242,7 +246,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     put_round_trips(row, stream, allowance);
     row_set_if(row, directions_sack_holes, !stream->unjudged && !direction->packets,
                (int64_t)trouble->sack_holes);
-    if (stream->unjudged)
+    if (stream->unjudged || direction->payload_unknown) /* not every header was read */
         return;
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,
@@ -251,8 +255,6 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
     row_set_if(row, directions_window_full, tcp_window(flow, !number) >= 0,
                (int64_t)trouble->window_full);
-    if (direction->payload_unknown)
-        return;
     put_bytes(row, stream);
     put_verdicts(row, trouble);
     if (!answered)

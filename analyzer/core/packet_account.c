@@ -138,7 +138,8 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set(&row, packets_frame, (int64_t)seen->frame);
     row_set_if(&row, packets_time_ns, seen->time_known, seen->time_ns);
     row_set(&row, packets_ip_bytes, seen->ip_bytes);
-    row_set_if(&row, packets_payload_bytes, seen->payload_known, seen->payload_bytes);
+    row_set_if(&row, packets_payload_bytes, seen->payload_known,
+               seen->payload_bytes + seen->reset_bytes);
     row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
     if (effect->positions_known)
         row_set(&row, packets_unique_bytes, effect->unique_bytes);

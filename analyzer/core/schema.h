@@ -109,8 +109,9 @@
       "than the frame); other links as captured")                                                  \
     X(ip_bytes, INT, "bytes", "IP packets with their headers")                                     \
     X(payload_bytes, INT, "bytes",                                                                 \
-      "transport payload, everything sent, repeated or not; null when a header before it could "   \
-      "not be read")                                                                               \
+      "transport payload, everything sent, repeated or not, but for the text that a RST may "      \
+      "carry "                                                                                     \
+      "(RFC 9293 section 3.5.3); null when a header before it could not be read")                  \
     X(unique_bytes, INT, "bytes",                                                                  \
       "TCP: different bytes of the stream seen here; null for other protocols")                    \
     X(data_packets, INT, "packets",                                                                \

@@ -45,11 +45,11 @@ static int64_t silence_ns(const struct step *step, const struct resend *resend) 
     return step->seen->time_ns - since;
 }
 
-/* RFC 8985 section 7: the probe takes SACK. */
-static bool may_probe(const struct step *step) {
+/* RFC 8985 takes SACK, for RACK (section 3) as for the probe (section 7). */
+static bool may_use_rack(const struct step *step) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !stream->syn_seen || !other->syn_seen ||
-           (stream->sack_permitted && other->sack_permitted);
+    return (!stream->syn_seen || stream->syn_cut || stream->sack_permitted) &&
+           (!other->syn_seen || other->syn_cut || other->sack_permitted);
 }
 
 /* The FIN that goes with the data counts. */
@@ -62,7 +62,7 @@ static bool is_last(const struct step *step, const struct resend *resend) {
 static bool is_tail_probe(const struct step *step, const struct resend *resend) {
     int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
     int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
-    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_probe(step) ||
+    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_use_rack(step) ||
         cause_is_suspected(step, resend->end) ||
         judged_last_again(step->stream->trouble, resend->start, resend->end))
         return false;
@@ -105,9 +105,17 @@ static bool goes_back(const struct step *step, const struct resend *resend) {
     return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
 }
 
+/* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
+ * it that was reported, or what was sent again since and is acknowledged. */
+static bool is_overtaken(const struct step *step, const struct resend *resend) {
+    bool resent_since = resend->sent_ns < tcp_trouble_of(step->stream)->delivered_ns;
+    return may_use_rack(step) && (resent_since || cause_is_suspected(step, resend->end)) &&
+           step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
+}
+
 struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t acked = step->stream->acked, rtt = step_path_rtt(step);
+    int64_t acked = step->stream->acked;
     if (goes_back(step, resend))
         return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
                               "go-back-N after a timeout", 0};
@@ -117,9 +125,10 @@ struct cause cause_in_acks(const struct step *step, const struct resend *resend)
         acked < trouble->recovery_point)
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
                               "in the recovery that an earlier one began", 0};
-    if (cause_is_suspected(step, resend->end) && step->seen->time_ns - resend->sent_ns >= rtt)
+    if (is_overtaken(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "RACK: sent a round trip ago, and later data was reported", 0};
+                              "RACK: sent a round trip ago, and what was sent later has arrived",
+                              0};
     return (struct cause){WORD_NONE, WORD_NONE, 0, NULL, 0};
 }
 

@@ -10,6 +10,7 @@
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
 #define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
+#define ID_NEAR_MOST          64      /* of two packets of one direction */
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
@@ -277,13 +278,25 @@ static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
     return true;
 }
 
+/* Reordered, or nothing tells. */
+static void tell_not_again(struct step *step, int64_t bytes, bool late, enum word evidence,
+                           uint32_t frame) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->out_of_order += late;
+    trouble->undecided += !late;
+    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_UNDECIDED,
+                                        .evidence = late ? evidence : WORD_NONE,
+                                        .place = late ? WORD_UPSTREAM : WORD_NONE,
+                                        .bytes = bytes,
+                                        .related_frame = frame});
+}
+
 bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
     const struct hole *hole = &fill->hole;
     enum word evidence;
     if (hole->acked)
         return judge_acked_fill(step, start, end, hole);
     enum order order = order_of(step, hole, end, &evidence);
-    struct tcp_trouble *trouble = step_trouble(step, step->stream);
     if (order == ORDER_AGAIN) {
         struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
         struct cause cause = cause_of(step, &resend);
@@ -291,25 +304,41 @@ bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole
         tell_again(step, start, end, &cause, true, NULL);
         return true;
     }
-    bool late = order == ORDER_LATE;
-    trouble->out_of_order += late;
-    trouble->undecided += !late;
-    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_UNDECIDED,
-                                        .evidence = late ? evidence : WORD_NONE,
-                                        .place = late ? WORD_UPSTREAM : WORD_NONE,
-                                        .bytes = fill->bytes,
-                                        .related_frame = hole->opener_frame});
+    tell_not_again(step, fill->bytes, order == ORDER_LATE, evidence, hole->opener_frame);
     return false;
+}
+
+/* Whether it left its sender before the first segment that the capture holds. Of a few packets the
+ * identifications need not have shown that they rise: that they are near is enough. */
+static enum word evidence_against_first(const struct step *step, const struct segment *first,
+                                        int *order) {
+    enum word evidence = evidence_of_age(step, first->tsval, first->tsval, first->ip_id, order);
+    if (*order || !first->ip_id || !step->seen->ip_id || step_ids_tell_nothing(step->stream))
+        return evidence;
+    *order = (int16_t)(step->seen->ip_id - first->ip_id);
+    if (*order < -ID_NEAR_MOST || *order > ID_NEAR_MOST)
+        *order = 0;
+    return *order ? WORD_IP_ID : WORD_NONE;
 }
 
 void judge_from_before(struct step *step, int64_t start, int64_t end) {
     const struct tcp_stream *stream = step->stream;
-    if (!stream->acked_known || start < stream->acked || !step->seen->time_known)
+    const struct segment *first = segment_ring_find(&stream->unacked, stream->base);
+    if (!step->seen->time_known || (stream->acked_known && start < stream->acked))
         return;
+    int age = 0;
+    enum word evidence = first ? evidence_against_first(step, first, &age) : WORD_NONE;
     struct resend resend = {start, end, step->seen->time_ns, false, 0};
-    struct cause cause = cause_in_acks(step, &resend);
-    if (cause.kind != WORD_FAST_RETRANSMISSION)
+    struct cause cause = {WORD_NONE, WORD_NONE, 0, NULL, 0};
+    if (age >= 0 && stream->acked_known)
+        cause = cause_in_acks(step, &resend);
+    if (age > 0 && cause.kind == WORD_NONE)
+        cause = (struct cause){WORD_RETRANSMISSION, evidence, 0, NULL, 0};
+    if (cause.kind == WORD_NONE) {
+        if (first)
+            tell_not_again(step, end - start, age < 0, evidence, first->frame);
         return;
+    }
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     cause_count(step, trouble, &cause);
     struct tcp_event event = {.kind = cause.kind,
@@ -360,11 +389,11 @@ static int64_t timers_ns(const struct step *step, int times) {
 /* Beside the receiver, the last segment of a burst lost before this point and sent again after a
  * timeout comes in order: only its number among the sender's packets, and the pause, give it away.
  */
-void judge_pause(struct step *step, int64_t length) {
+void judge_pause(struct step *step, int64_t length, bool fin) {
     const struct tcp_stream *stream = step->stream;
     uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
-    if (!length || !stream->data_sent_last || !step->seen->time_known ||
+    if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))
         return;
     int16_t jump = 0; /* not known */

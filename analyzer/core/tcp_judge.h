@@ -19,8 +19,8 @@ void judge_from_before(struct step *step, int64_t start, int64_t end);
 void judge_note_acked(struct step *step);
 /* A copy of a packet with data in [start, end). */
 void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame);
-/* New data in order after a pause: a loss may hide in it. */
-void judge_pause(struct step *step, int64_t length);
+/* New data or a FIN in order after a pause: a loss may hide in it. */
+void judge_pause(struct step *step, int64_t length, bool fin);
 /* The acknowledgment's SACK blocks (RFC 2018), the first of which may report a duplicate (RFC
  * 2883).
  */

@@ -99,6 +99,25 @@ static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const in
     }
 }
 
+/* What was sent again and arrived: nothing sent before it is still under way (RFC 8985
+ * section 6.2). An answer that comes too soon for it is of an earlier sending. */
+static void note_delivered(const struct step *step, struct tcp_trouble *trouble,
+                           const struct judged *judged) {
+    const struct sample_set *rtt = &step->other->rtt;
+    if (!judged->copy && !judged->spurious && step->seen->time_known &&
+        (!rtt->count || step->seen->time_ns - judged->time_ns >= rtt->least))
+        trouble->delivered_ns = later_of(trouble->delivered_ns, judged->time_ns);
+}
+
+static void note_sacked_resends(const struct step *step, struct tcp_trouble *trouble) {
+    for (uint32_t i = 0; trouble->unsettled && i < trouble->judged_count; i++) {
+        const struct judged *judged = &trouble->judged[i];
+        for (uint32_t k = 0; k < trouble->sacked_count; k++)
+            if (judged->start >= trouble->sacked[k].start && judged->end <= trouble->sacked[k].end)
+                note_delivered(step, trouble, judged);
+    }
+}
+
 void judge_sack(struct step *step, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < step->tcp->sack_count; i++) {
@@ -114,6 +133,7 @@ void judge_sack(struct step *step, int64_t position) {
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
+    note_sacked_resends(step, trouble);
 }
 
 /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
@@ -146,12 +166,11 @@ void judge_acknowledged(struct step *step, int64_t position) {
         }
         judged->settled = true;
         trouble->unsettled--;
-        if (judged->upstream)
-            continue;
-        if (echoes_earlier(step, judged))
+        if (!judged->upstream && echoes_earlier(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (is_answer_too_soon(step, judged))
+        else if (!judged->upstream && is_answer_too_soon(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIME);
+        note_delivered(step, trouble, judged);
     }
     step->other->unsettled = trouble->unsettled;
 }

@@ -61,7 +61,8 @@ struct tcp_trouble {
     int64_t opened_ns;  /* when its window last opened */
     int64_t timeout_ns; /* silence before timeouts */
     /* The other end's reports on this stream's data. */
-    int64_t news_ns; /* of the last duplicate ACK or SACK */
+    int64_t news_ns;      /* of the last duplicate ACK or SACK */
+    int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
     int64_t sacked_highest;
     struct {
         int64_t start, end;
@@ -86,15 +87,17 @@ struct tcp_stream {
     bool acked_known; /* `acked` is known */
     bool syn_seen, syn_ack_seen, fin_seen;
     bool sack_permitted, timestamps;
-    bool window_zero;     /* the last window announced was 0 */
-    bool window_known;    /* window_min and window_max are */
-    bool scale_offered;   /* its SYN carried a window scale */
-    bool unsettled;       /* verdicts of its trouble wait for their acknowledgment */
-    bool unjudged;        /* counts of its trouble are missing: no memory */
-    bool data_sent_last;  /* its data came after the other direction's */
-    bool last_tiny;       /* its last data was one byte */
-    uint8_t window_scale; /* that scale */
-    uint8_t pending;      /* enum probe_pending: a probe waits for its answer */
+    bool window_zero;       /* the last window announced was 0 */
+    bool window_known;      /* window_min and window_max are */
+    bool scale_offered : 1; /* its SYN carried a window scale */
+    bool syn_cut : 1;       /* its SYN's options were not captured whole */
+    bool options_cut : 1;   /* some of its segments' options were not */
+    bool unsettled;         /* verdicts of its trouble wait for their acknowledgment */
+    bool unjudged;          /* counts of its trouble are missing: no memory */
+    bool data_sent_last;    /* its data came after the other direction's */
+    bool last_tiny;         /* its last data was one byte */
+    uint8_t window_scale;   /* that scale */
+    uint8_t pending;        /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
     uint8_t ids_skips; /* of the good: steps of more than one */
     uint8_t next_mark; /* where the next goes; all are in use once it has come round */

@@ -72,7 +72,7 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
         open_hole(step, stream->highest, start, false);
     } else {
         start = stream->highest < end ? stream->highest : end;
-        judge_pause(step, end - start);
+        judge_pause(step, end - start, fin);
     }
     window_note_data(step, end);
     step->effect->unique_bytes += end - start;
@@ -88,7 +88,10 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
         return 0;
     judge_from_before(step, start, end < stream->base ? end : stream->base);
     int64_t below = (end < stream->base ? end : stream->base) - start;
-    if (stream->acked_known && end <= stream->acked)
+    bool acked = stream->acked_known && end <= stream->acked;
+    if (end >= stream->base) /* it has been seen now */
+        stream->base = start;
+    if (acked)
         return below;
     step->effect->unique_bytes += below;
     return 0;
@@ -107,9 +110,9 @@ static bool take_fill(struct step *step, int64_t start, int64_t end, const struc
 /* Bytes below the highest seen: they fill holes, or were seen before. */
 static void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
-    int64_t given_up = 0, repeated = take_below_base(step, start, end);
-    if (start < stream->base)
-        start = end < stream->base ? end : stream->base;
+    int64_t given_up = 0, base = stream->base, repeated = take_below_base(step, start, end);
+    if (start < base)
+        start = end < base ? end : base;
     struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
     step->effect->unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
@@ -130,6 +133,21 @@ static void take_fin_again(struct step *step) {
     int64_t end = step->stream->fin_end;
     judge_again(step, end - 1, end, "FIN");
     segment_ring_mark_resent(&step->stream->unacked, end - 1, end);
+}
+
+/* A FIN that something sent after it has passed: an acknowledgment without data, which stands
+ * behind it. With data before it, it shares that data's fate. */
+static void take_late_fin(struct step *step, int64_t at, bool alone) {
+    struct tcp_stream *stream = step->stream;
+    int64_t given_up = 0;
+    struct hole_fill fill = hole_list_fill(&stream->holes, at, at + 1, step->allowance, &given_up);
+    if (!fill.bytes)
+        return;
+    step_trouble(step, stream)->unknown_bytes += (uint64_t)given_up;
+    if (alone)
+        take_fill(step, at, at + 1, &fill);
+    else
+        step_trouble(step, stream)->unseen_bytes -= (uint64_t)fill.acked_bytes;
 }
 
 static void note_data(struct step *step, uint32_t length) {
@@ -160,6 +178,8 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         take_old(step, start, old_end);
     if (end + fin > stream->highest)
         take_new(step, start, end, fin);
+    else if (fin && !stream->fin_seen)
+        take_late_fin(step, end, !length);
     if (fin) {
         stream->fin_seen = true;
         stream->fin_end = end + 1;
@@ -303,6 +323,7 @@ static void take_syn_options(struct tcp_stream *stream, const struct tcp_header 
     stream->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
     stream->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
     stream->window_scale = tcp->window_scale;
+    stream->syn_cut = tcp->options & TCP_OPTION_CUT;
 }
 
 static void take_syn(struct step *step, const struct tcp_header *tcp) {
@@ -355,7 +376,7 @@ static void take_reset(struct step *step) {
     step->stream->resets++;
     flow->refused |= answers_syn;
     flow->reset = true;
-    step_tell_kind(step, WORD_CONNECTION_RESET, 0, 0);
+    step_tell_kind(step, WORD_CONNECTION_RESET, step->seen->reset_bytes, 0);
 }
 
 static void count_flags(struct step *step, uint16_t flags) {
@@ -434,6 +455,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     bool first = !step.stream->timestamps;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
+    step.stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
         count_flags(&step, tcp->flags);
     if (syn)
