@@ -55,7 +55,9 @@ def cost_text(row: Row) -> str:
         return show_duration(cost * 1e9)
     if unit == "bytes":
         return show_bytes(cost)
-    return f"{show_share(cost, 100)}" if unit == "percent" else f"{cost:,.0f} {unit}"
+    if unit == "percent":
+        return show_share(cost, 100)
+    return plural(round(cost), unit.removesuffix("s"))
 
 
 def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
