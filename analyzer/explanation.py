@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import theory
+from wiretale.analyzer.limit_rules import held_by_loss, queue_grows
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -45,6 +46,15 @@ def carried(one: Transfer) -> str:
     return f"{show_bytes(size)} in {show_duration(one.life_ns)}, {show_rate(one.row['goodput_bps'])}"
 
 
+def limit_words(one: Transfer, name: str) -> str:
+    """What a limit is called; the network's more exactly where losses or round trips tell."""
+    if name != "limit_network_ns":
+        return LIMITS[name]
+    if held_by_loss(one):
+        return "a congestion window that loss keeps small"
+    return "the path's rate" if queue_grows(one) else LIMITS[name]
+
+
 def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     """What took the most of its time, and its share."""
     if not any(one.limits.values()):
@@ -57,7 +67,7 @@ def headline(one: Transfer) -> str:
     """In one line, what limited it."""
     name, share = main_limit(one)
     if name is not None and share is not None:
-        return f"limited by {LIMITS[name]} for {show_share(share, 1)} of its time"
+        return f"limited by {limit_words(one, name)} for {show_share(share, 1)} of its time"
     row = one.row
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)

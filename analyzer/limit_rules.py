@@ -261,7 +261,7 @@ def held_by_loss(one: Transfer) -> float | None:
     """The share of segments lost, where that explains the rate: no queue grew, and the formula fits."""
     lost, sent = (one.row["lost_upstream"] or 0) + (one.row["lost_downstream"] or 0), one.row["data_packets"] or 0
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if lost < LOSSES_LEAST or not rtt or not usual or usual - least > QUEUE_SHARE * rtt + QUEUE_LEAST_NS:
+    if lost < LOSSES_LEAST or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
         return None
     fits = one.row["goodput_bps"] / mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt + usual - least, lost / sent)
     return lost / sent if 1 / MATHIS_FACTOR <= fits <= MATHIS_FACTOR else None
@@ -296,10 +296,16 @@ def path_or_window(trace: Trace) -> Iterator[Finding]:
             )
 
 
+def queue_grows(one: Transfer) -> bool:
+    """Whether round trips under load are clearly longer than the least."""
+    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
+    return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_LEAST_NS)
+
+
 def path_words(one: Transfer) -> str:
     """What the network's part of the time was."""
     least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
-    if least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_LEAST_NS:
+    if queue_grows(one):
         return (
             "the path's rate was the limit, for a queue builds up beyond this point (round trips of "
             f"{show_duration(usual)}, at least {show_duration(least)})."

@@ -47,6 +47,7 @@ class Kind:
     events: str | None = None  # column that says how many events there are; else as many as the count
     whole: str = "data_packets"  # what it is a share of
     one_way: bool = False  # only where the acknowledgments were not captured
+    needless: bool = False  # only events proven so
     answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
 
 
@@ -238,6 +239,7 @@ KINDS = (
     Kind(
         *("spurious", "spurious_retransmissions", RETRANSMISSIONS, spurious, "sent segments again needlessly"),
         "The sender was too quick: reordering, delay that jumps, or a receiver whose acknowledgments are held up.",
+        needless=True,
     ),
     Kind(
         *("reordered", "out_of_order", ("out_of_order",), reordered, "were reordered"),
@@ -358,7 +360,9 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
     whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
-    frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
+    frames = (
+        frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place, kind.needless) if rows else {}
+    )
     for row in rows:
         shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
         yield Finding(

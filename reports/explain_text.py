@@ -16,7 +16,8 @@ from wiretale.analyzer.catalogue import Page, chapters, pages
 from wiretale.analyzer.explanation import Explained, carried
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.survey import LIMITS
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import plural, show_rate, show_share
+from wiretale.reports.cost_text import cost_text
 from wiretale.reports.terminal import CAPTURES_SHOWN, INDENT, STYLES, capture_line, captures_left, make_console
 
 if TYPE_CHECKING:
@@ -44,20 +45,6 @@ MARKS = {  # where there is no colour
 }
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 Row = dict[str, Any]
-
-
-def cost_text(row: Row) -> str:
-    """`1.23 s`, `4.5 MB`, `3 packets`."""
-    cost, unit = row["cost"], row["cost_unit"]
-    if cost is None:
-        return ""
-    if unit == "seconds":
-        return show_duration(cost * 1e9)
-    if unit == "bytes":
-        return show_bytes(cost)
-    if unit == "percent":
-        return show_share(cost, 100)
-    return plural(round(cost), unit.removesuffix("s"))
 
 
 def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
