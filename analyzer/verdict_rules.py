@@ -127,6 +127,14 @@ def network_copies(row: Row) -> str:
     return f"{named(row)}: {plural(row_count(row), 'packet')} copied by the network."
 
 
+def unknown_copies(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice within 1 ms, by the network or by the capture: nothing "
+        "tells which."
+    )
+
+
 def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
@@ -257,6 +265,12 @@ KINDS = (
     Kind(
         *("mirror-duplicates", "mirror_duplicates", ("mirror_duplicate",), mirror_copies, "were stored twice"),
         "Mirror one port, or one direction of each; editcap -d removes the copies from the file.",
+        unit="packets",
+        severity="info",
+    ),
+    Kind(
+        *("unknown-duplicates", "unknown_duplicates", ("unknown_duplicate",), unknown_copies, "were seen twice"),
+        "Capture at the receiver, or with SACK on, to tell.",
         unit="packets",
         severity="info",
     ),

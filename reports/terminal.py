@@ -67,7 +67,7 @@ class FlowLine:
             (self.sum("spurious_retransmissions"), show_count, "needless"),
             (self.sum("out_of_order"), show_count, "reordered"),
             (self.sum("undecided"), show_count, "undecided"),
-            (self.sum("network_duplicates"), show_count, "copied"),
+            (self.sum("network_duplicates") + self.sum("unknown_duplicates"), show_count, "copied"),
             (self.sum("blocks_lost"), show_count, "blocks lost"),
             (self.sum("unseen_bytes"), show_bytes, "unseen"),
             (self.sum("zero_windows"), show_count, "zero win"),

@@ -21,7 +21,7 @@ VERDICTS = (
     *("spurious_retransmissions", "retransmitted_bytes", "out_of_order", "undecided", "network_duplicates"),
     *("mirror_duplicates", "lost_upstream", "lost_downstream", "unseen_bytes", "late_stored", "suspected_timeouts"),
     *("duplicate_acks", "zero_windows", "window_full", "window_probes", "keep_alives", "bad_acknowledgments"),
-    *("hole_bytes", "unknown_bytes", "sack_holes"),
+    *("hole_bytes", "unknown_bytes", "sack_holes", "unknown_duplicates"),
 )
 S = SEGMENT
 Expected = dict[str, Any]

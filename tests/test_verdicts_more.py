@@ -179,6 +179,34 @@ def rack_after_one_report(talk: Talk) -> Expected:
     return {**FAST, "back": {"duplicate_acks": 1}}
 
 
+def resent_twice_with_new_data(talk: Talk, new_ms: float) -> None:
+    """Two losses are mended, and so many ms after the start a new segment is lost, with nothing behind it."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).ack(50.2, S, (2 * S, 3 * S)).ack(50.3, S, (4 * S, 5 * S), (2 * S, 3 * S))
+    talk.ack(50.4, S, (4 * S, 6 * S), (2 * S, 3 * S)).data(50.5, S)
+    for ms, at in sorted([(new_ms, 6 * S), (50.6, 3 * S)]):
+        talk.data(ms, at)
+    talk.ack(70.5, 3 * S, (4 * S, 6 * S)).ack(70.6, 6 * S).data(75.9, 6 * S).ack(95.9, 7 * S)
+
+
+TWICE = {"retransmissions": 3, "retransmitted_bytes": 3 * S, "lost_downstream": 3, "back": {"duplicate_acks": 3}}
+
+
+@case("sack")
+def rack_after_a_cumulative_ack(talk: Talk) -> Expected:
+    """What was sent again after the new segment is acknowledged, and that is not: lost, without any report above it."""
+    resent_twice_with_new_data(talk, 50.55)
+    return {**TWICE, "fast_retransmissions": 3}
+
+
+@case("sack")
+def rack_after_a_cumulative_ack_near(talk: Talk) -> Expected:
+    """Sent after both: no acknowledgment says anything of it."""
+    resent_twice_with_new_data(talk, 50.65)
+    return {**TWICE, "fast_retransmissions": 2}
+
+
 @case("sack")
 def rack_on_a_long_path_beside_the_receiver(talk: Talk) -> Expected:
     """Lost upstream: the resend comes 1.25 round trips of 600 ms after the one report, which is no timeout."""
@@ -847,6 +875,46 @@ def fin_data_lost_upstream(talk: Talk) -> Expected:
     }
 
 
+def fin_after_a_pause(talk: Talk, lost: int) -> None:
+    talk.open(near=RTT)
+    burst(talk, 30, 5)
+    talk.ack(30.5, 5 * S).missing(0, lost).send(330, 0, 5 * S, flags="FA").ack(330.1, 5 * S + 1)
+
+
+@case("ids")
+def lone_fin_lost_upstream(talk: Talk) -> Expected:
+    """Beside the receiver: the FIN comes in order, after a timeout and with one id missing before it."""
+    fin_after_a_pause(talk, 1)
+    return {"suspected_timeouts": 1}
+
+
+@case("ids")
+def lone_fin_lost_upstream_near(talk: Talk) -> Expected:
+    """None is missing: the end had nothing to say for a while, and then closed."""
+    fin_after_a_pause(talk, 0)
+    return {}
+
+
+def fin_passed_by_an_ack(talk: Talk, ms: float, **marks: int) -> None:
+    """The other end closes too, and the acknowledgment of its FIN stands behind a FIN that was not seen."""
+    talk.open()
+    talk.data(30, 0).ack(50, S).missing(0).send(60, 1, 0, 0, S, flags="FA").send(60.1, 0, S + 1, ack=1)
+    talk.send(ms, 0, S, ack=1, flags="FA", **marks).send(ms + RTT, 1, 1, ack=S + 1)
+
+
+@case()
+def fin_lost_upstream_and_passed_by_an_ack(talk: Talk) -> Expected:
+    fin_passed_by_an_ack(talk, 300)
+    return {"retransmissions": 1, "timeout_retransmissions": 1, "timeouts": 1, "lost_upstream": 1}
+
+
+@case("order")
+def fin_lost_upstream_and_passed_by_an_ack_near(talk: Talk) -> Expected:
+    """It left before that acknowledgment."""
+    fin_passed_by_an_ack(talk, 60.2, ip_id=1003, tsval=10_058)
+    return {"out_of_order": 1}
+
+
 @case()
 def fin_copied_by_the_network(talk: Talk) -> Expected:
     talk.open()
@@ -972,6 +1040,63 @@ def mirror_behind_a_burst(talk: Talk) -> Expected:
         talk.copy(0.024, k, **{name: 63})
     talk.ack(50.1, 40 * S)
     return {"mirror_duplicates": 40}
+
+
+def copied_once(talk: Talk, *report: tuple[int, int], **changed: Any) -> None:
+    talk.open()
+    burst(talk, 30, 6)
+    talk.copy(0.05, 5, **changed).ack(50, 2 * S).ack(50.15, 3 * S).ack(50.25, 3 * S, *report).ack(50.5, 6 * S)
+
+
+@case()
+def one_copy_at_once(talk: Talk) -> Expected:
+    """A receiver with SACK would have reported a second segment; without, nobody can tell who made the copy."""
+    copied_once(talk)
+    twice = {"back": {"duplicate_acks": 1}}
+    return {"mirror_duplicates": 1, **twice} if talk.sack else {"unknown_duplicates": 1, **twice}
+
+
+@case("sack")
+def one_copy_at_once_that_was_reported(talk: Talk) -> Expected:
+    copied_once(talk, (2 * S, 3 * S))
+    return {"network_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case()
+def one_copy_at_another_port(talk: Talk) -> Expected:
+    """Other link addresses: a second place of the capture, whatever else is known."""
+    copied_once(talk, src="02:00:00:00:00:11", dst="02:00:00:00:00:12")
+    return {"mirror_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case()
+def one_copy_one_hop_on(talk: Talk) -> Expected:
+    copied_once(talk, **{"ttl" if talk.version == 4 else "hlim": 63})
+    return {"mirror_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("sack")
+def one_copy_above_a_gap(talk: Talk) -> Expected:
+    """The receiver may leave the report out while it tells of gaps (Linux puts such ACKs together)."""
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.1, 2 * S).data(30.2, 3 * S).copy(0.05).ack(50, S).ack(50.1, S, (2 * S, 3 * S))
+    talk.ack(50.2, S, (2 * S, 4 * S)).data(75, S).ack(95, 4 * S)
+    return {
+        "retransmissions": 1,
+        "fast_retransmissions": 1,
+        "lost_upstream": 1,
+        "unknown_duplicates": 1,
+        "back": {"duplicate_acks": 2},
+    }
+
+
+@case("ids")
+def one_ack_copied_at_once(talk: Talk) -> Expected:
+    """No one reports acknowledgments."""
+    talk.open()
+    burst(talk, 30, 3)
+    talk.ack(50, S).copy(0.05).ack(50.2, 2 * S).ack(50.3, 3 * S)
+    return {"back": {"unknown_duplicates": 1}}
 
 
 @case("sack")

@@ -54,6 +54,7 @@ struct sighting {
     bool time_known;
     bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
+    uint8_t link; /* 6 bits of the link addresses' hash */
     uint8_t traffic_class;
     uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };

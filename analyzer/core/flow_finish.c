@@ -2,6 +2,7 @@
 /* A conversation that is over, as its rows of flows and directions. */
 #include "analysis_state.h"
 #include "tcp_limit.h"
+#include "tcp_mirror.h"
 #include "tcp_window.h"
 
 #define MEDIAN 500
@@ -171,6 +172,7 @@ static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
     row_set(row, directions_undecided, (int64_t)trouble->undecided);
     row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
     row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
+    row_set(row, directions_unknown_duplicates, (int64_t)trouble->unknown_duplicates);
     row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
     row_set(row, directions_holes, (int64_t)trouble->holes_opened);
     row_set(row, directions_holes_filled, (int64_t)trouble->holes_filled);
@@ -312,7 +314,21 @@ static void add_rows(struct analysis *analysis, struct flow *flow, enum word end
     }
 }
 
+static void tell_unknown_copy(void *context, const struct judged *copy) {
+    struct analysis *analysis = context;
+    capture_count_mirrored(analysis, copy->capture, -1);
+    event_amend(analysis, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+}
+
+static void settle_copies(struct analysis *analysis, struct flow *flow) {
+    for (unsigned i = 0; i < 2 && flow->key.protocol == IP_TCP; i++)
+        mirror_settle(&flow->directions[i].tcp, flow->directions[i].packets, tell_unknown_copy,
+                      analysis);
+}
+
 void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
+    if (!analysis->packets_only)
+        settle_copies(analysis, flow);
     if (!analysis->packets_only)
         add_rows(analysis, flow, end);
     flow_release(analysis, flow);

@@ -43,6 +43,7 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
     seen->more_fragments = headers->more_fragments;
     seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
+    seen->link = headers->link_hash >> 26;
     seen->traffic_class = headers->traffic_class;
     seen->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }

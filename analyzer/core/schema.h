@@ -153,6 +153,9 @@
     X(mirror_duplicates, INT, "packets",                                                           \
       "TCP: copies of a packet stored by the capture itself (two mirror ports, or both "           \
       "directions of one)")                                                                        \
+    X(unknown_duplicates, INT, "packets",                                                          \
+      "TCP: copies of a packet within 1 ms, few, that nobody reported or could report: the "       \
+      "network's or the capture's, not known")                                                     \
     X(lost_upstream, INT, "packets",                                                               \
       "TCP: segments lost between the sender and this point, known by what was sent again in "     \
       "their place")                                                                               \
@@ -481,6 +484,6 @@ enum { BLOCKS_COLUMNS(X) blocks_column_count };
 enum { FINDINGS_COLUMNS(X) findings_column_count };
 #undef X
 
-#define COLUMNS_MAX 96 /* of a table; a row's null mask has that many bits */
+#define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "tcp_cause.h"
 #include "tcp_copy.h"
+#include "tcp_mirror.h"
 
 #define TIMEOUT_LEAST_NS      INT64_C(200000000)  /* Linux; RFC 6298 says 1 s */
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
@@ -189,7 +190,8 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
         !has_old_timestamp(step, first, trouble, start, end) &&
         (!hasty || first->ip_id != step->seen->ip_id))
         return false;
-    judge_copy(step, start, end, hasty, first ? first->frame : 0);
+    judge_copy(step, start, end,
+               &(struct copy){hasty, mirror_doubt(step, start, end), first ? first->frame : 0});
     return true;
 }
 
@@ -355,27 +357,36 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame) {
+/* A pure acknowledgment has no place in the stream. */
+#define NOWHERE INT64_C(-2)
+
+void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    bool mirror = copy->mirror, data = start >= 0 && end > start;
+    if (!trouble->mirror_duplicates)
+        trouble->packets_uncopied = step->flow->directions[step->direction].packets - 1;
     struct tcp_event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
                               .place = mirror ? WORD_CAPTURE : WORD_NONE,
                               .evidence = step->seen->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
                               .bytes = step->seen->payload_bytes,
-                              .related_frame = frame};
+                              .related_frame = copy->frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
     step->effect->mirrored += mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
-    if (start < 0 || end <= start)
+    bool doubtful = mirror && copy->doubt != COPY_OF_TWO_PORTS;
+    if (!data && !(doubtful && trouble->mirror_duplicates <= JUDGED_MOST))
         return;
     judged_remember(step, trouble,
-                    (struct judged){.start = start,
-                                    .end = end,
+                    (struct judged){.start = data ? start : NOWHERE,
+                                    .end = data ? end : NOWHERE,
                                     .event = row,
                                     .kind = (uint16_t)event.kind,
                                     .copy = true,
-                                    .settled = true});
+                                    .settled = true,
+                                    .doubt = (uint8_t)copy->doubt,
+                                    .capture = (uint16_t)step->seen->capture});
 }
 
 /* --- pauses --------------------------------------------------------------------------------- */

@@ -2,23 +2,19 @@
 /* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
 #include "tcp_cause.h"
 #include "tcp_judge.h"
+#include "tcp_mirror.h"
 
 /* A copy that reached the receiver was none of the mirror's. */
 static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
                                struct judged *copy) {
     copy->reported = true;
+    copy->kind = WORD_NETWORK_DUPLICATE;
     trouble->mirror_duplicates--;
     step->effect->mirrored--;
     trouble->network_duplicates++;
     step->listener->amend(
         step->listener->context, copy->event,
         &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
-}
-
-/* A mirror stores most packets twice; where few were, the network made the copies. */
-static bool is_mirrored_throughout(const struct step *step) {
-    const struct direction *direction = &step->flow->directions[!step->direction];
-    return 4 * step->other->trouble->mirror_duplicates > direction->packets;
 }
 
 /* Whether a report of [start, end) can be of it; one of a single byte is a keep-alive's. */
@@ -30,9 +26,11 @@ static bool may_be_reported(const struct judged *judged, int64_t start, int64_t 
 
 /* Whether the report is of this copy rather than of a resend. */
 static bool take_copy_report(struct step *step, struct judged *judged) {
+    const struct direction *direction = &step->flow->directions[!step->direction];
     if (judged->kind == WORD_NETWORK_DUPLICATE)
         judged->reported = true;
-    else if (judged->copy && !is_mirrored_throughout(step))
+    else if (judged->copy && judged->doubt != COPY_OF_TWO_PORTS &&
+             !mirror_is_throughout(step->other->trouble, direction->packets))
         prove_network_copy(step, step->other->trouble, judged);
     else
         return false;

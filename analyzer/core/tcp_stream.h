@@ -15,9 +15,17 @@ struct packet_mark {
     uint32_t signature; /* of what routers leave alone */
     uint16_t ip_id;
     uint8_t ttl;
-    uint8_t copies; /* seen so far */
+    uint8_t copies : 2; /* seen so far, 3 for more */
+    uint8_t link : 6;   /* of the link's addresses */
 };
 #define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
+
+/* What speaks for the mirror when a copy comes at once. */
+enum copy_doubt {
+    COPY_OF_TWO_PORTS, /* other link addresses, or a router between: not the network's */
+    COPY_REPORTABLE,   /* the receiver would report a second one of the network's */
+    COPY_UNKNOWN
+};
 
 /* A verdict that later packets may still change, or that tells when something was last sent. */
 struct judged {
@@ -27,14 +35,16 @@ struct judged {
     uint32_t frame;
     uint32_t tsval;
     uint16_t ip_id;
-    uint16_t kind;   /* enum word */
-    bool timestamps; /* tsval is known */
-    bool copy;       /* a copy of a packet, not a retransmission */
-    bool upstream;   /* counted as lost upstream, and so not downstream */
-    bool lost;       /* counted as lost */
-    bool spurious;   /* proven */
-    bool reported;   /* a DSACK was taken for it */
-    bool settled;    /* its acknowledgment has been seen */
+    uint16_t kind;    /* enum word */
+    bool timestamps;  /* tsval is known */
+    bool copy;        /* a copy of a packet, not a retransmission */
+    bool upstream;    /* counted as lost upstream, and so not downstream */
+    bool lost;        /* counted as lost */
+    bool spurious;    /* proven */
+    bool reported;    /* a DSACK was taken for it */
+    bool settled;     /* its acknowledgment has been seen */
+    uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
+    uint16_t capture; /* of a copy: the interface that stored it */
 };
 #define JUDGED_MOST 64u
 #define EVENT_NONE  UINT64_MAX
@@ -51,6 +61,8 @@ struct tcp_trouble {
     uint64_t suspected_timeouts;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, undecided, network_duplicates, mirror_duplicates, mirror_ip_bytes;
+    uint64_t unknown_duplicates;
+    uint64_t packets_uncopied; /* of the direction, before its first copy */
     uint64_t lost_upstream, lost_downstream;
     uint64_t holes_opened, holes_filled, late_stored;
     uint64_t window_full, window_probes, keep_alives;
