@@ -115,6 +115,14 @@ PAGES = (
         "Copies of packets with IP id 0 and no timestamps.",
     ),
     Page(
+        "unknown-duplicates",
+        "Copies of unknown origin",
+        verdicts,
+        "The same packet twice within 1 ms, and nothing (ports, TTL, VLAN, the receiver's reports) tells whether the network or the "
+        "capture made the copy.",
+        "Just that.",
+    ),
+    Page(
         "stored-late",
         "Stored behind its acknowledgment",
         verdicts,
