@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CARRIED_LEAST = 0.1  # of the flow's payload: less is the answering direction
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
 SECOND = 1e9
+TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 Row = dict[str, Any]
 
 
@@ -100,6 +101,8 @@ def link_maximum(one: Transfer, link_bps: int) -> float:
 def worth_telling(transfers: Iterable[Transfer]) -> Iterator[Transfer]:
     """Not the direction of a flow that only answers."""
     for one in transfers:
+        if one.flow["protocol"] not in TRANSPORTS:
+            continue
         mine, other = one.row["payload_bytes"] or 0, one.back["payload_bytes"] or 0
         if mine >= CARRIED_LEAST * (mine + other):
             yield one

@@ -31,6 +31,7 @@ MATHIS_FACTOR = 3.0
 PATH_INFO = 0.7
 ETHERNET_MSS = 1460
 RESENT_LEAST = 10_000  # bytes
+RECOVERED_LEAST = 50_000  # bytes of a transfer that losses hold up
 SECOND = 1e9
 
 
@@ -180,7 +181,7 @@ def recovery(trace: Trace) -> Iterator[Finding]:
     for one in examined(trace):
         ns = one.limits["limit_recovery_ns"]
         share = one.share("limit_recovery_ns")
-        if share < SHARE_INFO:
+        if share < SHARE_INFO or one.row["unique_bytes"] < RECOVERED_LEAST:
             continue
         yield limited(
             *(one, "recovery-limited", severity_by(share)),

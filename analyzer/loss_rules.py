@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import SHOWN, Finding, frames_named, word_numbers
 from wiretale.analyzer.losses import Loss, losses_of
+from wiretale.analyzer.spread import mean as mean_of
 from wiretale.analyzer.spread import median_of, variation
 from wiretale.analyzer.survey import Bins, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_duration, show_share
@@ -30,6 +30,7 @@ GROWN = 1.3  # round trip before a loss, of the usual
 GROWN_NS = 1_000_000
 CLEARLY = 1.1  # round trip before a loss, of the usual: before any rhythm
 LOSSES_READ = 200
+NEAR_GREATEST = 0.8  # of the delays
 PAUSE_LEAST_NS = 50_000_000
 AFTER_PAUSE = 0.6  # of the losses
 LATE_LEAST = 3  # segments
@@ -44,6 +45,14 @@ class Pattern:
     advice: str
 
 
+@dataclass(frozen=True)
+class Grown:
+    """Delay before losses that tells of a full queue."""
+
+    sentence: str
+    ratio: float  # to the usual
+
+
 def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
     """Losses side by side, together."""
     runs: list[list[Loss]] = []
@@ -55,17 +64,27 @@ def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
     return runs
 
 
-def arrivals(trace: Trace, one: Transfer, bins: Bins) -> tuple[list[float], float]:
-    """When packets of a direction came, in ns, and how exactly that is known: of each block, else of time bins."""
+def block_times(trace: Trace, one: Transfer, column: str) -> list[tuple[float, float]]:
+    """When each block of a direction came, with another of its times, both in ns; none but of wiretale's blocks over UDP."""
     if one.flow["application"] != "blocks" or one.flow["protocol"] == "tcp":
-        return bins.start_ns, bins.width_ns
+        return []
     blocks, flows = trace.blocks, [one.row["flow"]]
     columns = zip(
         blocks.packed("direction", "B", flows=flows),
-        array("d", blocks.packed("first_ns", "d", flows=flows)),
+        *(array("d", blocks.packed(name, "d", flows=flows)) for name in ("first_ns", column)),
         strict=True,
     )
-    return sorted(ns for direction, ns in columns if direction == one.row["direction"] and ns == ns), 0.0
+    return sorted(
+        (at, value)
+        for direction, at, value in columns
+        if direction == one.row["direction"] and at + value == at + value
+    )
+
+
+def arrivals(trace: Trace, one: Transfer, bins: Bins) -> tuple[list[float], float]:
+    """When packets of a direction came, in ns, and how exactly that is known: of each block, else of time bins."""
+    times = [at for at, _ in block_times(trace, one, "first_ns")]
+    return (times, 0.0) if times else (bins.start_ns, bins.width_ns)
 
 
 def after_pauses(losses: Sequence[Loss], times: Sequence[float], exact_ns: float) -> float:
@@ -90,16 +109,38 @@ def near_share(times: Sequence[float], ends: Sequence[float], near: float) -> fl
     return hit / len(times)
 
 
-def grew_before(losses: Sequence[Loss], bins: Bins) -> tuple[float, float] | None:
-    """Round trips just before losses and usual ones, where the former stand out: a queue filled up, then overflowed."""
-    usual = median_of(bins.rtt_ns)
-    before = []
-    for loss in losses:
-        near = [rtt for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if at < loss.time_ns and rtt == rtt]
-        before += near[-3:-1]
-    grown = median_of(before)
-    least = min((rtt for rtt in bins.rtt_ns if rtt == rtt), default=math.nan)
-    return (grown, usual) if grown > GROWN * least + GROWN_NS and grown >= usual else None
+def before_losses(losses: Sequence[Loss], times: Sequence[float], values: Sequence[float]) -> float:
+    """The median of the two values before the last one before each loss."""
+    places = [bisect_left(times, loss.time_ns) for loss in losses]
+    return median_of([value for place in places for value in values[max(place - 3, 0) : max(place - 1, 0)]])
+
+
+def rtt_grown(losses: Sequence[Loss], bins: Bins) -> Grown | None:
+    """Round trips just before losses that stand out: a queue beyond this point filled up, then overflowed."""
+    known = [(at, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if rtt == rtt]
+    values = [rtt for _, rtt in known]
+    usual, grown = median_of(values), before_losses(losses, [at for at, _ in known], values)
+    if not grown >= usual or grown <= GROWN * min(values) + GROWN_NS:
+        return None
+    return Grown(
+        f"the round trip had grown to {show_duration(grown)} before them ({show_duration(usual)} is usual, "
+        f"{show_duration(min(values))} the least)",
+        grown / usual,
+    )
+
+
+def delay_grown(losses: Sequence[Loss], delays: Sequence[tuple[float, float]]) -> Grown | None:
+    """One-way delays just before losses that are about the greatest; clocks that differ do not matter."""
+    least = min((delay for _, delay in delays), default=math.nan)
+    values = [delay - least for _, delay in delays]
+    grown = before_losses(losses, [at for at, _ in delays], values)
+    if not grown > GROWN_NS or grown < NEAR_GREATEST * sorted(values)[int(0.95 * (len(values) - 1))]:
+        return None
+    usual = median_of(values)
+    return Grown(
+        f"the delay had grown by {show_duration(grown)} over the least before them ({show_duration(usual)} is usual)",
+        grown / usual if usual else math.inf,
+    )
 
 
 def spacing(losses: Sequence[Loss]) -> tuple[float, float, float]:
@@ -107,9 +148,9 @@ def spacing(losses: Sequence[Loss]) -> tuple[float, float, float]:
     starts = [run[0] for run in runs_of(losses)]
     times = [b.time_ns - a.time_ns for a, b in pairwise(sorted(starts, key=lambda loss: loss.time_ns))]
     frames = [float(b.frame - a.frame) for a, b in pairwise(starts)]
-    if len(times) < LOSSES_LEAST - 1 or not fmean(times):
+    if len(times) < LOSSES_LEAST - 1 or not mean_of(times):
         return 0.0, 1.0, 1.0
-    return fmean(times), variation(times), variation(frames)
+    return mean_of(times), variation(times), variation(frames)
 
 
 def run_words(one: Transfer, losses: Sequence[Loss]) -> tuple[float, int]:
@@ -118,7 +159,7 @@ def run_words(one: Transfer, losses: Sequence[Loss]) -> tuple[float, int]:
     if runs:
         return one.row["blocks_lost"] / runs, longest
     lengths = [len(run) for run in runs_of(losses)]
-    return fmean(lengths), max(lengths)
+    return mean_of(lengths), max(lengths)
 
 
 @dataclass(frozen=True)
@@ -130,7 +171,7 @@ class Shape:
     gap_ns: float  # between runs, on average
     by_time: float  # how much those gaps vary
     by_frame: float
-    grown: tuple[float, float] | None  # round trips before losses, and usual ones
+    grown: Grown | None
     paused: float  # share of losses right after pauses
 
 
@@ -140,7 +181,9 @@ def shape_of(trace: Trace, one: Transfer, losses: Sequence[Loss], bins: Bins) ->
     first = losses[:LOSSES_READ]
     makes_pause = mean * one.life_ns / max(one.row["data_packets"] or 1, 1) > PAUSE_LEAST_NS / 2
     paused = 0.0 if makes_pause else after_pauses(first, *arrivals(trace, one, bins))
-    return Shape(mean, longest, *spacing(losses), grew_before(first, bins), paused)
+    delays = block_times(trace, one, "latency_ns")
+    grown = delay_grown(first, delays) if delays else rtt_grown(first, bins)
+    return Shape(mean, longest, *spacing(losses), grown, paused)
 
 
 def start_of_burst(shape: Shape) -> Pattern | None:
@@ -156,13 +199,12 @@ def start_of_burst(shape: Shape) -> Pattern | None:
 
 
 def tail_drop(shape: Shape, factor: float) -> Pattern | None:
-    """Losses at round trips so many times the usual."""
-    if not shape.grown or shape.grown[0] < factor * shape.grown[1]:
+    """Losses at delays so many times the usual."""
+    if not shape.grown or shape.grown.ratio < factor:
         return None
     return Pattern(
         "tail drop",
-        f"the round trip had grown to {show_duration(shape.grown[0])} before them ({show_duration(shape.grown[1])} is "
-        "usual): a queue fills up and overflows",
+        f"{shape.grown.sentence}: a queue fills up and overflows",
         "Congestion, not a bad link: AQM or a fair queue at the bottleneck, or a sender that stays below its rate.",
     )
 
@@ -201,7 +243,7 @@ RANDOM = Pattern(
 def pattern_of(shape: Shape) -> Pattern:
     """The first that fits."""
     return (
-        start_of_burst(shape) or tail_drop(shape, CLEARLY) or periodic(shape) or tail_drop(shape, 1.0) or bursty(shape)
+        start_of_burst(shape) or tail_drop(shape, CLEARLY) or periodic(shape) or tail_drop(shape, 0.0) or bursty(shape)
     ) or RANDOM
 
 

@@ -70,8 +70,8 @@ PAGES = (
         "From six losses on, the first that fits. Periodic: gaps between runs of losses vary by less than 20%, in "
         "time or in frames. Start-of-burst: 60% come within 10 ms (or two time bins) after 50 ms or more without a "
         "packet. Tail drop: the round trip just before losses is 1.3 times the least and more, and not under the "
-        "usual. Bursty: two packets or more a run on average, or gaps that vary twice as much as chance has it. Else "
-        "random.",
+        "usual; for wiretale's blocks, their own delay is near the greatest. Bursty: two packets or more a run on "
+        "average, or gaps that vary twice as much as chance has it. Else random.",
         "Round trips need acknowledgments, and are those beyond this point: a queue before it is not seen. At most "
         "5,000 losses are looked at.",
     ),
@@ -118,8 +118,8 @@ PAGES = (
         "unknown-duplicates",
         "Copies of unknown origin",
         verdicts,
-        "The same packet twice within 1 ms, and nothing (ports, TTL, VLAN, the receiver's reports) tells whether the network or the "
-        "capture made the copy.",
+        "The same packet twice within 1 ms, and nothing (ports, TTL, VLAN, reports of the receiver) tells whether the "
+        "network or the capture made the copy.",
         "Just that.",
     ),
     Page(

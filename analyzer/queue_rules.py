@@ -21,7 +21,7 @@ SAMPLES_LEAST = 30
 QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
 QUEUE_FACTOR = 2.0  # of the least round trip
 LOSS_ABOVE = 0.02  # of the numbered packets
-BINS_LEAST = 20
+BINS_LEAST = 10
 SPREAD = 0.5  # of the bins hold losses when the whole offer is too much
 CAPPED_VARIATION = 0.25  # of what comes through, where a path's rate caps it
 BURST_FACTOR = 4.0
@@ -88,7 +88,7 @@ def offered_above_rate(trace: Trace) -> Iterator[Finding]:
             evidence=f"{sum(map(bool, lossy)):,} of {plural(len(lossy), 'time bin')} of "
             f"{show_duration(bins.width_ns)} hold losses; {one.frames}",
             filter=flow_filter(one.flow),
-            impact=one.weight * lost / (lost + came),
+            impact=1.01 * one.weight * min(lost / came, 1.0),  # the cause before what it causes
         )
 
 

@@ -126,9 +126,11 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
 
 def link_bps(arguments: argparse.Namespace) -> int | None:
     """The rate that --link gives. UsageError for one that is none."""
+    if arguments.link is None:
+        return None
     from wiretale.analyzer.rate_parse import parse_rate
 
-    return parse_rate(arguments.link) if arguments.link is not None else None
+    return parse_rate(arguments.link)
 
 
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
