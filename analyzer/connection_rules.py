@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 READ_MOST = 200  # rows of flows with some trouble
 IDLE_LEAST_NS = 30_000_000_000  # of a pause that a middlebox may take for the end
+ANSWER_MOST_NS = 5_000_000_000  # from a packet to the reset that answers it
 UNANSWERED_LEAST = 3  # keep-alives
 LARGE_LEAST = 1200  # bytes of a segment that a smaller path MTU would stop
 STUCK_LEAST = 3  # sendings of it
@@ -154,14 +155,22 @@ def mss_clamped(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def silence_before_reset(trace: Trace, flow: int) -> int:
+    """How long both ends were silent before one spoke again and got a reset for it, ns; 0 where it was not so."""
+    rows = trace.directions.rows(2 * flow, 2 * flow + 2)
+    resetting = [row for row in rows if row["resets"]]
+    speaking = [row for row in rows if not row["resets"] and row["packets"]]
+    if len(resetting) != 1 or len(speaking) != 1 or resetting[0]["last_ns"] is None:
+        return 0
+    waited = resetting[0]["last_ns"] - speaking[0]["last_ns"]
+    silence = min(row["idle_ns_max"] or 0 for row in rows)
+    return silence if silence >= IDLE_LEAST_NS and 0 <= waited <= ANSWER_MOST_NS else 0
+
+
 def idle_reset(trace: Trace) -> Iterator[Finding]:
-    """Connections reset after a long silence."""
-    found = []
-    for number in by_state(trace, "reset")[:READ_MOST]:
-        rows = trace.directions.rows(2 * number, 2 * number + 2)
-        silences = [row["idle_ns_max"] or 0 for row in rows if row["packets"]]
-        if len(silences) == 2 and min(silences) >= IDLE_LEAST_NS:
-            found.append((min(silences), number))
+    """Connections that were reset when one end spoke again after a long silence."""
+    silences = [(silence_before_reset(trace, number), number) for number in by_state(trace, "reset")[:READ_MOST]]
+    found = [pair for pair in silences if pair[0]]
     if not found:
         return
     longest = max(silence for silence, _ in found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import theory
 from wiretale.analyzer.limit_rules import held_by_loss, queue_grows
+from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -64,7 +65,7 @@ def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     return name, one.share(name)
 
 
-def headline(one: Transfer) -> str:
+def headline(trace: Trace, one: Transfer) -> str:
     """In one line, what limited it."""
     name, share = main_limit(one)
     if name is not None and share is not None:
@@ -73,7 +74,8 @@ def headline(one: Transfer) -> str:
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)
         lost = f"{show_share(row['blocks_lost'], expected)} lost" if row["blocks_lost"] else "none lost"
-        return f"{plural(expected, 'numbered packet')}, {lost} before this point"
+        told = f"{plural(expected, 'numbered packet')}, {lost} before this point"
+        return f"{told}: more was offered than the path carries" if overload_of(trace, one) else told
     if row["incomplete_datagrams"]:
         return f"{plural(row['incomplete_datagrams'], 'datagram')} of {row['data_packets']:,} never became complete"
     if one.flow["protocol"] == "tcp":
@@ -114,5 +116,5 @@ def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
     for one in worth_telling(survey_of(trace).transfers):
         name, share = main_limit(one)
         most = link_maximum(one, link_bps) if link_bps else None
-        found.append(Explained(one, headline(one), name, share, most))
+        found.append(Explained(one, headline(trace, one), name, share, most))
     return found

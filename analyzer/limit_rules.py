@@ -51,7 +51,9 @@ def parts_named(one: Transfer) -> str:
 
 def evidence_of(one: Transfer) -> str:
     """Where to look."""
-    return f"{one.frames}; its time: {parts_named(one)}"
+    return (
+        f"{one.frames}; its time: {parts_named(one)}; series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
+    )
 
 
 def limited(one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int) -> Finding:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import SHOWN, Finding, frames_named, word_numbers
 from wiretale.analyzer.losses import Loss, losses_of
+from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.spread import mean as mean_of
 from wiretale.analyzer.spread import median_of, variation
 from wiretale.analyzer.survey import Bins, Transfer, survey_of
@@ -173,6 +174,7 @@ class Shape:
     by_frame: float
     grown: Grown | None
     paused: float  # share of losses right after pauses
+    overload: bool  # more is offered than the path carries
 
 
 def shape_of(trace: Trace, one: Transfer, losses: Sequence[Loss], bins: Bins) -> Shape:
@@ -183,7 +185,7 @@ def shape_of(trace: Trace, one: Transfer, losses: Sequence[Loss], bins: Bins) ->
     paused = 0.0 if makes_pause else after_pauses(first, *arrivals(trace, one, bins))
     delays = block_times(trace, one, "latency_ns")
     grown = delay_grown(first, delays) if delays else rtt_grown(first, bins)
-    return Shape(mean, longest, *spacing(losses), grown, paused)
+    return Shape(mean, longest, *spacing(losses), grown, paused, overload_of(trace, one) is not None)
 
 
 def start_of_burst(shape: Shape) -> Pattern | None:
@@ -232,6 +234,17 @@ def bursty(shape: Shape) -> Pattern | None:
     )
 
 
+def overflow(shape: Shape) -> Pattern | None:
+    """Losses of an offer that is always too much."""
+    if not shape.overload:
+        return None
+    return Pattern(
+        "tail drop",
+        "they never cease while what comes through is level: more is offered than a full queue, or a policer, lets pass",
+        "Congestion, not a bad link: offer less than comes through.",
+    )
+
+
 RANDOM = Pattern(
     "random",
     "each stands alone, without a rhythm and without growing delay",
@@ -242,9 +255,8 @@ RANDOM = Pattern(
 
 def pattern_of(shape: Shape) -> Pattern:
     """The first that fits."""
-    return (
-        start_of_burst(shape) or tail_drop(shape, CLEARLY) or periodic(shape) or tail_drop(shape, 0.0) or bursty(shape)
-    ) or RANDOM
+    clear = start_of_burst(shape) or tail_drop(shape, CLEARLY) or periodic(shape)
+    return clear or tail_drop(shape, 0.0) or overflow(shape) or bursty(shape) or RANDOM
 
 
 def loss_pattern(trace: Trace) -> Iterator[Finding]:

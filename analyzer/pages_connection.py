@@ -41,7 +41,8 @@ PAGES = (
         "idle-reset",
         "Reset after a long silence",
         connection_rules.idle_reset,
-        "Flows in the state reset, both directions of which were silent for 30 s or more.",
+        "Flows in the state reset, both directions of which were silent for 30 s or more until one end spoke again, and a RST "
+        "came within 5 s. An end that resets out of its own silence is none.",
         "Who sent the RST in truth: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) "
         "with the others.",
     ),

@@ -119,8 +119,9 @@ PAGES = (
         "udp-above-path",
         "More offered than the path carries",
         queue_rules.offered_above_rate,
-        "2% of the numbered packets or more are missing, half of the time bins or more hold losses, and what comes "
-        "through varies by less than 25%. The offer is what came, plus the numbers missing.",
+        "2% of the numbered packets or more are missing, half of the time bins or more hold losses, and what comes through "
+        "is level: it varies by less than 25%, and (below 25% of loss) by less than half of what losses by chance would make of "
+        "a steady offer. The offer is what came, plus the numbers missing.",
         "Losses after this point. A policer and a full queue look the same, but for the delay.",
     ),
     Page(

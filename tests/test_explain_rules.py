@@ -288,11 +288,30 @@ def numbered(
     return wire
 
 
+def through_a_queue(count: int, gap: float = 2.0, service: float = 2.5, room: int = 20) -> Wire:
+    """Blocks every `gap` ms through a queue that sends one each `service` ms."""
+    wire, free = Wire(), 0.0
+    for i in range(count):
+        now = i * gap
+        if free - now < room * service or i == count - 1:
+            free = max(free, now) + service
+            wire.udp(free, block(i, 200, sent_ms=now))
+    return wire
+
+
 def test_an_offer_above_the_path_s_rate_is_told(found: Found) -> None:
+    row = found(through_a_queue(4000))["udp-above-path"]
+    assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
+
+
+def test_as_many_losses_by_chance_are_no_offer_above_the_rate(found: Found) -> None:
     dice = random.Random(1)
     rows = found(numbered(4000, lambda i: i in (0, 3999) or dice.random() > 0.2))
-    row = rows["udp-above-path"]
-    assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
+    assert "udp-above-path" not in rows and "is random" in pattern(rows)
+
+
+def test_the_losses_of_an_overfull_queue_are_its_tail(found: Found) -> None:
+    assert "is tail drop: the delay had grown by 4" in pattern(found(through_a_queue(4000)))
 
 
 def test_a_single_outage_is_no_offer_above_the_rate(found: Found) -> None:
@@ -499,6 +518,14 @@ def test_a_reset_after_a_long_silence_is_told(found: Found) -> None:
     assert (
         rows["idle-reset"]["severity"] == "warning" and "10 min" in rows["idle-reset"]["sentence"]
     ) or "600 s" in str(rows)
+
+
+def test_a_reset_out_of_silence_is_not(found: Found) -> None:
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    one.ack(45_000, 100)
+    rows = found(one.send(600_000, 1, 0, flags=RST).wire)
+    assert "reset" in rows and "idle-reset" not in rows
 
 
 def test_a_reset_of_a_busy_connection_is_not(found: Found) -> None:
