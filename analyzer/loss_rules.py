@@ -29,7 +29,7 @@ PERIODIC_VARIATION = 0.2  # of the gaps between them
 BURSTY_RUN, BURSTY_VARIATION = 2.0, 2.0  # packets a run on average; gaps of random losses have 1
 GROWN = 1.3  # round trip before a loss, of the usual
 GROWN_NS = 1_000_000
-CLEARLY = 1.1  # round trip before a loss, of the usual: before any rhythm
+HIGH_RANK = 0.75  # of round trips before losses, among all
 LOSSES_READ = 200
 NEAR_GREATEST = 0.8  # of the delays
 PAUSE_LEAST_NS = 50_000_000
@@ -51,7 +51,6 @@ class Grown:
     """Delay before losses that tells of a full queue."""
 
     sentence: str
-    ratio: float  # to the usual
 
 
 def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
@@ -110,23 +109,29 @@ def near_share(times: Sequence[float], ends: Sequence[float], near: float) -> fl
     return hit / len(times)
 
 
-def before_losses(losses: Sequence[Loss], times: Sequence[float], values: Sequence[float]) -> float:
-    """The median of the two values before the last one before each loss."""
+def before_losses(losses: Sequence[Loss], times: Sequence[float], values: Sequence[float]) -> list[float]:
+    """The two values before the last one before each loss."""
     places = [bisect_left(times, loss.time_ns) for loss in losses]
-    return median_of([value for place in places for value in values[max(place - 3, 0) : max(place - 1, 0)]])
+    return [value for place in places for value in values[max(place - 3, 0) : max(place - 1, 0)]]
+
+
+def mean_rank(chosen: Sequence[float], values: Sequence[float]) -> float:
+    """Where those stand among all, 0 the least and 1 the greatest: 0.5 on average for any chosen by chance."""
+    ordered = sorted(values)
+    return mean_of([(bisect_left(ordered, one) + bisect_right(ordered, one)) / 2 / len(ordered) for one in chosen])
 
 
 def rtt_grown(losses: Sequence[Loss], bins: Bins) -> Grown | None:
     """Round trips just before losses that stand out: a queue beyond this point filled up, then overflowed."""
     known = [(at, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if rtt == rtt]
     values = [rtt for _, rtt in known]
-    usual, grown = median_of(values), before_losses(losses, [at for at, _ in known], values)
-    if not grown >= usual or grown <= GROWN * min(values) + GROWN_NS:
+    before = before_losses(losses, [at for at, _ in known], values)
+    usual, grown = median_of(values), median_of(before)
+    if not before or mean_rank(before, values) < HIGH_RANK or grown <= GROWN * min(values) + GROWN_NS:
         return None
     return Grown(
         f"the round trip had grown to {show_duration(grown)} before them ({show_duration(usual)} is usual, "
-        f"{show_duration(min(values))} the least)",
-        grown / usual,
+        f"{show_duration(min(values))} the least)"
     )
 
 
@@ -134,13 +139,12 @@ def delay_grown(losses: Sequence[Loss], delays: Sequence[tuple[float, float]]) -
     """One-way delays just before losses that are about the greatest; clocks that differ do not matter."""
     least = min((delay for _, delay in delays), default=math.nan)
     values = [delay - least for _, delay in delays]
-    grown = before_losses(losses, [at for at, _ in delays], values)
+    grown = median_of(before_losses(losses, [at for at, _ in delays], values))
     if not grown > GROWN_NS or grown < NEAR_GREATEST * sorted(values)[int(0.95 * (len(values) - 1))]:
         return None
-    usual = median_of(values)
     return Grown(
-        f"the delay had grown by {show_duration(grown)} over the least before them ({show_duration(usual)} is usual)",
-        grown / usual if usual else math.inf,
+        f"the delay had grown by {show_duration(grown)} over the least before them ({show_duration(median_of(values))} is "
+        "usual)"
     )
 
 
@@ -200,9 +204,9 @@ def start_of_burst(shape: Shape) -> Pattern | None:
     )
 
 
-def tail_drop(shape: Shape, factor: float) -> Pattern | None:
-    """Losses at delays so many times the usual."""
-    if not shape.grown or shape.grown.ratio < factor:
+def tail_drop(shape: Shape) -> Pattern | None:
+    """Losses of a queue that is full."""
+    if not shape.grown:
         return None
     return Pattern(
         "tail drop",
@@ -255,8 +259,8 @@ RANDOM = Pattern(
 
 def pattern_of(shape: Shape) -> Pattern:
     """The first that fits."""
-    clear = start_of_burst(shape) or tail_drop(shape, CLEARLY) or periodic(shape)
-    return clear or tail_drop(shape, 0.0) or overflow(shape) or bursty(shape) or RANDOM
+    found = start_of_burst(shape) or tail_drop(shape) or overflow(shape) or periodic(shape) or bursty(shape)
+    return found or RANDOM
 
 
 def loss_pattern(trace: Trace) -> Iterator[Finding]:

@@ -67,11 +67,12 @@ PAGES = (
         "loss-pattern",
         "The pattern of losses",
         loss_rules.loss_pattern,
-        "From six losses on, the first that fits. Periodic: gaps between runs of losses vary by less than 20%, in "
-        "time or in frames. Start-of-burst: 60% come within 10 ms (or two time bins) after 50 ms or more without a "
-        "packet. Tail drop: the round trip just before losses is 1.3 times the least and more, and not under the "
-        "usual; for wiretale's blocks, their own delay is near the greatest. Bursty: two packets or more a run on "
-        "average, or gaps that vary twice as much as chance has it. Else random.",
+        "From six losses on, the first that fits. Start-of-burst: 60% come within 10 ms (or two time bins) after 50 "
+        "ms or more without a packet, and little of the traffic does. Tail drop: round trips just before losses are "
+        "1.3 times the least and more, and rank among the highest (0.75 on average, where chance gives 0.5); for "
+        "wiretale's blocks, their own delay is near the greatest; or more is offered than comes through "
+        "(udp-above-path). Periodic: gaps between runs of losses vary by less than 20%, in time or in frames. Bursty: "
+        "two packets or more a run on average, or gaps that vary twice as much as chance has it. Else random.",
         "Round trips need acknowledgments, and are those beyond this point: a queue before it is not seen. At most "
         "5,000 losses are looked at.",
     ),
