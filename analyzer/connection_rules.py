@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 READ_MOST = 200  # rows of flows with some trouble
 IDLE_LEAST_NS = 30_000_000_000  # of a pause that a middlebox may take for the end
+ANSWER_MOST_NS = 5_000_000_000  # from a packet to the reset that answers it
 UNANSWERED_LEAST = 3  # keep-alives
 LARGE_LEAST = 1200  # bytes of a segment that a smaller path MTU would stop
 STUCK_LEAST = 3  # sendings of it
@@ -48,8 +49,8 @@ def syn_lost(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("syn-lost", "warning", "flow"),
         f"{plural(len(flows), 'connection')} came about only after "
-        f"{plural(again, 'more SYN or SYN-ACK', 'more SYNs or SYN-ACKs')}: "
-        f"the first, or its answer, was lost; {show_duration(waited)} went by in timeouts.",
+        f"{plural(again, 'more SYN or SYN-ACK', 'more SYNs or SYN-ACKs')}: the first, or its answer, was lost; "
+        f"{show_duration(waited)} went by in timeouts.",
         "A full backlog of the listener (ss -lnt, nstat TcpExtListenDrops), a firewall's rate limit, or plain loss.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=round(waited / SECOND, 6),
@@ -73,33 +74,37 @@ def series_rows(trace: Trace, flow: int) -> list[Row]:
     return trace.series.rows(start, start + counts[flow])
 
 
+def stuck_bytes(trace: Trace, row: Row) -> int:
+    """What never got through of a direction whose large segments were sent again and again; 0 where some did."""
+    large = row["segment_max"] or 0
+    back = row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
+    if large < LARGE_LEAST or (row["retransmissions"] or 0) < STUCK_LEAST or row["timeouts"] < 2 or not back["packets"]:
+        return 0
+    left = outstanding_at_end(trace, row)
+    return left if left >= large and (row["unique_bytes"] or 0) - left < large else 0
+
+
 def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
     """Large segments that never arrive, while small ones do."""
+    states = trace.flows.column("state")
     for row in direction_rows(trace, "timeouts"):
-        large, again = row["segment_max"] or 0, row["retransmissions"] or 0
-        if large < LARGE_LEAST or again < STUCK_LEAST or (row["syns"] and row["syns"] > again):
+        left = stuck_bytes(trace, row) if states[row["flow"]] not in ("syn_sent", "refused") else 0
+        if not left:
             continue
-        flow, back = row_at(trace.flows, row["flow"]), row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
-        left = outstanding_at_end(trace, row)
-        arrived = (row["unique_bytes"] or 0) - left
-        if left < large or arrived >= large or not back["packets"] or not row["timeouts"] >= 2:
-            continue
-        if flow["state"] not in ("established", "midstream", "half_closed", "reset", "closed"):
-            continue
+        flow = row_at(trace.flows, row["flow"])
         told = "An ICMP error says so too." if flow["icmp_errors"] else "No ICMP error told the sender."
         yield Finding(
             *("path-mtu-black-hole", "warning", "flow"),
-            f"{named(row)}: segments of {show_bytes(large)} were sent again {plural(again, 'time')} and never "
-            "acknowledged, while "
-            f"small packets pass: the path MTU seems to be smaller, and nothing gets through. {told}",
+            f"{named(row)}: segments of {row['segment_max']:,} bytes were sent again "
+            f"{plural(row['retransmissions'], 'time')} and never acknowledged, while small packets pass: the path MTU "
+            f"seems to be smaller, and nothing gets through. {told}",
             "Let ICMP 'fragmentation needed' (IPv6: packet too big) pass, clamp the MSS at the tunnel or router, or "
-            "lower the MTU; "
-            "net.ipv4.tcp_mtu_probing=1 helps the sender.",
+            "lower the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
             flow=row["flow"],
             cost=round((row["limit_timeout_ns"] or 0) / SECOND, 6),
             cost_unit="seconds",
             evidence=f"frames {flow['first_frame']}–{flow['last_frame']}; {show_bytes(left)} outstanding at the end",
-            filter=f"{flow_filter(flow)} && tcp.len >= {large}",
+            filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
             impact=survey_of(trace).weight(row),
         )
 
@@ -119,8 +124,7 @@ def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("path-mtu", "info", "flow"),
         f"A router told {plural(len(flows), 'sender')} of a smaller path MTU ({told[0]['detail']}): each loses a "
-        "packet or "
-        "two until it knows.",
+        "packet or two until it knows.",
         "Works as it should. A smaller interface MTU or an MSS clamp saves the first losses.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(len(told)),
@@ -140,8 +144,7 @@ def mss_clamped(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("mss-small", "info", "flow"),
             f"{one.name}: the receiver, or a router on the way, asked for segments of at most {mss:,} bytes (Ethernet "
-            "allows 1,460): "
-            f"headers take {show_share(lost, 1)} more of the link.",
+            f"allows 1,460): headers take {show_share(lost, 1)} more of the link.",
             "A tunnel's MTU or an MSS clamp; right where a tunnel needs it.",
             flow=one.row["flow"],
             cost=round(100 * lost, 2),
@@ -152,14 +155,22 @@ def mss_clamped(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def silence_before_reset(trace: Trace, flow: int) -> int:
+    """How long both ends were silent before one spoke again and got a reset for it, ns; 0 where it was not so."""
+    rows = trace.directions.rows(2 * flow, 2 * flow + 2)
+    resetting = [row for row in rows if row["resets"]]
+    speaking = [row for row in rows if not row["resets"] and row["packets"]]
+    if len(resetting) != 1 or len(speaking) != 1 or resetting[0]["last_ns"] is None:
+        return 0
+    waited = resetting[0]["last_ns"] - speaking[0]["last_ns"]
+    silence = min(row["idle_ns_max"] or 0 for row in rows)
+    return silence if silence >= IDLE_LEAST_NS and 0 <= waited <= ANSWER_MOST_NS else 0
+
+
 def idle_reset(trace: Trace) -> Iterator[Finding]:
-    """Connections reset after a long silence."""
-    found = []
-    for number in by_state(trace, "reset")[:READ_MOST]:
-        rows = trace.directions.rows(2 * number, 2 * number + 2)
-        silences = [row["idle_ns_max"] or 0 for row in rows if row["packets"]]
-        if len(silences) == 2 and min(silences) >= IDLE_LEAST_NS:
-            found.append((min(silences), number))
+    """Connections that were reset when one end spoke again after a long silence."""
+    silences = [(silence_before_reset(trace, number), number) for number in by_state(trace, "reset")[:READ_MOST]]
+    found = [pair for pair in silences if pair[0]]
     if not found:
         return
     longest = max(silence for silence, _ in found)
@@ -167,8 +178,7 @@ def idle_reset(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("idle-reset", "warning", "flow"),
         f"{plural(len(found), 'connection was', 'connections were')} reset after a silence of up to "
-        f"{show_duration(longest)}: a NAT or "
-        "firewall on the way forgets idle connections, or an end gave up.",
+        f"{show_duration(longest)}: a NAT or firewall on the way forgets idle connections, or an end gave up.",
         "Send keep-alives more often than that (SO_KEEPALIVE, TCP_KEEPIDLE), or raise the middlebox's idle timeout.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(len(found)),
@@ -191,8 +201,7 @@ def keep_alives_unanswered(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("keep-alive-unanswered", "warning", "flow"),
             f"{named(row)} sent {plural(row['keep_alives'], 'keep-alive')} and heard nothing for the last "
-            f"{show_duration(silent)}: the "
-            "other end is gone, or the path forgot the connection.",
+            f"{show_duration(silent)}: the other end is gone, or the path forgot the connection.",
             "Look at the other end and at middleboxes with idle timeouts; a shorter keep-alive interval keeps their "
             "entry.",
             flow=row["flow"],
@@ -214,8 +223,7 @@ def ecn_ignored(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("ecn-ignored", "warning", "flow"),
             f"{named(row)}: {plural(row['ecn_ce'], 'packet was', 'packets were')} marked as having met congestion, "
-            "and the receiver "
-            "never echoed it (RFC 3168): the sender does not slow down.",
+            "and the receiver never echoed it (RFC 3168): the sender does not slow down.",
             "A stack or a middlebox that clears ECE, or one that marks what is not ECN-capable: compare both ends' "
             "captures.",
             flow=row["flow"],
@@ -238,9 +246,8 @@ def small_blocks(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("small-packets", "info", "flow"),
             f"{one.name} sends {mean:.0f} bytes of payload a packet: {show_share(payload, wire)} of the bytes on the "
-            "wire are payload, where "
-            f"full packets would have {show_share(full, 1)}. The same link could carry {full * wire / payload:.1f} "
-            "times as much.",
+            f"wire are payload, where full packets would have {show_share(full, 1)}. The same link could carry "
+            f"{full * wire / payload:.1f} times as much.",
             "Put more into each packet (larger blocks, buffered writes) where delay allows.",
             flow=one.row["flow"],
             cost=float(wire - payload),

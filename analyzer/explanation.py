@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import theory
+from wiretale.analyzer.limit_rules import held_by_loss, queue_grows
+from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 CARRIED_LEAST = 0.1  # of the flow's payload: less is the answering direction
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
 SECOND = 1e9
+TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 Row = dict[str, Any]
 
 
@@ -45,6 +48,15 @@ def carried(one: Transfer) -> str:
     return f"{show_bytes(size)} in {show_duration(one.life_ns)}, {show_rate(one.row['goodput_bps'])}"
 
 
+def limit_words(one: Transfer, name: str) -> str:
+    """What a limit is called; the network's more exactly where losses or round trips tell."""
+    if name != "limit_network_ns":
+        return LIMITS[name]
+    if held_by_loss(one):
+        return "a congestion window that loss keeps small"
+    return "the path's rate" if queue_grows(one) else LIMITS[name]
+
+
 def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     """What took the most of its time, and its share."""
     if not any(one.limits.values()):
@@ -53,16 +65,17 @@ def main_limit(one: Transfer) -> tuple[str | None, float | None]:
     return name, one.share(name)
 
 
-def headline(one: Transfer) -> str:
+def headline(trace: Trace, one: Transfer) -> str:
     """In one line, what limited it."""
     name, share = main_limit(one)
     if name is not None and share is not None:
-        return f"limited by {LIMITS[name]} for {show_share(share, 1)} of its time"
+        return f"limited by {limit_words(one, name)} for {show_share(share, 1)} of its time"
     row = one.row
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)
         lost = f"{show_share(row['blocks_lost'], expected)} lost" if row["blocks_lost"] else "none lost"
-        return f"{plural(expected, 'numbered packet')}, {lost} before this point"
+        told = f"{plural(expected, 'numbered packet')}, {lost} before this point"
+        return f"{told}: more was offered than the path carries" if overload_of(trace, one) else told
     if row["incomplete_datagrams"]:
         return f"{plural(row['incomplete_datagrams'], 'datagram')} of {row['data_packets']:,} never became complete"
     if one.flow["protocol"] == "tcp":
@@ -90,6 +103,8 @@ def link_maximum(one: Transfer, link_bps: int) -> float:
 def worth_telling(transfers: Iterable[Transfer]) -> Iterator[Transfer]:
     """Not the direction of a flow that only answers."""
     for one in transfers:
+        if one.flow["protocol"] not in TRANSPORTS:
+            continue
         mine, other = one.row["payload_bytes"] or 0, one.back["payload_bytes"] or 0
         if mine >= CARRIED_LEAST * (mine + other):
             yield one
@@ -101,5 +116,5 @@ def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
     for one in worth_telling(survey_of(trace).transfers):
         name, share = main_limit(one)
         most = link_maximum(one, link_bps) if link_bps else None
-        found.append(Explained(one, headline(one), name, share, most))
+        found.append(Explained(one, headline(trace, one), name, share, most))
     return found

@@ -7,7 +7,7 @@ that the tables leave null. A healthy capture gives no warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import (
@@ -20,12 +20,15 @@ from wiretale.analyzer import (
     queue_rules,
     verdict_rules,
 )
-from wiretale.analyzer.finding import Finding, Rule
+from wiretale.analyzer.finding import SHOWN, Finding, Rule
+from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SEVERITIES = ("error", "warning", "info")
+SUMMED = {"seconds", "bytes", "packets", "segments", "connections", "timeouts"}  # units of costs that add up
+FLOWS_NAMED = 20
 
 RULES: tuple[Rule, ...] = (
     capture_rules.capture_damaged,
@@ -81,7 +84,34 @@ def rank(finding: Finding) -> tuple[int, bool, float]:
     return SEVERITIES.index(finding.severity), finding.scope != "capture", -finding.impact
 
 
+def rest_of(rest: Sequence[Finding]) -> Finding:
+    """Findings of one code that are not shown one by one, in sum."""
+    flows, units = sorted({one.flow for one in rest if one.flow is not None}), {one.cost_unit for one in rest}
+    adds_up = units <= SUMMED and all(one.cost is not None for one in rest)
+    shown = ", ".join(map(str, flows[:FLOWS_NAMED])) + (", …" if len(flows) > FLOWS_NAMED else "")
+    return Finding(
+        *(rest[0].code, min((one.severity for one in rest), key=SEVERITIES.index), "flow"),
+        f"{plural(len(rest), 'more transfer')} likewise.",
+        "See their columns in the directions table.",
+        cost=sum(one.cost or 0.0 for one in rest) if adds_up else None,
+        cost_unit=rest[0].cost_unit if adds_up else None,
+        evidence=f"{'flow' if len(flows) == 1 else 'flows'} {shown}",
+    )
+
+
+def summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Of each code the first few about single flows, and the others in sum."""
+    by_code: dict[str, list[Finding]] = {}
+    for finding in found:
+        by_code.setdefault(finding.code, []).append(finding)
+    for members in by_code.values():
+        single = [one for one in members if one.flow is not None and one.scope == "flow"]
+        hidden = sorted(single, key=rank)[SHOWN:]
+        yield from (one for one in members if one not in hidden)
+        if hidden:
+            yield rest_of(hidden)
+
+
 def find(trace: Trace) -> list[Finding]:
     """All findings, the gravest and costliest first; those that cost the same in RULES' order."""
-    found: Iterable[Finding] = (finding for rule in RULES for finding in rule(trace))
-    return sorted(found, key=rank)
+    return sorted(summed_up(finding for rule in RULES for finding in rule(trace)), key=rank)

@@ -45,10 +45,9 @@ def datagrams_incomplete(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("datagram-incomplete", "warning", "datagrams"),
         f"{count:,} of {plural(len(states), 'fragmented datagram')} ({show_share(count, len(states))}) never became "
-        "complete; "
-        f"the {show_bytes(carried)} of them that passed here were carried for nothing.",
-        "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes at "
-        "MTU 1500 over IPv4, 1452 over IPv6).",
+        f"complete; the {show_bytes(carried)} of them that passed here were carried for nothing.",
+        "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes "
+        "at MTU 1500 over IPv4, 1452 over IPv6).",
         flow=one_flow(datagrams),
         cost=float(carried),
         cost_unit="bytes",
@@ -83,12 +82,13 @@ def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     here, payload = sum(row["wire_bytes"] for row in rows), sum(row["payload_bytes"] or 0 for row in rows)
     yield Finding(
         *("fragmentation", "warning" if overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
-        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {fragments - datagrams:,} frames more "
-        f"than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the headers, "
-        f"preambles and gaps of the fragments after the first. {show_share(payload, here)} of those flows' wire bytes is "
-        f"payload; in datagrams that just fit it would be {show_share(efficiency_whole(trace, rows[0], whole), 1)}.",
-        f"Send blocks that fit the path MTU, here up to {whole:,} bytes of payload. Headers take about the same; the gain "
-        "is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
+        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {fragments - datagrams:,} frames "
+        f"more than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the "
+        f"headers, preambles and gaps of the fragments after the first. {show_share(payload, here)} of those flows' "
+        "wire bytes is payload; in datagrams that just fit it would be "
+        f"{show_share(efficiency_whole(trace, rows[0], whole), 1)}.",
+        f"Send blocks that fit the path MTU, here up to {whole:,} bytes of payload. Headers take about the same; the "
+        "gain is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(overhead),
         cost_unit="bytes",
@@ -123,10 +123,8 @@ def loss_amplified(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("loss-amplified", "warning", "datagrams"),
         f"About {show_share(p, 1)} of the fragments were lost, but {show_share(share, 1)} of the datagrams of {each} "
-        "fragments: a datagram is "
-        f"whole only when each fragment comes, so that 1-(1-p)^n = {show_share(foretold, 1)} is to be expected "
-        f"({apart}). "
-        f"{show_bytes(carried)} came for nothing.",
+        f"fragments: a datagram is whole only when each fragment comes, so that 1-(1-p)^n = {show_share(foretold, 1)} "
+        f"is to be expected ({apart}). {show_bytes(carried)} came for nothing.",
         f"With datagrams that need no fragments about {show_share(p, 1)} would be lost: {share / p:.1f} times less.",
         flow=one_flow(datagrams),
         cost=round(100 * (share - p), 3),

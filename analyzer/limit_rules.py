@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding, end_named
+from wiretale.analyzer.spread import median_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
 from wiretale.analyzer.units import show_bytes, show_duration, show_rate, show_share
 
@@ -30,6 +31,7 @@ MATHIS_FACTOR = 3.0
 PATH_INFO = 0.7
 ETHERNET_MSS = 1460
 RESENT_LEAST = 10_000  # bytes
+RECOVERED_LEAST = 50_000  # bytes of a transfer that losses hold up
 SECOND = 1e9
 
 
@@ -49,7 +51,9 @@ def parts_named(one: Transfer) -> str:
 
 def evidence_of(one: Transfer) -> str:
     """Where to look."""
-    return f"{one.frames}; its time: {parts_named(one)}"
+    return (
+        f"{one.frames}; its time: {parts_named(one)}; series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
+    )
 
 
 def limited(one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int) -> Finding:
@@ -71,14 +75,20 @@ def severity_by(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
-def window_words(one: Transfer) -> str:
+def usual_window(trace: Trace, one: Transfer) -> float | None:
+    """What the receiver offered most of the time; that of the SYN means little."""
+    usual = median_of(survey_of(trace).bins(one).window_bytes)
+    return None if math.isnan(usual) else usual
+
+
+def window_words(trace: Trace, one: Transfer) -> str:
     """Why the receiver's window held it back."""
-    closed, most = one.back["zero_window_ns"], one.back["window_max"]
+    closed = one.back["zero_window_ns"]
     if closed and closed >= one.limits["limit_window_ns"] / 2:
         return f"it was closed for {show_duration(closed)}: the receiving application reads too slowly"
     if not_scaled(one):
         return "window scaling is off (RFC 7323), so that it cannot grow beyond 64 KiB"
-    return f"at most {show_bytes(most)} were allowed on their way"
+    return f"usually {show_bytes(usual_window(trace, one))} were allowed on their way"
 
 
 def not_scaled(one: Transfer) -> bool:
@@ -98,7 +108,7 @@ def receive_window(trace: Trace) -> Iterator[Finding]:
         yield limited(
             *(one, "receive-window-limited", severity_by(share)),
             f"{one.name} waited for the receiver's window {show_share(ns, sum(one.limits.values()))} of its time "
-            f"({show_duration(ns)}): {window_words(one)}.{reach}",
+            f"({show_duration(ns)}): {window_words(trace, one)}.{reach}",
             window_advice(one),
             ns,
         )
@@ -119,7 +129,7 @@ def window_advice(one: Transfer) -> str:
 def window_by_rate(trace: Trace) -> Iterator[Finding]:
     """A rate that is just one window a round trip, though the capture lies too near the receiver to see it full."""
     for one in examined(trace):
-        rtt, window, rate = one.path_rtt_ns, one.back["window_max"], one.row["goodput_bps"]
+        rtt, window, rate = one.path_rtt_ns, usual_window(trace, one), one.row["goodput_bps"]
         if not rtt or not window or not rate or one.share("limit_window_ns") >= SHARE_INFO or one.lost:
             continue
         carried = rate / 8 * rtt / SECOND
@@ -129,10 +139,8 @@ def window_by_rate(trace: Trace) -> Iterator[Finding]:
             yield limited(
                 *(one, "window-per-round-trip", "warning"),
                 f"{one.name} carried {show_rate(rate)}: just the receiver's window of {show_bytes(window)} in each "
-                "round "
-                f"trip of {show_duration(rtt)}. The window seems to be the limit; this capture lies too near the "
-                "receiver to "
-                "see it full.",
+                f"round trip of {show_duration(rtt)}. The window seems to be the limit; this capture lies too near "
+                "the receiver to see it full.",
                 "Raise the receiver's buffer, and capture at the sender to be sure.",
                 one.limits["limit_network_ns"],
             )
@@ -163,10 +171,8 @@ def delayed_acks(trace: Trace) -> Iterator[Finding]:
         yield limited(
             *(one, "delayed-ack", severity_by(share)),
             f"{one.name} waited {show_duration(ns)} ({show_share(ns, sum(one.limits.values()))} of its time) for "
-            "acknowledgments of "
-            "short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) and the "
-            "delayed-ACK timer "
-            "(RFC 1122) wait for each other.",
+            "acknowledgments of short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) "
+            "and the delayed-ACK timer (RFC 1122) wait for each other.",
             "Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
             ns,
         )
@@ -177,13 +183,12 @@ def recovery(trace: Trace) -> Iterator[Finding]:
     for one in examined(trace):
         ns = one.limits["limit_recovery_ns"]
         share = one.share("limit_recovery_ns")
-        if share < SHARE_INFO:
+        if share < SHARE_INFO or one.row["unique_bytes"] < RECOVERED_LEAST:
             continue
         yield limited(
             *(one, "recovery-limited", severity_by(share)),
             f"{one.name} spent {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) mending "
-            "losses, with "
-            "its congestion window cut down each time.",
+            "losses, with its congestion window cut down each time.",
             "Find the loss (see lost-downstream, lost-upstream, loss-pattern): until then no buffer and no tuning "
             "helps.",
             ns,
@@ -203,8 +208,7 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
             *("timeout-stalls", "warning" if grave else "info", "flow"),
             f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.life_ns, ns))} of its life) in "
             f"{count:,} retransmission {'timeout' if count == 1 else 'timeouts'}: nothing came back that would have "
-            "let it "
-            "mend the loss sooner.",
+            "let it mend the loss sooner.",
             "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
             "on.",
             flow=one.row["flow"],
@@ -225,8 +229,7 @@ def retransmission_cost(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("retransmission-cost", "info", "flow"),
             f"{one.name} carried {show_bytes(again)} more than once: {show_share(again, unique)} of its goodput went "
-            "into "
-            "retransmissions that passed here.",
+            "into retransmissions that passed here.",
             "See where they were lost: lost-downstream, spurious.",
             flow=one.row["flow"],
             cost=float(again),
@@ -246,8 +249,7 @@ def sender_idle(trace: Trace) -> Iterator[Finding]:
         yield limited(
             *(one, "sender-idle", "info"),
             f"{one.name}: for {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) the sender "
-            "had "
-            "nothing to send: its application, not the network, set the rate.",
+            "had nothing to send: its application, not the network, set the rate.",
             "Nothing to mend in the network: look at the sending application, its disk, its processor, or its pacing.",
             ns,
         )
@@ -262,7 +264,7 @@ def held_by_loss(one: Transfer) -> float | None:
     """The share of segments lost, where that explains the rate: no queue grew, and the formula fits."""
     lost, sent = (one.row["lost_upstream"] or 0) + (one.row["lost_downstream"] or 0), one.row["data_packets"] or 0
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if lost < LOSSES_LEAST or not rtt or not usual or usual - least > QUEUE_SHARE * rtt + QUEUE_LEAST_NS:
+    if lost < LOSSES_LEAST or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
         return None
     fits = one.row["goodput_bps"] / mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt + usual - least, lost / sent)
     return lost / sent if 1 / MATHIS_FACTOR <= fits <= MATHIS_FACTOR else None
@@ -282,8 +284,7 @@ def path_or_window(trace: Trace) -> Iterator[Finding]:
                 *(one, "loss-limited-window", "warning"),
                 f"{one.name} came to {rate}: with {show_share(loss, 1)} of its segments lost and a round trip of "
                 f"{show_duration(rtt)}, TCP's congestion window allows about {show_rate(allowed)}. Round trips did "
-                "not grow: the loss, "
-                "not a full queue, sets the rate.",
+                "not grow: the loss, not a full queue, sets the rate.",
                 "Mend the loss: a tenth of it would allow three times the rate. CUBIC or BBR stand it better than "
                 "Reno.",
                 ns + one.limits["limit_recovery_ns"] + one.limits["limit_timeout_ns"],
@@ -292,11 +293,27 @@ def path_or_window(trace: Trace) -> Iterator[Finding]:
             yield limited(
                 *(one, "path-limited", "info"),
                 f"{one.name} had data on its way for {show_share(ns, sum(one.limits.values()))} of its time, at "
-                f"{rate}: the path's rate, or the "
-                "congestion window, was the limit; neither end was.",
-                "Compare with the link (wiretale theory --link RATE).",
+                f"{rate}: {path_words(one)}",
+                "Compare with what the link can carry: --link RATE, or wiretale theory --link RATE.",
                 ns,
             )
+
+
+def queue_grows(one: Transfer) -> bool:
+    """Whether round trips under load are clearly longer than the least."""
+    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
+    return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_LEAST_NS)
+
+
+def path_words(one: Transfer) -> str:
+    """What the network's part of the time was."""
+    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
+    if queue_grows(one):
+        return (
+            "the path's rate was the limit, for a queue builds up beyond this point (round trips of "
+            f"{show_duration(usual)}, at least {show_duration(least)})."
+        )
+    return "the path's rate, or the congestion window, was the limit; neither end was."
 
 
 def slow_start(trace: Trace) -> Iterator[Finding]:
@@ -308,10 +325,8 @@ def slow_start(trace: Trace) -> Iterator[Finding]:
         yield limited(
             *(one, "slow-start", "info"),
             f"{one.name}: {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) was slow "
-            "start: with "
-            f"{show_bytes(one.row['unique_bytes'])} and a round trip of {show_duration(one.path_rtt_ns)} it is over "
-            "before the "
-            "path is full.",
+            f"start: with {show_bytes(one.row['unique_bytes'])} and a round trip of {show_duration(one.path_rtt_ns)} "
+            "it is over before the path is full.",
             "Keep connections open and use them again; a larger initial window (RFC 6928) helps a little.",
             ns,
         )

@@ -12,8 +12,7 @@ PAGES = (
         "The file is damaged or cut short",
         rules.capture_damaged,
         "The reader met a record that cannot be, or the file ended inside one. The sentence names the byte and what "
-        "was expected there; "
-        "all that came before is analyzed.",
+        "was expected there; all that came before is analyzed.",
         "What the rest held. Flows that were open then look unfinished.",
         "Whatever ends near the damage: states of connections, unanswered requests, the tail of every rate.",
     ),
@@ -30,21 +29,18 @@ PAGES = (
         "The capture dropped packets",
         rules.capture_drops,
         "The drop counters in the file's interface statistics (pcapng blocks), of the kernel and of the interface, "
-        "against the packets in "
-        "the file.",
+        "against the packets in the file.",
         "Which packets they were. Files without statistics (all pcap files) tell nothing: `drops not told` is not `no "
         "drops`.",
         "Loss upstream, holes, unseen bytes and lost numbers: each may be a packet that only the capture missed. What "
-        "was sent again, was "
-        "lost or late in truth.",
+        "was sent again, was lost or late in truth.",
     ),
     Page(
         "capture-missed",
         "Acknowledged data is not in the capture",
         rules.capture_missed,
         "A receiver acknowledged bytes of the stream that never passed here (directions.unseen_bytes): so they "
-        "arrived, by another path "
-        "or past a capture that was too slow.",
+        "arrived, by another path or past a capture that was too slow.",
         "Which of the two; and for UDP nothing acknowledges, so that nothing is found.",
         "Loss upstream and rates: what is missing here was carried.",
     ),
@@ -53,8 +49,7 @@ PAGES = (
         "Time stamps go back",
         rules.time_backward,
         "A packet of an interface is stamped earlier than the one before it in the file. A clock that was set back "
-        "does it once and far; "
-        "several capture queues written in turn do it often and by little.",
+        "does it once and far; several capture queues written in turn do it often and by little.",
         "Steps of the clock forward look like a pause, and are not found.",
         "Every duration, round trip and order near those frames; verdicts of reordering above all.",
     ),
@@ -71,12 +66,10 @@ PAGES = (
         "Packets longer than the link carries",
         rules.super_segments,
         "IP packets longer than any frame of the path: taken before the adapter cut them up (TSO, GSO) or after it "
-        "joined them (GRO, "
-        "LRO).",
+        "joined them (GRO, LRO).",
         "The packets that really were on the wire, their number, spacing and headers.",
         "Packet counts, wire bytes, header overhead, bursts, reordering within one such packet, and round trips by "
-        "some tens of "
-        "microseconds. Bytes, goodput and losses stay right.",
+        "some tens of microseconds. Bytes, goodput and losses stay right.",
     ),
     Page(
         "headers-cut",

@@ -26,11 +26,9 @@ PAGES = (
         "Handshakes that needed a second try",
         connection_rules.syn_lost,
         "Connections that came about though a SYN or SYN-ACK had been sent again after a timeout. The cost is the "
-        "silence before those "
-        "(directions.limit_timeout_ns).",
+        "silence before those (directions.limit_timeout_ns).",
         "Whether the SYN or its answer was lost, unless the capture lies at the server; a listener with a full "
-        "backlog drops SYNs and "
-        "looks the same.",
+        "backlog drops SYNs and looks the same.",
     ),
     Page(
         "reset",
@@ -43,7 +41,8 @@ PAGES = (
         "idle-reset",
         "Reset after a long silence",
         connection_rules.idle_reset,
-        "Flows in the state reset, both directions of which were silent for 30 s or more.",
+        "Flows in the state reset, both directions of which were silent for 30 s or more until one end spoke again, and a RST "
+        "came within 5 s. An end that resets out of its own silence is none.",
         "Who sent the RST in truth: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) "
         "with the others.",
     ),
@@ -59,8 +58,7 @@ PAGES = (
         "Large segments never arrive",
         connection_rules.path_mtu_black_hole,
         "Segments of 1,200 bytes or more sent three times or more, two timeouts or more, nothing as long ever "
-        "acknowledged, and the other end "
-        "answers small packets. Outstanding bytes are those of the last time bin.",
+        "acknowledged, and the other end answers small packets. Outstanding bytes are those of the last time bin.",
         "Where the small MTU is. A receiver that drops large packets for another reason looks the same.",
     ),
     Page(
@@ -75,8 +73,7 @@ PAGES = (
         "Small maximum segment size",
         connection_rules.mss_clamped,
         "The MSS in the receiver's SYN is 1,400 bytes or less, in a transfer of 1 MB or more. The cost is the share "
-        "of header bytes more than "
-        "with 1,460.",
+        "of header bytes more than with 1,460.",
         "Who set it: the end itself, or a router that clamps. Compare captures on both sides.",
     ),
     Page(

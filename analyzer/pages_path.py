@@ -13,10 +13,8 @@ PAGES = (
         "The overhead of IP fragments",
         fragment_rules.fragmentation_overhead,
         "Wire bytes of the headers, preambles and gaps of each fragment after the first of its datagram "
-        "(docs/theory.md has the sizes), and the share "
-        "of payload with and without them. A warning from 2% of the wire bytes. The largest payload without fragments "
-        "is that of the fullest fragment "
-        "seen, less the UDP header.",
+        "(docs/theory.md has the sizes), and the share of payload with and without them. A warning from 2% of the "
+        "wire bytes. The largest payload without fragments is that of the fullest fragment seen, less the UDP header.",
         "The path's MTU beyond this point; fragments made by a router before it look as if the sender had made them.",
     ),
     Page(
@@ -40,8 +38,7 @@ PAGES = (
         "Uneven delay",
         queue_rules.jitter,
         "RFC 3550 interarrival jitter of numbered packets that carry their sending time, and the span of their delays "
-        "(no clocks need agree for "
-        "that). Told from 5 ms, a warning from 30 ms.",
+        "(no clocks need agree for that). Told from 5 ms, a warning from 30 ms.",
         "Whether the sender's own stamps are steady.",
     ),
     Page(

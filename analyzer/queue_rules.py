@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding
+from wiretale.analyzer.losses import lossy_bins
+from wiretale.analyzer.spread import mean, variation
 from wiretale.analyzer.survey import Survey, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -21,8 +23,10 @@ SAMPLES_LEAST = 30
 QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
 QUEUE_FACTOR = 2.0  # of the least round trip
 LOSS_ABOVE = 0.02  # of the numbered packets
-BINS_LEAST = 20
+BINS_LEAST = 10
 SPREAD = 0.5  # of the bins hold losses when the whole offer is too much
+CAPPED_DISPERSION = 0.5  # of what chance makes of a steady offer: a path's rate evens it
+HEAVY = 0.25  # of the packets: no chance loses as many all the time
 CAPPED_VARIATION = 0.25  # of what comes through, where a path's rate caps it
 BURST_FACTOR = 4.0
 LOSSES_LEAST = 6
@@ -48,8 +52,7 @@ def bufferbloat(trace: Trace) -> Iterator[Finding]:
             *("bufferbloat", "warning" if queue >= QUEUE_WARNING_NS else "info", "flow"),
             f"{one.name}: under load a round trip takes {show_duration(usual)} (99%: {show_duration(high)}), without "
             f"{show_duration(least)}: a queue beyond this point holds {show_duration(queue)}, about "
-            f"{show_bytes(held)}, and all "
-            "that shares it waits as long.",
+            f"{show_bytes(held)}, and all that shares it waits as long.",
             "Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
             flow=one.row["flow"],
             cost=round(queue / SECOND, 6),
@@ -60,44 +63,67 @@ def bufferbloat(trace: Trace) -> Iterator[Finding]:
         )
 
 
-def offered_above_rate(trace: Trace) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Overload:
     """Numbered packets lost all the time, while what comes through is level."""
-    survey = survey_of(trace)
-    for one in survey.transfers:
-        lost, came = one.row["blocks_lost"] or 0, one.row["blocks"] or 0
-        if one.flow["protocol"] == "tcp" or not came or lost < LOSS_ABOVE * (lost + came):
+
+    came_bps: float
+    lost_share: float
+    evidence: str
+
+    @property
+    def offered_bps(self) -> float:
+        """What came, and what did not."""
+        return self.came_bps / (1 - self.lost_share)
+
+
+def dispersion(one: Transfer, level: Sequence[float], share: float) -> float:
+    """The variance of what comes in time bins, of that which losses by chance would make of a steady offer."""
+    size = one.row["wire_bytes"] / max(one.row["packets"], 1)
+    packets = [value / size for value in level]
+    by_chance = mean(packets) / (1 - share) * share * (1 - share)
+    return (variation(packets) * mean(packets)) ** 2 / by_chance if by_chance else math.inf
+
+
+def overload_of(trace: Trace, one: Transfer) -> Overload | None:
+    """Where it is one."""
+    lost, came = one.row["blocks_lost"] or 0, one.row["blocks"] or 0
+    if one.flow["protocol"] == "tcp" or not came or lost < LOSS_ABOVE * (lost + came):
+        return None
+    bins = survey_of(trace).bins(one)
+    body = slice(1, max(len(bins.wire_bytes) - 1, 1))
+    lossy, level = lossy_bins(trace, one, bins)[body], bins.wire_bytes[body]
+    share = lost / (lost + came)
+    if share < HEAVY and dispersion(one, level, share) > CAPPED_DISPERSION:
+        return None
+    if len(lossy) < BINS_LEAST or sum(lossy) < SPREAD * len(lossy) or variation(level) > CAPPED_VARIATION:
+        return None
+    return Overload(
+        8 * sum(level) / (len(level) * bins.width_ns) * SECOND,
+        share,
+        f"{sum(lossy):,} of {plural(len(lossy), 'time bin')} of {show_duration(bins.width_ns)} hold losses; {one.frames}",
+    )
+
+
+def offered_above_rate(trace: Trace) -> Iterator[Finding]:
+    """More offered than the path carries."""
+    for one in survey_of(trace).transfers:
+        overload = overload_of(trace, one)
+        if not overload:
             continue
-        bins = survey.bins(one)
-        body = slice(1, max(len(bins.lost) - 1, 1))
-        lossy, level = bins.lost[body], bins.wire_bytes[body]
-        if (
-            len(lossy) < BINS_LEAST
-            or sum(map(bool, lossy)) < SPREAD * len(lossy)
-            or variation(level) > CAPPED_VARIATION
-        ):
-            continue
-        came_bps = 8 * sum(level) / (len(level) * bins.width_ns) * SECOND
-        offered = came_bps * (lost + came) / came
+        lost = overload.lost_share
         yield Finding(
             *("udp-above-path", "warning", "flow"),
-            f"{one.name} offered {show_rate(offered)}, and {show_rate(came_bps)} came through, level all the time: "
-            "more than "
-            f"the path before this point carries. {show_share(lost, lost + came)} was lost to it.",
-            f"Send at no more than {show_rate(came_bps)}, or use a transport that adapts (TCP, QUIC).",
+            f"{one.name} offered {show_rate(overload.offered_bps)}, and {show_rate(overload.came_bps)} came through, level all "
+            f"the time: more than the path before this point carries. {show_share(lost, 1)} was lost to it.",
+            f"Send at no more than {show_rate(overload.came_bps)}, or use a transport that adapts (TCP, QUIC).",
             flow=one.row["flow"],
-            cost=round(100 * lost / (lost + came), 3),
+            cost=round(100 * lost, 3),
             cost_unit="percent",
-            evidence=f"{sum(map(bool, lossy)):,} of {plural(len(lossy), 'time bin')} of "
-            f"{show_duration(bins.width_ns)} hold losses; {one.frames}",
+            evidence=overload.evidence,
             filter=flow_filter(one.flow),
-            impact=one.weight * lost / (lost + came),
+            impact=1.01 * one.weight * min(lost / (1 - lost), 1.0),  # the cause before what it causes
         )
-
-
-def variation(values: Sequence[float]) -> float:
-    """Standard deviation over mean."""
-    mean = fmean(values) if values else 0.0
-    return math.sqrt(fmean([(value - mean) ** 2 for value in values])) / mean if mean else 0.0
 
 
 def bursts(trace: Trace) -> Iterator[Finding]:
@@ -111,13 +137,13 @@ def bursts(trace: Trace) -> Iterator[Finding]:
             continue
         ordered = sorted(bins.wire_bytes)
         peak = 8 * ordered[int(0.99 * (len(ordered) - 1))] / bins.width_ns * SECOND
-        mean = 8 * one.row["wire_bytes"] / one.life_ns * SECOND
-        if peak < BURST_FACTOR * mean:
+        usual = 8 * one.row["wire_bytes"] / one.life_ns * SECOND
+        if peak < BURST_FACTOR * usual:
             continue
         yield Finding(
             *("bursty-sender", "info", "flow"),
             f"{one.name} sends in bursts: {show_rate(peak)} in the fullest {show_duration(bins.width_ns)}, "
-            f"{show_rate(mean)} on average ({peak / mean:.0f} times), and loses packets.",
+            f"{show_rate(usual)} on average ({peak / usual:.0f} times), and loses packets.",
             "Pace it (fq with SO_MAX_PACING_RATE, a smaller burst of the application): queues overflow by bursts, not "
             "by means.",
             flow=one.row["flow"],
@@ -209,10 +235,9 @@ def fairness(trace: Trace) -> Iterator[Finding]:
     mixed = " UDP takes what it offers and TCP gets the rest." if {"tcp", "udp"} <= kinds else ""
     yield Finding(
         *("unfair-share", "info", "flow"),
-        f"{len(members)} transfers from {members[0].row['source']} to {members[0].row['destination']} ran together"
-        f"{' for ' + show_duration(span) if span else ''} and shared {show_rate(sum(rates))} unevenly: {shares}; "
-        "Jain's index "
-        f"{index:.2f} (1 is even).{mixed}",
+        f"{len(members)} transfers from {members[0].row['source']} to {members[0].row['destination']} ran "
+        f"together{' for ' + show_duration(span) if span else ''} and shared {show_rate(sum(rates))} unevenly: "
+        f"{shares}; Jain's index {index:.2f} (1 is even).{mixed}",
         "Different round trips, late starts, losses or a UDP flow do this; a fair queue at the bottleneck (fq_codel, "
         "cake) evens it.",
         cost=round(100 * (1 - index), 1),
@@ -220,9 +245,3 @@ def fairness(trace: Trace) -> Iterator[Finding]:
         evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order[:6]),
         impact=sum(one.weight for one in members) * (1 - index),
     )
-
-
-def median_of(values: Sequence[float]) -> float:
-    """Median of what is no NaN; NaN without any."""
-    known = [value for value in values if not math.isnan(value)]
-    return median(known) if known else math.nan

@@ -31,23 +31,22 @@ SERIES_COLUMNS = (
     ("width_ns", "d", 1),
     ("wire_bytes", "d", 1),
     ("payload_bytes", "d", 1),
-    ("lost", "I", 1),
     ("rtt_ns", "d", 1),
+    ("window_bytes", "d", 1),
 )
-NULL = 2**32 - 1
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Bins:
-    """The series of one direction, column by column; NaN in `rtt_ns` is null."""
+    """The series of one direction, column by column; NaN is null."""
 
     start_ns: list[float]
     width_ns: float
     wire_bytes: list[float]
     payload_bytes: list[float]
-    lost: list[int]
     rtt_ns: list[float]
+    window_bytes: list[float]
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,10 @@ def read_bins(trace: Trace, flow: int) -> dict[int, Bins]:
     for direction in set(columns["direction"]):
         chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]
         of = {name: [float(column[i]) for i in chosen] for name, column in columns.items()}
-        lost = [0 if count == NULL else int(count) for count in of["lost"]]
-        widths = of["width_ns"]
-        found[direction] = Bins(of["start_ns"], widths[0], of["wire_bytes"], of["payload_bytes"], lost, of["rtt_ns"])
+        width = of["width_ns"][0]
+        found[direction] = Bins(
+            of["start_ns"], width, of["wire_bytes"], of["payload_bytes"], of["rtt_ns"], of["window_bytes"]
+        )
     return found
 
 

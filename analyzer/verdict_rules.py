@@ -47,6 +47,7 @@ class Kind:
     events: str | None = None  # column that says how many events there are; else as many as the count
     whole: str = "data_packets"  # what it is a share of
     one_way: bool = False  # only where the acknowledgments were not captured
+    needless: bool = False  # only events proven so
     answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
 
 
@@ -92,8 +93,7 @@ def lost_upstream(row: Row) -> str:
 def sent_again(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without "
-        "the "
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
         "acknowledgments nothing tells where they were lost, or whether."
     )
 
@@ -101,8 +101,7 @@ def sent_again(row: Row) -> str:
 def spurious(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the "
-        "receiver's "
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the receiver's "
         "reports, timestamps or acknowledgments seen here."
     )
 
@@ -118,8 +117,7 @@ def reordered(row: Row) -> str:
 def undecided(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either "
-        "overtaken or "
+        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either overtaken or "
         "lost before this point and sent again; nothing in the capture tells which."
     )
 
@@ -140,8 +138,7 @@ def unknown_copies(row: Row) -> str:
 def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of "
-        "both "
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
         "directions of one); the copies are left out of every other verdict and of the throughput."
     )
 
@@ -159,8 +156,7 @@ def closed_window(row: Row) -> str:
 def full_window(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, "
-        "held "
+        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, held "
         "the sender back then."
     )
 
@@ -168,8 +164,7 @@ def full_window(row: Row) -> str:
 def suspected(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went "
-        "on with "
+        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went on with "
         "a packet of the sender missing: lost before this point, it seems, and sent again."
     )
 
@@ -177,8 +172,7 @@ def suspected(row: Row) -> str:
 def late_stored(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of "
-        "it: "
+        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of it: "
         "the capture put packets out of order, not the network."
     )
 
@@ -186,8 +180,7 @@ def late_stored(row: Row) -> str:
 def congestion(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met "
-        "congestion "
+        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met congestion "
         "(ECN): the sender slows down as after a loss, without one."
     )
 
@@ -201,8 +194,7 @@ def blocks_lost(row: Row) -> str:
     """The sentence."""
     runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
     return (
-        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not "
-        "come "
+        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
         f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
     )
 
@@ -225,8 +217,7 @@ def blocks_twice(row: Row) -> str:
 def head_of_line(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost "
-        "before "
+        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
         f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
     )
 
@@ -256,6 +247,7 @@ KINDS = (
     Kind(
         *("spurious", "spurious_retransmissions", RETRANSMISSIONS, spurious, "sent segments again needlessly"),
         "The sender was too quick: reordering, delay that jumps, or a receiver whose acknowledgments are held up.",
+        needless=True,
     ),
     Kind(
         *("reordered", "out_of_order", ("out_of_order",), reordered, "were reordered"),
@@ -380,9 +372,11 @@ def impact_of(kind: Kind, row: Row, whole: int) -> float:
 
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
-    whole = total(trace.flows, "wire_bytes") or 1 if counts else 1
+    whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
-    frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
+    frames = (
+        frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place, kind.needless) if rows else {}
+    )
     for row in rows:
         shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
         yield Finding(

@@ -16,7 +16,8 @@ from wiretale.analyzer.catalogue import Page, chapters, pages
 from wiretale.analyzer.explanation import Explained, carried
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.survey import LIMITS
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import plural, show_rate, show_share
+from wiretale.reports.cost_text import cost_text
 from wiretale.reports.terminal import CAPTURES_SHOWN, INDENT, STYLES, capture_line, captures_left, make_console
 
 if TYPE_CHECKING:
@@ -44,18 +45,6 @@ MARKS = {  # where there is no colour
 }
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 Row = dict[str, Any]
-
-
-def cost_text(row: Row) -> str:
-    """`1.23 s`, `4.5 MB`, `3 packets`."""
-    cost, unit = row["cost"], row["cost_unit"]
-    if cost is None:
-        return ""
-    if unit == "seconds":
-        return show_duration(cost * 1e9)
-    if unit == "bytes":
-        return show_bytes(cost)
-    return f"{show_share(cost, 100)}" if unit == "percent" else f"{cost:,.0f} {unit}"
 
 
 def finding_block(row: Row, weakens: str | None = None) -> RenderableType:
@@ -158,26 +147,31 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in rest)
 
 
+def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
+    """What stands below all."""
+    if left:
+        yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
+    graves = any(row["severity"] != "info" for row in found)
+    if not graves and not left and any(trace.captures.column("packets")):
+        yield Text("\nNothing is wrong, as far as this capture tells.", style="green")
+    if found:
+        yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")
+
+
 def explain_parts(
     trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], left: int, console: Console
 ) -> Iterator[RenderableType]:
     """All of it."""
     yield from capture_parts(trace, found)
-    flows = [row for row in found if row["scope"] != "capture"]
-    if transfers or flows:
+    of_flows = [row for row in found if row["flow"] is not None and row["scope"] != "capture"]
+    several = [row for row in found if row["flow"] is None and row["scope"] != "capture"]
+    if transfers or of_flows:
         yield title("Transfers")
-    yield from transfer_parts(transfers, [row for row in flows if row["flow"] is not None], console)
-    several = [row for row in flows if row["flow"] is None]
+    yield from transfer_parts(transfers, of_flows, console)
     if several:
         yield title("Over several flows")
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in several)
-    if left:
-        yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
-    graves = [row for row in found if row["severity"] != "info"]
-    if not graves and any(trace.captures.column("packets")):
-        yield Text("\nNothing is wrong, as far as this capture tells.", style="green")
-    elif graves:
-        yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")
+    yield from closing(trace, found, left)
 
 
 def page_parts(page: Page) -> Iterator[RenderableType]:

@@ -12,6 +12,7 @@
 #define SLACK_NS       1000000  /* what a sender needs to answer an acknowledgment */
 #define HELD_LEAST_NS  30000000 /* the least delayed-ACK timer, Linux's, is 40 ms */
 #define GROWTH_TRIPS   3        /* slow start doubles in one or two round trips (RFC 5681) */
+#define SEGMENT_USUAL  1460
 #define DOUBLING_LEAST INT64_C(2000)
 
 /* After the last packet. */
@@ -117,9 +118,15 @@ static void part(const struct step *step, struct tcp_limit *limit, bool data) {
     limit->mark_ns = step->seen->time_ns;
 }
 
+/* Less than a full segment, as far as both can be told: some streams never have one. */
+static bool is_short(const struct step *step) {
+    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
+    return step->seen->payload_bytes < full_segment(step) ||
+           step->seen->payload_bytes < announced / 2;
+}
+
 static void note_data(const struct step *step, struct tcp_limit *limit) {
-    limit->last_short =
-        step->tcp && step->tcp->flags & TCP_PSH && step->seen->payload_bytes < full_segment(step);
+    limit->last_short = step->tcp && step->tcp->flags & TCP_PSH && is_short(step);
     limit->turned = false;
     limit->held_ns = 0;
 }

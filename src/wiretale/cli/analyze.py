@@ -99,6 +99,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "-o", "--output", type=Path, metavar="DIR", help="write every table as Parquet, and report.html"
     )
     output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report; - for stdout")
+    output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
     output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(command=analyze)
 
@@ -123,6 +124,15 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
         yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
 
 
+def link_bps(arguments: argparse.Namespace) -> int | None:
+    """The rate that --link gives. UsageError for one that is none."""
+    if arguments.link is None:
+        return None
+    from wiretale.analyzer.rate_parse import parse_rate
+
+    return parse_rate(arguments.link)
+
+
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     """The summary, or what --json or --csv ask for instead."""
     if arguments.json:
@@ -134,19 +144,19 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
         write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
     elif arguments.report == STDOUT:
-        write_report_stdout(trace)
+        write_report_stdout(trace, link_bps(arguments))
     elif not arguments.quiet:
         from wiretale.reports.terminal import print_summary
 
-        print_summary(trace, sys.stdout, arguments.flows)
+        print_summary(trace, sys.stdout, arguments.flows, link_bps=link_bps(arguments))
 
 
-def write_report_stdout(trace: Trace) -> None:
+def write_report_stdout(trace: Trace, link_bps: int | None) -> None:
     """The report on standard output, in place of the summary."""
     from shutil import copyfileobj
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html").open("rb") as report:
+    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html", link_bps).open("rb") as report:
         copyfileobj(report, sys.stdout.buffer)
 
 
@@ -159,10 +169,10 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
         formats = ("parquet", "csv") if arguments.csv else ("parquet",)
         written += [
             write_tables(trace, arguments.output, formats),
-            trace.report(arguments.output / "report.html"),
+            trace.report(arguments.output / "report.html", link_bps(arguments)),
         ]
     if arguments.report and arguments.report != STDOUT:
-        written.append(trace.report(arguments.report))
+        written.append(trace.report(arguments.report, link_bps(arguments)))
     for path in written if not arguments.quiet else []:
         print(f"wiretale: wrote {path}", file=sys.stderr)
 
@@ -171,6 +181,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """Options that contradict each other, before anything is read."""
     from wiretale.analyzer.errors import UsageError
 
+    link_bps(arguments)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone):
         raise UsageError("--tables chooses what --json or --csv print on stdout: one of them was expected with it")
