@@ -115,6 +115,14 @@ FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
     FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
 """
+# What is needed of them later.
+HEIGHTS = """
+SELECT {point} AS point, flow, direction, median(ttl) AS ttl, sum(payload) AS bytes FROM seen{point} GROUP BY flow, direction
+"""
+ACKNOWLEDGED = """
+SELECT {point} AS point, flow, direction, max(acknowledged) AS upto FROM seen{point} ANTI JOIN stretched{point}
+    USING (flow, direction) WHERE acknowledged IS NOT NULL GROUP BY flow, direction
+"""
 
 
 def columns(points: int, text: str, separator: str = ", ") -> str:
@@ -152,8 +160,14 @@ def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
         points, "SELECT flow, direction, run, position IS NOT NULL AS tcp FROM seen{p} WHERE run IS NOT NULL", " UNION "
     )
     connection.execute(f"CREATE TABLE runs AS {runs}")
+    for name, each_point in (("heights", HEIGHTS), ("acknowledged", ACKNOWLEDGED)):
+        rows = " UNION ALL ".join(each_point.format(point=p) for p in range(points))
+        connection.execute(f"CREATE TABLE {name} AS {rows}")
     units = " UNION ALL ".join(UNITS.format(point=p, place=PLACE) for p in range(points))
     connection.execute(f"CREATE TABLE units AS {units}")
+    for point in range(points):
+        for kind, name in (("VIEW", "long"), ("TABLE", "seen"), ("TABLE", "unwrapped")):
+            connection.execute(f"DROP {kind} {name}{point}")
 
 
 # Most packets were sent once and seen at most once at each point: one grouping matches them all.
@@ -254,6 +268,7 @@ any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER 
 def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """What was sent several times and bears an identification that the path leaves alone."""
     connection.execute(ONCE.format(key=KEY))
+    connection.execute("DROP TABLE units; DROP TABLE grouped")
     connection.execute(TURNS)
     connection.execute(BY_ID.format(key=KEY, each=columns(points, EACH_ID)))
     # Of a packet that no point upstream sent again, a further one is a copy that the network made.

@@ -14,7 +14,7 @@ from wiretale.analyzer.endpoint_log import EndpointLog, read_logs
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.flow_heading import find_headings
 from wiretale.analyzer.flow_pairing import pair_flows
-from wiretale.analyzer.loss_ledger import PLACES, Ledger, settle, stages_of
+from wiretale.analyzer.loss_ledger import Ledger, settle, stages_of
 from wiretale.analyzer.one_way_delay import Delay, find_delays, hops_of
 from wiretale.analyzer.packet_matching import (
     Floors,
@@ -32,16 +32,14 @@ from wiretale.analyzer.units import plural
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "1GB"
+MEMORY = "512MB"
 HEADINGS = (1, -1)
 NEVER = str(-(2**62))  # a least delay that everything is above
 
 # What became of each packet: `had{p}` says that it was at the point, seen there or by what came after.
 FATES = """
 CREATE TABLE fates AS
-WITH acknowledged AS ({acknowledged}),
-    far AS (SELECT flow, 1 - direction AS direction, max(acknowledged) AS upto FROM acknowledged
-        ANTI JOIN ({stretched}) USING (flow, direction) GROUP BY flow, direction),
+WITH far AS (SELECT flow, 1 - direction AS direction, max(upto) AS upto FROM acknowledged GROUP BY flow, direction),
     arrived AS (SELECT DISTINCT flow, direction, key1 FROM crossings JOIN headings USING (flow, direction)
         WHERE kind = 0 AND CASE WHEN heading > 0 THEN p{last} ELSE p0 END IS NOT NULL)
 SELECT crossings.*, heading, crossings.kind = 0 AND crossings.key1::HUGEINT + key2 - {place} <= upto
@@ -140,10 +138,6 @@ def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
     """Fills `fates`: the crossings with heading, and whether an acknowledgment proves that they arrived."""
     connection.execute(
         FATES.format(
-            acknowledged=columns(
-                count, "SELECT flow, direction, acknowledged FROM seen{p} WHERE acknowledged IS NOT NULL", " UNION ALL "
-            ),
-            stretched=columns(count, "SELECT flow, 1 - direction AS direction FROM stretched{p}", " UNION "),
             last=count - 1,
             place=2**40,
         )
@@ -172,7 +166,7 @@ def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
         f"CREATE TABLE outcomes AS SELECT *, CASE WHEN copy THEN NULL WHEN heading > 0 THEN {where_lost(count, 1)} "
         f"ELSE {where_lost(count, -1)} END AS place FROM fates"
     )
-    connection.execute("DROP TABLE fates")
+    connection.execute("DROP TABLE fates; DROP TABLE crossings")
 
 
 def captured(vantage: Vantage, rows: str, amount: str, heading: int) -> tuple[dict[str, int | None], dict[str, int]]:
