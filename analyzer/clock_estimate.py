@@ -135,6 +135,12 @@ def height(samples: Sequence[Sample], slope: float, middle_ns: int) -> float | N
     return min((d - slope * (t - middle_ns) for t, d in samples), default=None)
 
 
+def excess(samples: Sequence[Sample], slope: float, middle_ns: int) -> float:
+    """How far above the line the lowest tenth of the samples reaches: the line rests on those."""
+    levels = sorted(d - slope * (t - middle_ns) for t, d in samples)
+    return levels[len(levels) // 10] - levels[0]
+
+
 def best_slope(score: Callable[[float], float], low: float, high: float) -> float:
     """Where a concave function is greatest."""
     for _ in range(SEARCHES):
@@ -168,12 +174,8 @@ def fit(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int, end_ns
 
     slope = best_slope(score, -SKEW_MOST, SKEW_MOST)
     a, b = height(forward, slope, middle), height(back, -slope, middle)
-    above = [
-        median(d - s * (t - middle) - least for t, d in samples)
-        for samples, s, least in ((forward, slope, a), (back, -slope, b))
-        if samples and least is not None
-    ]
-    doubt = slope_doubt(score, slope, sum(above) / 4)
+    above = [excess(samples, steepness, middle) for samples, steepness in ((forward, slope), (back, -slope)) if samples]
+    doubt = slope_doubt(score, slope, sum(above) / 2)
     if abs(slope) <= doubt:  # nothing that the noise would not give
         slope = 0.0
         a, b = height(forward, slope, middle), height(back, -slope, middle)

@@ -83,12 +83,18 @@ def hops_of(clocks: Mapping[tuple[int, int], Clock], count: int) -> list[Hop]:
     return hops
 
 
-def delays_sql(hop: Hop, heading: int) -> str:
-    """SQL: flow, time and delay of each packet that both points saw."""
+def delays_sql(vantage: Vantage, hop: Hop, heading: int) -> str:
+    """SQL: flow, time and delay of each packet that both points saw; the time by the first point's clock."""
     a, b = hop.start, hop.end
     difference = f"t{b} - t{a} - ({hop.offset()})"
+    moment = f"t{a if heading > 0 else b}"
+    first = next((clock for clock in vantage.clocks if (clock.earlier, clock.later) == (0, a)), None)
+    if heading < 0:  # sent by the end, whose clock is the start's and the offset
+        moment = f"{moment} - ({hop.offset()})"
+    if first and first.known:
+        moment = f"{moment} - {first.sql(f't{a}')}"
     return (
-        f"SELECT flow, t{a if heading > 0 else b} AS moment, {heading} * ({difference}) AS d FROM outcomes "
+        f"SELECT flow, round({moment})::BIGINT AS moment, {heading} * ({difference}) AS d FROM outcomes "
         f"WHERE heading = {heading} AND NOT copy AND w{a} AND w{b} AND t{a} IS NOT NULL AND t{b} IS NOT NULL"
     )
 
@@ -98,7 +104,7 @@ def measure(vantage: Vantage, hop: Hop, heading: int) -> Delay | None:
     ends = [vantage.points[number].role for number in (hop.start, hop.end)]
     if heading < 0:
         ends.reverse()
-    vantage.connection.execute(f"CREATE OR REPLACE TEMP TABLE delays AS {delays_sql(hop, heading)}")
+    vantage.connection.execute(f"CREATE OR REPLACE TEMP TABLE delays AS {delays_sql(vantage, hop, heading)}")
     (row,) = vantage.rows(SUMMARY)
     if not row["packets"]:
         return None

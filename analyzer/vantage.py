@@ -303,9 +303,11 @@ def capture_notes(vantage: Vantage) -> Iterator[str]:
             )
         if point.unread:
             yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
+    told: set[str] = set()
     for ledger in vantage.ledgers:
         for stage in ledger.stages:
-            if stage.role in ROLES[3] and stage.missed:
+            if stage.role in ROLES[3] and stage.missed and stage.role not in told:
+                told.add(stage.role)
                 yield f"{ledger.title}: the {stage.role}'s capture missed {stage.missed:,} of {stage.had:,} {ledger.unit}"
 
 

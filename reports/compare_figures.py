@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from itertools import accumulate, pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.loss_ledger import BETWEEN, BESIDE_KERNEL, PLACES, Ledger
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 BAR = 0.035  # half a stage's width; stages are 1 apart
 THIN = 0.012  # what is drawn of a loss, however small
-DEPTH = 0.42  # how far below the stages losses end
+DEPTH = 0.3  # how far below the stages losses end
 CURVE = 24  # points of one
+LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # where bands of one gap end, by their number
+LABEL_WIDTH = 18  # characters
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 PLAIN_FONT = {"family": "system-ui, sans-serif", "size": 12}
 
@@ -120,27 +123,22 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             traces.append(band((number + BAR, 1), (number + 1 - BAR, 1), height, BLUE, text))
         lost = losses_between(ledger, before.name, after.name)
         tops = accumulate((count / sent for _, count in lost), initial=height)
-        for (place, count), top in zip(lost, tops, strict=False):
+        # The lowest band leaves first, so that no two cross.
+        ends = LOSS_ENDS[len(lost)]
+        for (place, count), top, end in zip(lost, tops, ends, strict=False):
             thick = max(count / sent, THIN)
-            level = -DEPTH - 0.3 * (shown % 2)
             text = f"{count:,} lost {PLACES[place]}".replace("lost never", "never")
-            traces.append(band((number + BAR, 1 - top), (number + 0.72, level + thick), thick, RED, text))
-            labels.append(
-                label(
-                    number + 0.74,
-                    level + thick / 2,
-                    f"{PLACES[place]}<br><b>{count:,}</b> ({show_share(count, sent)})",
-                    xanchor="left",
-                    align="left",
-                )
-            )
+            traces.append(band((number + BAR, 1 - top), (number + end, thick - DEPTH), thick, RED, text))
+            words = "<br>".join(wrap(PLACES[place], LABEL_WIDTH))
+            share = f"<b>{count:,}</b> ({show_share(count, sent)})"
+            labels.append(label(number + end, -DEPTH - 0.04, f"{share}<br>{words}", yanchor="top"))
             shown += 1
-    depth = -DEPTH - (0.45 if shown > 1 else 0.15 if shown else -0.3)
+    depth = -DEPTH - 0.62 if shown else -0.05
     axis = {"visible": False, "fixedrange": True}
     return figure(
         traces,
         {
-            "height": 400 if shown else 260,
+            "height": 400 if shown else 230,
             "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
             "dragmode": False,
             "annotations": labels,
@@ -166,8 +164,9 @@ def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
                 {
                     "type": "scatter",
                     "mode": "lines+markers" if len(seconds) < 3 else "lines",
-                    "name": f"{delay_name(delay)}, {column}",
+                    "name": delay_name(delay),
                     "legendgroup": delay_name(delay),
+                    "showlegend": column == "median",
                     "x": seconds,
                     "y": [row[column] / 1e6 for row in delay.series],
                     "line": {"color": color, "width": width, "dash": dash, "shape": "linear"},

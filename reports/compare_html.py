@@ -52,10 +52,16 @@ def first_time(vantage: Vantage) -> int:
     return times[0] if times else 0
 
 
+def diagrams(vantage: Vantage) -> list[int]:
+    """Ledgers that are worth a diagram: something left the way, or was missed."""
+    telling = [n for n, one in enumerate(vantage.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
+    return telling[:DIAGRAMS_MOST] or [n for n, one in enumerate(vantage.ledgers[:1]) if one.sent]
+
+
 def figures(vantage: Vantage) -> dict[str, Any]:
     """All figures by the id of their place."""
     base_ns = first_time(vantage)
-    found = {f"sankey{n}": sankey(ledger) for n, ledger in enumerate(vantage.ledgers[:DIAGRAMS_MOST]) if ledger.sent}
+    found = {f"sankey{n}": sankey(vantage.ledgers[n]) for n in diagrams(vantage)}
     if vantage.delays:
         found["delays"] = delays_over_time(vantage.delays, base_ns)
         found["distribution"] = distribution(vantage.delays)
@@ -128,7 +134,7 @@ def render(vantage: Vantage) -> str:
             for p in vantage.points
         ],
         ledgers=[(ledger, ledger_rows(ledger)) for ledger in vantage.ledgers],
-        diagrams=DIAGRAMS_MOST,
+        diagrams=diagrams(vantage),
         clocks=[clock_line(clock, roles) for clock in vantage.clocks],
         assumption=ASSUMPTION if any(clock.evidence == "both" for clock in vantage.clocks) else "",
         delays=delay_rows(vantage),
