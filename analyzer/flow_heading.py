@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # first of the other.
 HEADINGS = """
 CREATE TABLE headings AS
-WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a JOIN heights AS b USING (flow, direction)
-        WHERE a.point = 0 AND b.point = {last}),
+WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a
+        JOIN heights AS b USING (flow, direction) WHERE a.point = 0 AND b.point = {last}),
     ttl AS (SELECT flow, sum(CASE direction WHEN 0 THEN heading ELSE -heading END) AS vote FROM told GROUP BY flow),
     asked AS (SELECT flow, min(t0) FILTER (direction = 0) AS a0, min(t0) FILTER (direction = 1) AS b0,
             min(t{last}) FILTER (direction = 0) AS a1, min(t{last}) FILTER (direction = 1) AS b1

@@ -22,7 +22,8 @@ SELECT count(d) AS packets, min(d) AS min, avg(d) AS mean, quantile_cont(d, [0.5
 FROM (SELECT d, lag(d) OVER (PARTITION BY flow ORDER BY moment) AS before FROM delays)
 """
 SERIES = """
-SELECT min(moment) AS moment, count(*) AS packets, min(d) AS min, median(d) AS median, quantile_cont(d, 0.99) AS p99, max(d) AS max
+SELECT min(moment) AS moment, count(*) AS packets, min(d) AS min, median(d) AS median,
+    quantile_cont(d, 0.99) AS p99, max(d) AS max
 FROM delays GROUP BY (moment - {start}) // {width} ORDER BY 1
 """
 HISTOGRAM = """
@@ -121,7 +122,7 @@ def measure(vantage: Vantage, hop: Hop, heading: int) -> Delay | None:
         "jitter": row["jitter"],
         "negative": row["negative"],
     }
-    delay = Delay(*ends, hop.known, hop.error_ns, summary)
+    delay = Delay(ends[0], ends[1], hop.known, hop.error_ns, summary)
     (span,) = vantage.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)
     delay.series = vantage.rows(SERIES.format(start=span["start"], width=width))

@@ -369,8 +369,8 @@ CREATE OR REPLACE TABLE recut AS
 WITH lost AS (SELECT crossings.rowid AS sending, flow, direction, key1 AS start, key1 + key2 AS stop, t{origin} AS time_ns
         FROM crossings JOIN headings USING (flow, direction)
         WHERE heading = {heading} AND kind = 0 AND p{origin} IS NOT NULL AND p{point} IS NULL AND NOT copy),
-    extra AS (SELECT crossings.rowid AS arrival, flow, direction, key1 AS start, key1 + key2 AS stop, t{point} AS time_ns, p{point},
-            f{point} FROM crossings JOIN headings USING (flow, direction)
+    extra AS (SELECT crossings.rowid AS arrival, flow, direction, key1 AS start, key1 + key2 AS stop, t{point} AS time_ns,
+            p{point}, f{point} FROM crossings JOIN headings USING (flow, direction)
         WHERE heading = {heading} AND kind = 0 AND p{point} IS NOT NULL AND p{origin} IS NULL AND NOT copy),
     shared AS (SELECT sending, arrival, lost.start, lost.stop, extra.time_ns, p{point}, f{point},
             least(lost.stop, extra.stop)::BIGINT - greatest(lost.start, extra.start)::BIGINT AS bytes

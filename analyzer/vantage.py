@@ -265,9 +265,9 @@ def run_ledgers(vantage: Vantage) -> Iterator[Ledger]:
         logs.setdefault(log.run, []).append(log)
     for one in found:
         of_run = logs.get(one["run"], [])
-        log = of_run[HEADINGS.index(one["heading"])] if len(of_run) > 1 else of_run[0] if of_run else None
-        if log or not one["tcp"]:
-            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], log)
+        told = of_run[HEADINGS.index(one["heading"])] if len(of_run) > 1 else of_run[0] if of_run else None
+        if told or not one["tcp"]:
+            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], told)
     seen = {one["run"] for one in found}
     for log in vantage.logs:
         if log.run not in seen:

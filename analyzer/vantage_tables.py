@@ -46,8 +46,9 @@ def packets_sql(vantage: Vantage) -> str:
     """Every packet, with the delay of each hop."""
     clocks = {(clock.earlier, clock.later): clock for clock in vantage.clocks}
     delays = "".join(
-        f", CASE WHEN w{hop.start} AND w{hop.end} THEN round(heading * (t{hop.end} - t{hop.start} - ({hop.offset()})))::BIGINT END"
-        f" AS {vantage.points[hop.start].role}_{vantage.points[hop.end].role}_ns"
+        f", CASE WHEN w{hop.start} AND w{hop.end} "
+        f"THEN round(heading * (t{hop.end} - t{hop.start} - ({hop.offset()})))::BIGINT END AS"
+        f"  {vantage.points[hop.start].role}_{vantage.points[hop.end].role}_ns"
         for hop in (hops_of(clocks, len(vantage.points)) if len(vantage.points) > 1 else [])
         if hop.clocks[0].stretches
     )

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.loss_ledger import BETWEEN, BESIDE_KERNEL, PLACES, Ledger
+from wiretale.analyzer.loss_ledger import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
 from wiretale.analyzer.units import show_count, show_share
 from wiretale.reports.compare_words import stage_name
 from wiretale.reports.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
