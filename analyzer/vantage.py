@@ -32,6 +32,8 @@ from wiretale.analyzer.units import plural
 if TYPE_CHECKING:
     import duckdb
 
+#: of the receiver's log: counters of its socket alone, not of the host
+SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
 MEMORY = "512MB"
 HEADINGS = (1, -1)
 NEVER = str(-(2**62))  # a least delay that everything is above
@@ -236,7 +238,7 @@ def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: Endpoin
     unit = "bytes" if tcp else "blocks"
     title = f"{unit} of run {run}, {roles[0]} → {roles[-1]}" if len(roles) > 1 else f"{unit} of run {run}"
     ledger = Ledger(unit, title, stages_of(ROLES[len(roles)], roles, counts), run=run)
-    settle(ledger, unions, None if tcp else log.host_dropped)
+    settle(ledger, unions, None if tcp else log.host_dropped, log.host_dropped_source in SOCKET_COUNTERS)
     ledger.notes = list(run_notes(ledger, log))
     return ledger
 
