@@ -28,6 +28,10 @@ PLACES = {
 #: which place lies between two stages
 BETWEEN = {
     ("planned", "sent"): "never_sent",
+    ("planned", "sender"): "sender_host",
+    ("planned", "tracer"): "before_tracer",
+    ("planned", "receiver"): "network",
+    ("planned", "received"): "network_or_host",
     ("sent", "sender"): "sender_host",
     ("sent", "tracer"): "before_tracer",
     ("sent", "receiver"): "network",

@@ -198,8 +198,9 @@ EACH_CROSSING = "p{p}, f{p}, t{p}, w{p}"
 def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """Fills `grouped` and `ids`."""
     connection.execute(GROUPED.format(key=KEY, each=columns(points, EACH_GROUP)))
+    once = columns(points, "n{p} <= 1", " AND ")
     pairs = [
-        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1"
+        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
         for a in range(points)
         for b in range(a + 1, points)
     ]

@@ -120,7 +120,7 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
             RECEIVER,
             "--port",
             str(PORT),
-            *"--udp --size 1200 --count 3000 --rate 40M --json".split(),
+            *["--udp", "--size", "1200", "--count", "3000", "--rate", "40M", "--json"],
         ]
         said, heard = talk(path, server, client, f":{PORT:04X} ")
     logs = [tmp_path / "send.json", tmp_path / "receive.json"]

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from dropping_path import output, wait_until
@@ -37,7 +38,7 @@ class TracedPath:
             output("ip", "netns", "add", space)
             self.run(name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
             output("ip", "-n", space, "link", "set", "lo", "up")
-        for number, (left, right) in enumerate(zip(NAMES, NAMES[1:], strict=False), start=1):
+        for number, (left, right) in enumerate(pairwise(NAMES), start=1):
             self.connect(left, right, f"10.214.{number}")
         for name in ("router", "tracer"):
             self.run(name, "sysctl", "-qw", "net.ipv4.ip_forward=1")
@@ -75,7 +76,20 @@ class TracedPath:
         """Captures at the three points, in the order of the way; it is an error if one lost a packet."""
         files = {name: folder / f"{name}.pcap" for name in CAPTURED}
         processes = {}
-        options = "-n -p -U --immediate-mode -B 16384 -s 128 -Z root --time-stamp-precision nano".split()
+        options = [
+            "-n",
+            "-p",
+            "-U",
+            "--immediate-mode",
+            "-B",
+            "16384",
+            "-s",
+            "128",
+            "-Z",
+            "root",
+            "--time-stamp-precision",
+            "nano",
+        ]
         try:
             for name, file in files.items():
                 with file.with_suffix(".log").open("w") as log:
