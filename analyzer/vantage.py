@@ -116,8 +116,9 @@ def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
         least = [(s.least_forward_ns, s.least_back_ns) for s in clock.stretches]
         forth = [f for f, _ in least if f is not None]
         back = [r for _, r in least if r is not None]
-        floors[a, b] = f"({clock.sql('{sent}')} + {min(forth):.0f})" if forth else NEVER
-        floors[b, a] = f"({min(back):.0f} - {clock.sql('{got}')})" if back else NEVER
+        offset = clock.sql("{time}")
+        floors[a, b] = (f"({offset} + {min(forth):.0f})", "0") if forth else (NEVER, "0")
+        floors[b, a] = ("0", f"({min(back):.0f} - {offset})") if back else (NEVER, "0")
     return floors
 
 
