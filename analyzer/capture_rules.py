@@ -72,8 +72,10 @@ def capture_missed(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("capture-missed", "warning", "capture"),
         f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
-        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path.",
-        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric routing.",
+        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another "
+        "path.",
+        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric "
+        "routing.",
         flow=affected[0] if len(affected) == 1 else None,
         cost=float(missed),
         cost_unit="bytes",
@@ -88,7 +90,8 @@ def time_backward(trace: Trace) -> Iterator[Finding]:
         if capture["backward_steps"]:
             yield Finding(
                 *("time-backward", "warning", "capture"),
-                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
+                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one "
+                "before, by up "
                 f"to {show_duration(capture['backward_ns_max'])}: the clock was set back, or packets of several queues "
                 "were written out of order. Times and orders near them are doubtful.",
                 "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
@@ -116,7 +119,8 @@ def super_segments(trace: Trace) -> Iterator[Finding]:
             device = capture["name"] or "DEVICE"
             yield Finding(
                 *("offload", "warning", "capture"),
-                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: captured before "
+                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: "
+                "captured before "
                 "the adapter cut them up (TSO, GSO) or after it joined them (GRO, LRO). Packets, wire bytes and "
                 "round trips are those of the host, not of the wire.",
                 f"Capture on a separate tracer, or first: ethtool -K {device} tso off gso off gro off lro off.",
@@ -213,7 +217,8 @@ def one_way(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("one-way", "warning", "capture"),
             f"Only one direction of {plural(len(numbers), 'TCP flow')} was captured "
-            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not known.",
+            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not "
+            "known.",
             "Mirror both directions of the port, or capture where routing is symmetric.",
             evidence=flows_named(trace, numbers),
         )

@@ -112,7 +112,8 @@ def known(sentences: Mapping[str, str], case: Case) -> str:
 NONE: Set[str | None] = frozenset({None})
 NEAR = "it came within 3 ms (or the handshake's round trip) of the highest byte"
 MIRROR = (
-    "a copy by the mirror port or of a second capture point: the same packet (IP id or TSval, sequence, checksum) within "
+    "a copy by the mirror port or of a second capture point: the same packet (IP id or TSval, sequence, checksum) "
+    "within "
     "1 ms"
 )
 NETWORK = "the same packet once more, sooner than the sender could know of a loss: the network made the copy"
@@ -122,7 +123,8 @@ FAST = "Wireshark needs only two duplicate ACKs, and the segment within 20 ms of
 RULES = (
     Rule(
         *("same-addresses", None, None),
-        "Wireshark takes conversations with the same addresses and ports in different VLANs or tunnels for one; wiretale keeps "
+        "Wireshark takes conversations with the same addresses and ports in different VLANs or tunnels for one; "
+        "wiretale keeps "
         "them apart",
         lambda case: case.shared,
     ),
@@ -138,16 +140,19 @@ RULES = (
     # --- reordered, or sent again
     Rule(
         *("undecided", {"undecided"}, {"out_of_order"}),
-        f"Wireshark calls it out of order because {NEAR}; nothing in this capture tells reordering from a second sending",
+        f"Wireshark calls it out of order because {NEAR}; nothing in this capture tells reordering from a second "
+        "sending",
     ),
     Rule(
         *("undecided", {"undecided"}, AGAIN),
-        "Wireshark takes what is below the highest byte and not soon after it for sent again; nothing in this capture tells "
+        "Wireshark takes what is below the highest byte and not soon after it for sent again; nothing in this capture "
+        "tells "
         "a second sending from reordering",
     ),
     Rule(
         *("not-new", RESENT | {"undecided"}, NONE),
-        "its bytes are new at this point, so Wireshark, which goes by sequence numbers alone, sees nothing; {sent_again}",
+        "its bytes are new at this point, so Wireshark, which goes by sequence numbers alone, sees nothing; "
+        "{sent_again}",
         lambda case: case.row.get("place") == "upstream",
     ),
     Rule(
@@ -157,7 +162,8 @@ RULES = (
     ),
     Rule(
         *("seen-before", RESENT, {"out_of_order"}),
-        f"Wireshark calls it out of order because {NEAR}; its bytes had passed here, or had been acknowledged, before: it was "
+        f"Wireshark calls it out of order because {NEAR}; its bytes had passed here, or had been acknowledged, "
+        "before: it was "
         "sent again and not late",
         lambda case: case.row.get("place") != "upstream",
     ),
@@ -168,7 +174,8 @@ RULES = (
     ),
     Rule(
         *("late-not-sent-again", {"out_of_order"}, {"retransmission"}),
-        "Wireshark calls a segment below the highest byte sent again unless it came within 3 ms (or the handshake's round trip) "
+        "Wireshark calls a segment below the highest byte sent again unless it came within 3 ms (or the handshake's "
+        "round trip) "
         "of that; {reordered}",
     ),
     Rule(
@@ -184,17 +191,20 @@ RULES = (
     Rule("fast-too-easily", RESENT - {"fast_retransmission"}, {"fast_retransmission"}, f"{FAST}; {{kind_needs}}"),
     Rule(
         *("spurious-unproven", RESENT, {SPURIOUS}),
-        "spurious needs proof here (a DSACK, timestamps, or an ACK that the sender had in time); Wireshark takes any segment "
+        "spurious needs proof here (a DSACK, timestamps, or an ACK that the sender had in time); Wireshark takes any "
+        "segment "
         "below the last ACK",
     ),
     Rule(
         *("spurious-proven", RESENT, AGAIN - {SPURIOUS}),
-        "Wireshark calls spurious only what lies below the last ACK before it, and knows no DSACK or timestamps; {proven}",
+        "Wireshark calls spurious only what lies below the last ACK before it, and knows no DSACK or timestamps; "
+        "{proven}",
         lambda case: case.row.get("spurious"),
     ),
     Rule(
         *("ports-reused", SEGMENT, NONE),
-        "Wireshark begins a new conversation with this SYN, so that nothing before it counts; wiretale takes it for the same SYN",
+        "Wireshark begins a new conversation with this SYN, so that nothing before it counts; wiretale takes it for "
+        "the same SYN",
         lambda case: "ports_reused" in case.words,
     ),
     Rule(
@@ -205,7 +215,8 @@ RULES = (
     # --- probes
     Rule(
         *("probe-not-keep-alive", {"window_probe"}, {"keep_alive"}),
-        "Wireshark calls any segment of 0 or 1 byte one below the next a keep-alive; here the window was closed, and Linux "
+        "Wireshark calls any segment of 0 or 1 byte one below the next a keep-alive; here the window was closed, and "
+        "Linux "
         "probes it just so",
     ),
     Rule(
@@ -214,7 +225,8 @@ RULES = (
     ),
     Rule(
         *("keep-alive-below", {"keep_alive"}, AGAIN | {"out_of_order", "window_probe", None}),
-        "Wireshark calls a keep-alive only what begins one below the highest byte seen; here it is one below the highest "
+        "Wireshark calls a keep-alive only what begins one below the highest byte seen; here it is one below the "
+        "highest "
         "acknowledged, with nothing outstanding",
     ),
     Rule(
@@ -230,43 +242,51 @@ RULES = (
     ),
     Rule(
         *("keep-alive-answer", {"keep_alive_ack"}, {"duplicate_ack", None}),
-        "Wireshark calls it the answer to a keep-alive only when that was the last segment of the other direction and the window "
+        "Wireshark calls it the answer to a keep-alive only when that was the last segment of the other direction and "
+        "the window "
         "is the same",
     ),
     Rule(
         *("answer-of-nothing", {"duplicate_ack", None}, {"keep_alive_ack"}),
-        "Wireshark calls any repeated ACK after what it takes for a keep-alive its answer; wiretale has no keep-alive there",
+        "Wireshark calls any repeated ACK after what it takes for a keep-alive its answer; wiretale has no keep-alive "
+        "there",
     ),
     Rule(
         *("answer-to-copy", NONE, {"duplicate_ack"}),
-        "it tells by a DSACK (RFC 2883) of bytes that came twice, and nothing is missing; Wireshark counts every repeated ACK",
+        "it tells by a DSACK (RFC 2883) of bytes that came twice, and nothing is missing; Wireshark counts every "
+        "repeated ACK",
         lambda case: "dsack" in case.words,
     ),
     Rule(
         *("nothing-outstanding", NONE, {"duplicate_ack"}),
-        "Wireshark counts every repeated ACK; wiretale only as RFC 5681 has it: with data outstanding, and not overtaken by "
+        "Wireshark counts every repeated ACK; wiretale only as RFC 5681 has it: with data outstanding, and not "
+        "overtaken by "
         "another ACK (if data was outstanding here, please report)",
         lambda case: "sack" not in case.words,
     ),
     Rule(
         *("ack-overtook", {"ack_before_data"}, {"unseen", None}),
-        "the data came right behind the ACK: the capture stored them in the wrong order; Wireshark calls what an ACK covers "
+        "the data came right behind the ACK: the capture stored them in the wrong order; Wireshark calls what an ACK "
+        "covers "
         "unseen at once and takes nothing back",
     ),
     Rule(
         *("hole-covered", {"unseen"}, NONE),
-        "Wireshark looks for an ACK above the highest byte in order, and tells it once until the data goes on; wiretale tells "
+        "Wireshark looks for an ACK above the highest byte in order, and tells it once until the data goes on; "
+        "wiretale tells "
         "each stretch that was acknowledged and never seen",
     ),
     Rule(
         *("unseen-again", NONE, {"unseen"}),
-        "wiretale told each unseen stretch once, at the first ACK that covers it; Wireshark goes on while its highest byte "
+        "wiretale told each unseen stretch once, at the first ACK that covers it; Wireshark goes on while its highest "
+        "byte "
         "in order stays behind the gap",
         lambda case: "unseen" in case.noted,
     ),
     Rule(
         *("gap-acknowledged", NONE, {"hole"}),
-        "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no hole is "
+        "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no "
+        "hole is "
         "open",
         lambda case: "unseen" in case.noted,
     ),
@@ -277,13 +297,15 @@ RULES = (
     ),
     Rule(
         *("stored-late", NONE, AGAIN | {"out_of_order"}),
-        "its first sending is this one: the capture stored it behind the ACK that covers it; Wireshark takes any segment "
+        "its first sending is this one: the capture stored it behind the ACK that covers it; Wireshark takes any "
+        "segment "
         "below the last ACK for sent again",
         lambda case: "ack_before_data" in case.noted,
     ),
     Rule(
         *("overlap", NONE, {"unseen"}),
-        "wiretale holds every byte below this ACK; Wireshark's highest byte in order moves on only with a segment that begins "
+        "wiretale holds every byte below this ACK; Wireshark's highest byte in order moves on only with a segment "
+        "that begins "
         "just there, not with one that overlaps it",
         lambda case: case.noted & RESENT,
     ),

@@ -30,6 +30,7 @@ class Finding:
     cost_unit: str | None = None
     evidence: str | None = None
     filter: str | None = None
+    impact: float = 0.0  # share of the whole trace that it costs: the order within a severity; not in the table
 
     def row(self) -> tuple[str, str, str, int, str, float, str | None, str | None, str | None, str | None]:
         """As the core takes it: -1 and NaN for null."""

@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer import capture_rules, flow_rules, fragment_rules, verdict_rules
+from wiretale.analyzer import (
+    capture_rules,
+    connection_rules,
+    flow_rules,
+    fragment_rules,
+    limit_rules,
+    loss_rules,
+    queue_rules,
+    verdict_rules,
+)
 from wiretale.analyzer.finding import Finding, Rule
 
 if TYPE_CHECKING:
@@ -33,15 +42,46 @@ RULES: tuple[Rule, ...] = (
     capture_rules.bounds_reached,
     capture_rules.one_way,
     flow_rules.handshake_failed,
+    connection_rules.syn_lost,
     flow_rules.resets,
+    connection_rules.idle_reset,
+    connection_rules.path_mtu_black_hole,
+    limit_rules.timeouts,
+    limit_rules.receive_window,
+    limit_rules.window_by_rate,
+    limit_rules.delayed_acks,
+    limit_rules.recovery,
+    queue_rules.bufferbloat,
+    queue_rules.offered_above_rate,
     verdict_rules.verdicts,
+    loss_rules.loss_pattern,
+    loss_rules.reordering_extent,
+    limit_rules.retransmission_cost,
     flow_rules.icmp_errors,
+    connection_rules.fragmentation_needed,
     fragment_rules.datagrams_incomplete,
+    fragment_rules.loss_amplified,
     fragment_rules.fragmentation_overhead,
+    connection_rules.ecn_ignored,
+    connection_rules.keep_alives_unanswered,
+    connection_rules.mss_clamped,
+    connection_rules.small_blocks,
+    queue_rules.jitter,
+    queue_rules.bursts,
+    queue_rules.fairness,
+    limit_rules.path_or_window,
+    limit_rules.scaling_missing,
+    limit_rules.slow_start,
+    limit_rules.sender_idle,
 )
 
 
+def rank(finding: Finding) -> tuple[int, bool, float]:
+    """Errors, then warnings, then the rest; within those the capture's own first, then what costs most."""
+    return SEVERITIES.index(finding.severity), finding.scope != "capture", -finding.impact
+
+
 def find(trace: Trace) -> list[Finding]:
-    """All findings: errors, then warnings, then the rest; within those the capture's own first, in RULES' order."""
+    """All findings, the gravest and costliest first; those that cost the same in RULES' order."""
     found: Iterable[Finding] = (finding for rule in RULES for finding in rule(trace))
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+    return sorted(found, key=rank)

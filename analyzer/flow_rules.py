@@ -26,7 +26,8 @@ def handshake_failed(trace: Trace) -> Iterator[Finding]:
     if lonely:
         yield Finding(
             *("syn-unanswered", "warning", "flow"),
-            f"{plural(len(lonely), 'connection attempt')} got no answer here: a filter drops it, the host is down, or the "
+            f"{plural(len(lonely), 'connection attempt')} got no answer here: a filter drops it, the host is down, or "
+            "the "
             "answer took another path.",
             "Try the port from nearer by; look for a firewall that drops instead of refusing.",
             flow=lonely[0] if len(lonely) == 1 else None,

@@ -17,6 +17,7 @@ from wiretale.analyzer.finding import (
     frames_of_kinds,
     named,
     row_at,
+    total,
 )
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -91,7 +92,8 @@ def lost_upstream(row: Row) -> str:
 def sent_again(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without "
+        "the "
         "acknowledgments nothing tells where they were lost, or whether."
     )
 
@@ -99,7 +101,8 @@ def sent_again(row: Row) -> str:
 def spurious(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the receiver's "
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the "
+        "receiver's "
         "reports, timestamps or acknowledgments seen here."
     )
 
@@ -115,7 +118,8 @@ def reordered(row: Row) -> str:
 def undecided(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either overtaken or "
+        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either "
+        "overtaken or "
         "lost before this point and sent again; nothing in the capture tells which."
     )
 
@@ -136,7 +140,8 @@ def unknown_copies(row: Row) -> str:
 def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of "
+        "both "
         "directions of one); the copies are left out of every other verdict and of the throughput."
     )
 
@@ -154,7 +159,8 @@ def closed_window(row: Row) -> str:
 def full_window(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, held "
+        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, "
+        "held "
         "the sender back then."
     )
 
@@ -162,7 +168,8 @@ def full_window(row: Row) -> str:
 def suspected(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went on with "
+        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went "
+        "on with "
         "a packet of the sender missing: lost before this point, it seems, and sent again."
     )
 
@@ -170,7 +177,8 @@ def suspected(row: Row) -> str:
 def late_stored(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of it: "
+        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of "
+        "it: "
         "the capture put packets out of order, not the network."
     )
 
@@ -178,7 +186,8 @@ def late_stored(row: Row) -> str:
 def congestion(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met congestion "
+        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met "
+        "congestion "
         "(ECN): the sender slows down as after a loss, without one."
     )
 
@@ -192,7 +201,8 @@ def blocks_lost(row: Row) -> str:
     """The sentence."""
     runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
     return (
-        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
+        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not "
+        "come "
         f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
     )
 
@@ -215,7 +225,8 @@ def blocks_twice(row: Row) -> str:
 def head_of_line(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
+        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost "
+        "before "
         f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
     )
 
@@ -361,8 +372,15 @@ def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:
     return f"{flow} && {frame_filter(frames)}" if frames else flow
 
 
+def impact_of(kind: Kind, row: Row, whole: int) -> float:
+    """Its share of the direction, times the direction's of the trace."""
+    share = min(row_count(row) / row[kind.whole], 1.0) if row[kind.whole] else 0.0
+    return float(share * row["wire_bytes"] / whole)
+
+
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
+    whole = total(trace.flows, "wire_bytes") or 1 if counts else 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
     frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
     for row in rows:
@@ -374,6 +392,7 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
             cost_unit=kind.unit,
             evidence=frames_named(shown, row[kind.events] if kind.events else row_count(row)),
             filter=wireshark_filter(trace, row, shown),
+            impact=impact_of(kind, row, whole),
         )
     if rest:
         yield Finding(

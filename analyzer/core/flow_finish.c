@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
 #include "analysis_state.h"
+#include "tcp_limit.h"
 #include "tcp_mirror.h"
 #include "tcp_window.h"
 
@@ -220,6 +221,23 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
 }
 
+static const unsigned limit_columns[LIMIT_CAUSES] = {
+    [LIMIT_IDLE] = directions_limit_idle_ns,
+    [LIMIT_DELAYED_ACK] = directions_limit_delayed_ack_ns,
+    [LIMIT_WINDOW] = directions_limit_window_ns,
+    [LIMIT_RECOVERY] = directions_limit_recovery_ns,
+    [LIMIT_TIMEOUT] = directions_limit_timeout_ns,
+    [LIMIT_SLOW_START] = directions_limit_slow_start_ns,
+    [LIMIT_NETWORK] = directions_limit_network_ns,
+};
+
+/* What it waited for. */
+static void put_limits(struct row *row, const struct tcp_stream *stream) {
+    for (unsigned i = 0; stream->limit && i < LIMIT_CAUSES; i++)
+        row_set(row, limit_columns[i], stream->limit->ns[i]);
+    row_set(row, directions_limit_timeout_ns, tcp_trouble_of(stream)->timeout_ns);
+}
+
 static void put_tcp(struct row *row, struct flow *flow, unsigned number,
                     struct allowance *allowance) {
     struct direction *direction = &flow->directions[number];
@@ -241,8 +259,10 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
                (int64_t)trouble->window_full);
     put_bytes(row, stream);
     put_verdicts(row, trouble);
-    if (answered)
-        put_acked_verdicts(row, trouble);
+    if (!answered)
+        return;
+    put_acked_verdicts(row, trouble);
+    put_limits(row, stream);
 }
 
 static void add_direction_row(struct analysis *analysis, struct flow *flow, unsigned number) {

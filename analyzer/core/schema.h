@@ -257,7 +257,26 @@
     X(first_ns, INT, "ns", "time of the first packet of this direction")                           \
     X(last_ns, INT, "ns", "time of the last")                                                      \
     X(idle_ns_max, INT, "ns",                                                                      \
-      "longest time between two packets of this direction; null with fewer than two")
+      "longest time between two packets of this direction; null with fewer than two")              \
+    X(limit_idle_ns, INT, "ns",                                                                    \
+      "TCP: of the time from the 8th packet to the last data, while the sender had nothing to"     \
+      " send: all was acknowledged, or the last segment was short; null with fewer packets or"     \
+      " one direction")                                                                            \
+    X(limit_delayed_ack_ns, INT, "ns",                                                             \
+      "TCP: while a short segment waited for an acknowledgment that the receiver held back "       \
+      "(Nagle's algorithm and the delayed-ACK timer); null as above")                              \
+    X(limit_window_ns, INT, "ns",                                                                  \
+      "TCP: while the receiver's window was full or closed; null as above")                        \
+    X(limit_recovery_ns, INT, "ns",                                                                \
+      "TCP: while a loss was being mended by fast recovery or go-back-N; null as above")           \
+    X(limit_timeout_ns, INT, "ns",                                                                 \
+      "TCP: silence that ended with a retransmission by the timer, the whole life long")           \
+    X(limit_slow_start_ns, INT, "ns",                                                              \
+      "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
+      "above")                                                                                     \
+    X(limit_network_ns, INT, "ns",                                                                 \
+      "TCP: data under way otherwise: the congestion window, or the rate of the path; null as"     \
+      " above")
 
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
@@ -465,6 +484,6 @@ enum { BLOCKS_COLUMNS(X) blocks_column_count };
 enum { FINDINGS_COLUMNS(X) findings_column_count };
 #undef X
 
-#define COLUMNS_MAX 96 /* of a table; a row's null mask has that many bits */
+#define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
 
 #endif

@@ -81,10 +81,11 @@ static bool is_timeout(const struct step *step, const struct resend *resend) {
 
 static struct cause timer_cause(const struct step *step, const struct resend *resend) {
     if (is_tail_probe(step, resend))
-        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
+        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL, 0};
     if (is_timeout(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
-    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL,
+                              silence_ns(step, resend)};
+    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
 }
 
 /* Whether the acknowledgments gave cause just now. */
@@ -117,24 +118,25 @@ struct cause cause_in_acks(const struct step *step, const struct resend *resend)
     int64_t acked = step->stream->acked;
     if (goes_back(step, resend))
         return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
-                              "go-back-N after a timeout"};
+                              "go-back-N after a timeout", 0};
     if (cause_is_reported_lost(step, resend->start, resend->end))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL};
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL, 0};
     if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
         acked < trouble->recovery_point)
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
-                              "in the recovery that an earlier one began"};
+                              "in the recovery that an earlier one began", 0};
     if (is_overtaken(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "RACK: sent a round trip ago, and what was sent later has arrived"};
-    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL};
+                              "RACK: sent a round trip ago, and what was sent later has arrived",
+                              0};
+    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL, 0};
 }
 
 struct cause cause_of(const struct step *step, const struct resend *resend) {
-    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
     if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
         return none;
-    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL};
+    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL, 0};
     /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
      * later data in between. */
     bool fresh = news_is_fresh(step) && !resend->again;
@@ -153,6 +155,7 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
+        trouble->timeout_ns += later_of(cause->silence_ns, 0);
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
         trouble->recovery_point = 0;

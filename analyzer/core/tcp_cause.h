@@ -9,6 +9,7 @@ struct cause {
     enum word kind, evidence;
     uint32_t frame; /* what it answers or follows */
     const char *detail;
+    int64_t silence_ns; /* before a timeout */
 };
 
 /* What is being sent again. */

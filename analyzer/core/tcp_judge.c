@@ -331,11 +331,11 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
     int age = 0;
     enum word evidence = first ? evidence_against_first(step, first, &age) : WORD_NONE;
     struct resend resend = {start, end, step->seen->time_ns, false, 0};
-    struct cause cause = {WORD_NONE, WORD_NONE, 0, NULL};
+    struct cause cause = {WORD_NONE, WORD_NONE, 0, NULL, 0};
     if (age >= 0 && stream->acked_known)
         cause = cause_in_acks(step, &resend);
     if (age > 0 && cause.kind == WORD_NONE)
-        cause = (struct cause){WORD_RETRANSMISSION, evidence, 0, NULL};
+        cause = (struct cause){WORD_RETRANSMISSION, evidence, 0, NULL, 0};
     if (cause.kind == WORD_NONE) {
         if (first)
             tell_not_again(step, end - start, age < 0, evidence, first->frame);

@@ -51,6 +51,8 @@ struct judged {
 
 #define SACKED_MOST 4u
 
+struct tcp_limit;
+
 /* What few streams need: made with the first irregular segment. */
 struct tcp_trouble {
     /* Of the data. */
@@ -68,7 +70,8 @@ struct tcp_trouble {
     uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
     int64_t zero_since_ns, zero_window_ns;
-    int64_t opened_ns; /* when its window last opened */
+    int64_t opened_ns;  /* when its window last opened */
+    int64_t timeout_ns; /* silence before timeouts */
     /* The other end's reports on this stream's data. */
     int64_t news_ns;      /* of the last duplicate ACK or SACK */
     int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
@@ -129,6 +132,7 @@ struct tcp_stream {
     int64_t last_data_ns; /* of the last data */
     uint64_t unique_bytes;
     struct segment_ring unacked;
+    struct tcp_limit *limit; /* NULL for few segments, see tcp_limit.h */
     struct hole_list holes;
     struct sample_set rtt;
     uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */

@@ -5,6 +5,7 @@
 
 #include "tcp_copy.h"
 #include "tcp_judge.h"
+#include "tcp_limit.h"
 #include "tcp_window.h"
 
 /* An acknowledgment that waited this much longer than the least round trip, for one segment with
@@ -484,6 +485,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
         (first || (int32_t)(tcp->timestamp_value - step.stream->last_tsval) > 0))
         step.stream->last_tsval = tcp->timestamp_value;
     note_flight(&step);
+    limit_take(&step);
 }
 
 void tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,

@@ -53,17 +53,8 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command and its options."""
-    parser = commands.add_parser(
-        "analyze",
-        help="flows, findings and a report of captures",
-        usage="wiretale analyze FILE... [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is read."""
     reading = parser.add_argument_group("what is read")
     reading.add_argument("-f", "--filter", metavar="BPF", help="capture filter, as for tcpdump: 'host 10.0.0.1'")
     reading.add_argument("--start", metavar="TIME", help="leave out packets before: ISO 8601 (UTC) or epoch seconds")
@@ -81,6 +72,20 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="bytes of each block in TCP streams whose block headers were not captured",
     )
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "analyze",
+        help="flows, findings and a report of captures",
+        usage="wiretale analyze FILE... [options]",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    add_reading(parser)
     output = parser.add_argument_group("what comes out")
     output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
@@ -196,22 +201,27 @@ def exit_code(trace: Trace) -> int:
     return DAMAGED if trace.damaged else 0
 
 
-def analyze(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
+def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
+    """The trace of the files, with progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
-    check_arguments(arguments)
     with progress_bar(not arguments.quiet) as progress:
-        trace = traces.analyze(
+        return traces.analyze(
             *arguments.files,
             filter=arguments.filter,
             start=arguments.start,
             end=arguments.end,
             max_flows=arguments.max_flows,
             block_size=arguments.block_size,
-            keep_packets=needs_packets(arguments),
+            keep_packets=keep_packets,
             progress=progress,
         )
+
+
+def analyze(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    check_arguments(arguments)
+    trace = read(arguments, needs_packets(arguments))
     try:
         write_stdout(trace, arguments)
         sys.stdout.flush()

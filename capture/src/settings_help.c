@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "settings.h"
+
+static const char help[] =
+    "Records what passes a machine into pcapng files, and counts what it could not record.\n"
+    "\n"
+    "  wiretale-capture -i eth0 -s 256 -w /var/lib/wiretale -C 64MB -b files:100\n"
+    "\n"
+    "usage: wiretale-capture -i INTERFACE [-i ...] -w FOLDER|FILE|- [options] [filter]\n"
+    "\n"
+    "Interfaces\n"
+    "  -i, --interface NAME   name or number, or any; may be repeated; one that is absent is waited for\n"
+    "  -D, --list             interfaces with addresses, link types, time-stamp sources (--json)\n"
+    "  -p                     not in promiscuous mode\n"
+    "  -f, --filter FILTER    a capture filter (pcap-filter(7)); or at the end of the line\n"
+    "  -s, --snaplen BYTES    of each packet; 0: all (the default)\n"
+    "      --headers          -s 256: all that the analyzer needs\n"
+    "  -Q, --direction WAY    in, out or inout\n"
+    "  -B, --ring-buffer SIZE of the kernel for each interface, 64MiB; a bare number is MiB\n"
+    "      --immediate        hand over each packet at once; costs time\n"
+    "  -j, --time-stamp-type SOURCE  as --list shows; times are in ns\n"
+    "  -y, --linktype NAME    as --list shows\n"
+    "\n"
+    "Files\n"
+    "  -w FOLDER              files appear there when they are finished\n"
+    "  -w FILE                a name ending in .pcapng, .pcap or .cap; %Y %m %d %H ... are of UTC\n"
+    "  -w -                   a stream on stdout; also a FIFO\n"
+    "  -C SIZE, -b filesize:SIZE     a new file before SIZE is exceeded (bare: MB, kB)\n"
+    "  -G TIME, -b duration:TIME     a new file each TIME (bare: seconds)\n"
+    "  -b packets:N           a new file after N packets\n"
+    "      --align            times of rotation are multiples of -G since the epoch\n"
+    "  -b files:N, -W N       keep the N newest files\n"
+    "      --total-size SIZE  keep the newest files up to SIZE\n"
+    "      --pcap, -P         classic pcap (ns) instead of pcapng\n"
+    "  -z, --zstd             compress finished files\n"
+    "      --on-close CMD     run for each finished file; {} is its name; no shell\n"
+    "\n"
+    "The end\n"
+    "  -c N, -a packets:N     after N packets\n"
+    "  -a duration:TIME, filesize:SIZE, files:N\n"
+    "\n"
+    "The program\n"
+    "      --buffer SIZE      of packets that wait for the disk, 128MiB\n"
+    "      --status SOCKET    a Unix socket that tells the counts, in lines of JSON\n"
+    "      --interval TIME    tell the counts each TIME, on stderr and to the clients of --status\n"
+    "  -Z, --user USER        to become; else the owner of FOLDER, wiretale or nobody\n"
+    "      --no-sandbox       without seccomp and Landlock\n"
+    "  -q, --quiet            say only what went wrong\n"
+    "\n"
+    "SIGTERM, SIGINT: write all and end. SIGHUP: open FOLDER anew. SIGUSR1: next file.\n"
+    "Exit codes: 0 done; 2 usage; 4 output unusable; 5 permission missing; 130 interrupted twice.\n";
+
+void settings_help(void) {
+    fputs(help, stdout);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file (or pipe) of a test, in place of the pattern. Its checksum is BLAKE2b of 256 bits:
+ * `b2sum -l 256 FILE` says the same. */
+#ifndef WIRETALE_CONTENT_H
+#define WIRETALE_CONTENT_H
+
+#include <sodium.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CONTENT_DIGEST_HEX 65
+
+struct content {
+    bool is_used, to_stdout;
+    int fd, folder; /* of the file; of the folder that it is written into, else -1 */
+    uint64_t left;  /* bytes of a regular file not read yet */
+    bool left_known;
+    uint64_t bytes; /* so far */
+    uint64_t next;  /* offset that would be in order */
+    bool in_order;  /* so far: the digest is right without reading the file again */
+    int error;      /* errno of the first write or read that failed */
+    char name[241], temporary[260];
+    crypto_generichash_state digest;
+    char mine[CONTENT_DIGEST_HEX], theirs[CONTENT_DIGEST_HEX]; /* "": unknown */
+    bool kept;                                                 /* under its name */
+};
+
+/* The sender's end: "-" is standard input. False: said in `why`. */
+bool content_open(struct content *content, const char *path, char *why, size_t room);
+/* The next bytes; 0 at the end. */
+size_t content_read(struct content *content, uint8_t *bytes, size_t count);
+
+/* The receiver's end. Without a folder the bytes are only summed up. The name's last part counts.
+ */
+bool content_receive(struct content *content, const char *folder, bool to_stdout, const char *name,
+                     uint32_t run, char *why, size_t room);
+/* Bytes of the file, that came for the first time. */
+void content_take(struct content *content, uint64_t offset, const uint8_t *bytes, size_t count);
+
+void content_finish_sum(struct content *content);
+/* Compares with what the sender has; keeps the file when it is whole. */
+void content_settle(struct content *content);
+void content_end(struct content *content);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRETALE_EXIT_CODES_H
+#define WIRETALE_EXIT_CODES_H
+
+#define EXIT_CODE_USAGE       2
+#define EXIT_CODE_CUT_SHORT   3
+#define EXIT_CODE_INPUT       4 /* a file, or the other end, cannot be had */
+#define EXIT_CODE_TOOL        5 /* a permission or resource is missing */
+#define EXIT_CODE_INTERRUPTED 130
+
+#endif

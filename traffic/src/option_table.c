@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "option_table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+
+#define SAYS "wiretale-traffic: "
+
+struct reading {
+    const struct option_row *rows;
+    size_t count;
+    void *into;
+    int argc, at;
+    char **argv;
+};
+
+static bool is_flag(const struct option_row *row) {
+    return row->kind == OPTION_FLAG || row->kind == OPTION_SET;
+}
+
+static const struct option_row *find_long(const struct reading *reading, const char *name,
+                                          size_t length) {
+    for (size_t i = 0; i < reading->count; i++)
+        if (reading->rows[i].kind != OPTION_HEADING && strlen(reading->rows[i].name) == length &&
+            !strncmp(reading->rows[i].name, name, length))
+            return &reading->rows[i];
+    return NULL;
+}
+
+static const struct option_row *find_letter(const struct reading *reading, char letter) {
+    for (size_t i = 0; i < reading->count; i++)
+        if (reading->rows[i].letter && reading->rows[i].letter == letter)
+            return &reading->rows[i];
+    return NULL;
+}
+
+static bool take_word(const struct option_row *row, uint64_t *at, const char *value) {
+    for (uint64_t i = 0; row->words[i]; i++)
+        if (!strcmp(row->words[i], value)) {
+            *at = i;
+            return true;
+        }
+    return false;
+}
+
+static bool take_bounded(const struct option_row *row, uint64_t *at, const char *value) {
+    bool right = (row->kind == OPTION_NUMBER ? units_whole : units_duration)(value, at);
+    if (right && *at >= row->least && (!row->most || *at <= row->most))
+        return true;
+    double unit = row->kind == OPTION_DURATION ? 1e9 : 1;
+    fprintf(stderr, SAYS "--%s %s: wanted %s", row->name, value,
+            row->kind == OPTION_NUMBER ? "a number as in 1000, 64k or 64KiB"
+                                       : "a time as in 10, 1.5s or 200ms");
+    if (right && *at < row->least)
+        fprintf(stderr, " of at least %.12g", (double)row->least / unit);
+    else if (right)
+        fprintf(stderr, " of at most %.12g", (double)row->most / unit);
+    fputc('\n', stderr);
+    return false;
+}
+
+static bool take_custom(const struct option_row *row, void *into, const char *value) {
+    const char *wanted = row->argument;
+    if (row->take(into, value, &wanted))
+        return true;
+    fprintf(stderr, SAYS "--%s %s: wanted %s\n", row->name, value, wanted);
+    return false;
+}
+
+static bool take(const struct option_row *row, void *into, const char *value) {
+    void *at = (char *)into + row->offset;
+    switch (row->kind) {
+    case OPTION_FLAG: *(bool *)at = true; return true;
+    case OPTION_SET: *(uint64_t *)at = row->most; return true;
+    case OPTION_TEXT: *(const char **)at = value; return true;
+    case OPTION_NUMBER:
+    case OPTION_DURATION: return take_bounded(row, at, value);
+    case OPTION_WORD:
+        if (take_word(row, at, value))
+            return true;
+        fprintf(stderr, SAYS "--%s %s: wanted %s\n", row->name, value, row->argument);
+        return false;
+    case OPTION_CUSTOM: return take_custom(row, into, value);
+    case OPTION_HEADING: break;
+    }
+    return false;
+}
+
+static bool take_with_value(struct reading *reading, const struct option_row *row,
+                            const char *attached) {
+    if (is_flag(row) && attached) {
+        fprintf(stderr, SAYS "--%s takes no value\n", row->name);
+        return false;
+    }
+    if (!is_flag(row) && !attached && reading->at + 1 >= reading->argc) {
+        fprintf(stderr, SAYS "--%s wants %s\n", row->name, row->argument);
+        return false;
+    }
+    if (!is_flag(row) && !attached)
+        attached = reading->argv[++reading->at];
+    return take(row, reading->into, attached);
+}
+
+static bool unknown(const char *argument) {
+    fprintf(stderr, SAYS "unknown option %s; see --help\n", argument);
+    return false;
+}
+
+static bool take_long(struct reading *reading, const char *argument) {
+    const char *equals = strchr(argument, '=');
+    size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    const struct option_row *row = find_long(reading, argument + 2, length - 2);
+    return row ? take_with_value(reading, row, equals ? equals + 1 : NULL) : unknown(argument);
+}
+
+/* "-u", "-s 64", "-s64", "-u4". */
+static bool take_letters(struct reading *reading, const char *argument) {
+    for (const char *letter = argument + 1; *letter; letter++) {
+        const struct option_row *row = find_letter(reading, *letter);
+        if (!row)
+            return unknown(argument);
+        if (!is_flag(row))
+            return take_with_value(reading, row, letter[1] ? letter + 1 : NULL);
+        if (!take(row, reading->into, NULL))
+            return false;
+    }
+    return true;
+}
+
+bool option_table_read(const struct option_row *rows, size_t count, void *into, int argc,
+                       char **argv, const char **operands, size_t operands_most, bool *help) {
+    struct reading reading = {rows, count, into, argc, 0, argv};
+    size_t have = 0;
+    bool only_operands = false;
+    for (; reading.at < argc; reading.at++) {
+        const char *argument = argv[reading.at];
+        bool right = true;
+        if (!only_operands && (!strcmp(argument, "--help") || !strcmp(argument, "-h")))
+            *help = true;
+        else if (!only_operands && !strcmp(argument, "--"))
+            only_operands = true;
+        else if (!only_operands && argument[0] == '-' && argument[1] == '-')
+            right = take_long(&reading, argument);
+        else if (!only_operands && argument[0] == '-' && argument[1])
+            right = take_letters(&reading, argument);
+        else if (have < operands_most)
+            operands[have++] = argument;
+        else
+            right = (fprintf(stderr, SAYS "too much: %s\n", argument), false);
+        if (!right)
+            return false;
+    }
+    return true;
+}
+
+void option_table_help(const struct option_row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char left[64];
+        if (rows[i].kind == OPTION_HEADING) {
+            printf("\n%s\n", rows[i].help);
+            continue;
+        }
+        snprintf(left, sizeof left, "%s%c%s--%s %s", rows[i].letter ? "-" : " ",
+                 rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "  ", rows[i].name,
+                 rows[i].argument ? rows[i].argument : "");
+        printf("  %-30s %s\n", left, rows[i].help);
+    }
+}

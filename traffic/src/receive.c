@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `wiretale-traffic receive`: runs until it is stopped, or has run its tests. */
+#include "receive.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "door.h"
+#include "exchange.h"
+#include "exit_codes.h"
+#include "interruption.h"
+#include "receive_options.h"
+
+#define TICK_MS 200
+
+static void greet(const struct receive_options *options) {
+    if (!options->key)
+        fprintf(stderr, "wiretale-traffic: no --key: anyone who reaches port %llu may run tests\n",
+                (unsigned long long)options->port);
+    fprintf(stderr, "listening on port %llu\n", (unsigned long long)options->port);
+}
+
+static bool has_run_all(const struct session_set *sessions) {
+    uint64_t tests = sessions->options->tests;
+    return tests && sessions->begun >= tests && !sessions->running;
+}
+
+static int run(struct door *door) {
+    struct session_set *sessions = door->sessions;
+    while (!exchange_interrupted && !has_run_all(sessions))
+        door_tend(door, TICK_MS);
+    bool was_running = sessions->running > 0;
+    while (sessions->running)
+        door_tend(door, TICK_MS);
+    if (exchange_interrupted == SIGINT)
+        return EXIT_CODE_INTERRUPTED;
+    if (exchange_interrupted)
+        return was_running ? EXIT_CODE_CUT_SHORT : 0;
+    return sessions->cut_short ? EXIT_CODE_CUT_SHORT : 0;
+}
+
+int receive_main(int argc, char **argv) {
+    struct receive_options options;
+    struct session_set sessions = {0};
+    struct door door = {.sessions = &sessions};
+    struct key key;
+    char why[WHY_ROOM] = "out of memory";
+    int code = receive_options_read(&options, argc, argv);
+    if (code)
+        return code - 1;
+    if (options.key && !key_read(&key, options.key))
+        return EXIT_CODE_INPUT;
+    door.key = options.key ? &key : NULL;
+    interruption_watch();
+    if (!session_set_begin(&sessions, &options) || !door_open(&door, &options, why)) {
+        fprintf(stderr, "wiretale-traffic: port %llu: %s\n", (unsigned long long)options.port, why);
+        return EXIT_CODE_TOOL;
+    }
+    greet(&options);
+    code = run(&door);
+    door_close(&door);
+    session_set_end(&sessions);
+    return code;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "way_totals.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct stream_report *stream_told(const struct stream *stream, bool sender) {
+    const struct way *way = stream->way;
+    if (way->is_sending == sender)
+        return &stream->mine;
+    return (sender ? way->ended : way->peer_is_done) ? &stream->theirs : NULL;
+}
+
+int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got) {
+    if (!known)
+        return -1;
+    return sent->blocks_sent > got->blocks_received
+               ? (int64_t)(sent->blocks_sent - got->blocks_received)
+               : 0;
+}
+
+/* Known only when all of them are. */
+static uint64_t add_plus_1(uint64_t one, uint64_t other) {
+    return one && other ? one + other - 1 : 0;
+}
+
+static void add_times(struct stream_report *sum, const struct stream_report *one) {
+    if (!one->first_ns)
+        return;
+    uint64_t first = sum->first_ns && sum->first_ns < one->first_ns ? sum->first_ns : one->first_ns;
+    uint64_t last = sum->last_ns > one->last_ns ? sum->last_ns : one->last_ns;
+    bool only = !sum->first_ns;
+    sum->first_ns = first;
+    sum->last_ns = last;
+    sum->elapsed_ns = only ? one->elapsed_ns : last - first;
+}
+
+/* The counts, which come first in the struct, one after the other. */
+static void add_counts(struct stream_report *sum, const struct stream_report *one) {
+    uint64_t *to = &sum->blocks_sent;
+    const uint64_t *from = &one->blocks_sent;
+    for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
+        to[i] += from[i];
+    sum->cpu_user_ns += one->cpu_user_ns;
+    sum->cpu_system_ns += one->cpu_system_ns;
+}
+
+/* Errors of one kind are added by who reads them: each stream has its own list. */
+static void add_errors(struct stream_report *sum, const struct stream_report *one) {
+    size_t used = strlen(sum->errors);
+    if (one->errors[0] && used + strlen(one->errors) + 2 < sizeof sum->errors)
+        sprintf(sum->errors + used, "%s%s", used ? "," : "", one->errors);
+}
+
+static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
+    add_counts(sum, one);
+    add_times(sum, one);
+    add_errors(sum, one);
+    sum->jitter_ns_plus_1 =
+        first ? one->jitter_ns_plus_1 : add_plus_1(sum->jitter_ns_plus_1, one->jitter_ns_plus_1);
+    sum->dropped_plus_1 =
+        first ? one->dropped_plus_1 : add_plus_1(sum->dropped_plus_1, one->dropped_plus_1);
+}
+
+static bool add_up(const struct way *way, bool sender, struct stream_report *sum) {
+    for (uint32_t i = 0; i < way->count; i++) {
+        const struct stream_report *one = stream_told(&way->streams[i], sender);
+        if (!one)
+            return false;
+        add(sum, one, !i);
+    }
+    if (sum->jitter_ns_plus_1)
+        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / way->count + 1; /* their mean */
+    return way->count > 0;
+}
+
+struct way_totals way_totals_of(const struct way *way) {
+    struct way_totals totals = {0};
+    totals.sender_known = add_up(way, true, &totals.sender);
+    totals.receiver_known = add_up(way, false, &totals.receiver);
+    return totals;
+}
+
+bool test_is_complete(const struct test *test) {
+    bool complete = !test->stopped_by;
+    for (unsigned name = 0; name < WAYS; name++) {
+        const struct way *way = &test->ways[name];
+        if (!way->is_active)
+            continue;
+        complete = complete && (way->is_sending ? way->peer_is_done : way->ended);
+    }
+    if (test->content.is_used)
+        complete = complete && test->content.mine[0] && !test->content.error &&
+                   !strcmp(test->content.mine, test->content.theirs);
+    return complete;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both ends told of a way, added up. */
+#ifndef WIRETALE_WAY_TOTALS_H
+#define WIRETALE_WAY_TOTALS_H
+
+#include "test.h"
+
+struct way_totals {
+    bool sender_known, receiver_known;
+    struct stream_report sender, receiver;
+};
+
+struct way_totals way_totals_of(const struct way *way);
+
+/* What the sender (else the receiver) of a stream told; NULL: nothing. */
+const struct stream_report *stream_told(const struct stream *stream, bool sender);
+
+/* Blocks sent and never received; -1: unknown. */
+int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got);
+
+/* Whether all was sent, received and told. */
+bool test_is_complete(const struct test *test);
+
+static inline double report_bytes_per_s(const struct stream_report *report, bool sender) {
+    uint64_t bytes = sender ? report->bytes_sent : report->bytes_received;
+    return report->elapsed_ns ? (double)bytes * 1e9 / (double)report->elapsed_ns : 0;
+}
+
+#endif
