@@ -122,6 +122,13 @@ PAGES = (
         "Copies of packets with IP id 0 and no timestamps.",
     ),
     Page(
+        "unknown-duplicates",
+        "Copies made by the network or the capture",
+        verdicts,
+        "Few packets seen twice within 1 ms at one port, with no report by the receiver (DSACK), and no reason to expect one.",
+        "Just that.",
+    ),
+    Page(
         "stored-late",
         "Stored behind its acknowledgment",
         verdicts,
