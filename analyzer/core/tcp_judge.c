@@ -372,7 +372,7 @@ void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy
                               .related_frame = copy->frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
-    step->effect->mirrored += mirror;
+    step->effect->mirrored |= mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
     bool doubtful = mirror && copy->doubt != COPY_OF_TWO_PORTS;

@@ -10,7 +10,7 @@ static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
     copy->reported = true;
     copy->kind = WORD_NETWORK_DUPLICATE;
     trouble->mirror_duplicates--;
-    step->effect->mirrored--;
+    step->listener->unmirror(step->listener->context, copy->capture);
     trouble->network_duplicates++;
     step->listener->amend(
         step->listener->context, copy->event,
