@@ -73,13 +73,14 @@ class Assessment:
         trace = wiretale.analyze(capture.path)
         flags = wireshark_flags(capture.path)
         openers = {label.frame: label.opener for label in labels}
-        misses = self.tally.take(capture.point, "wiretale", labels, wiretale_claims(trace))
-        self.misses += [(scenario.name, capture.point, capture.variant, miss) for miss in misses]
-        self.tally.take(capture.point, "Wireshark", labels, wireshark_claims(flags, openers))
-        self.tally.take_counts(capture.point, labels, tcptrace_counts(capture.path))
+        place = "mirrored" if capture.variant == "mirrored" else capture.point
+        misses = self.tally.take(place, "wiretale", labels, wiretale_claims(trace))
+        self.misses += [(scenario.name, place, capture.variant, miss) for miss in misses]
+        self.tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
+        self.tally.take_counts(place, labels, tcptrace_counts(capture.path))
         if observer.numbers:
             said = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
-            self.tally.take_lost_datagrams(capture.point, observer.lost_datagrams(), said)
+            self.tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
         self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
 
 

@@ -48,7 +48,8 @@ class Label:
     length: int = 0
     place: str | None = None  # of the loss that a frame sent again repairs: upstream or downstream
     needless: bool | None = None
-    cause: str | None = None
+    cause: str | None = None  # by the kernel
+    causes: frozenset[str] = frozenset()  # all that fit what the capture can hold, the true one among them
     answer_lost: bool = False  # it had arrived, but no acknowledgment of it came by
     told: bool = True  # `what` can be told here
     place_told: bool = False
@@ -139,6 +140,7 @@ class Observer:
         self.answers = self.read_answers(self.held)  # that this capture holds
         self.passed = self.read_answers(run.frames[point])  # that passed here
         self.given = self.read_answers(run.frames["receiver"])  # that the receiver gave
+        self.heard = self.read_answers(run.frames["sender"])  # that came to the sender
         self.occurrences: dict[tuple[object, ...], int] = defaultdict(int)
         self.passings: Counter[tuple[object, ...]] = Counter()  # of each packet so far
 
@@ -219,6 +221,9 @@ class Observer:
 
     def label_again(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
         label.what, label.cause = "again", sending.cause
+        label.causes = frozenset({sending.cause} if sending.cause else ())
+        if sending.cause == "probe" and self.heard[sending.flow].acknowledged(sending.start, sending.time_ns):
+            label.causes |= {"timeout"}  # of the only one outstanding: due when the timeout is (RFC 8985 section 7.2)
         label.told = sending.start < sight.highest
         label.needless = is_needless(sending)
         here = [other for other in sending.earlier if other.index in sight.passed]

@@ -10,8 +10,7 @@ from pathlib import Path
 from score.assess import Assessment
 from score.differences import OUTCOMES
 from score.scenarios import FIRST, SECOND, Scenario
-from score.tally import DATAGRAMS_LOST, KINDS, TOOLS, Score
-from score.testbed import POINTS
+from score.tally import DATAGRAMS_LOST, KINDS, PLACES, TOOLS, Score
 
 GOAL = 0.99
 TEXT = Path(__file__).with_name("page.md")
@@ -43,7 +42,7 @@ def score_cells(score: Score | None, with_parts: bool) -> list[str]:
 def score_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
     """A row for each kind and point where there was something to tell."""
     for name in kind_names():
-        for point in POINTS:
+        for point in PLACES:
             scores = [found.tally.scores.get((name, point, tool)) for tool in TOOLS]
             own = scores[0]
             if own is None or not (own.there or own.claimed):
@@ -62,7 +61,7 @@ def false_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
 def untold_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
     """What cannot be told, and what wiretale said of it."""
     for name in kind_names():
-        for point in POINTS:
+        for point in PLACES:
             said = found.tally.untold.get((name, point))
             if said:
                 yield (name, point, said.total(), said["unknown"], said["right"], said["wrong"])
@@ -126,7 +125,7 @@ def outcome_total(found: Assessment) -> Counter[str]:
 def shortfalls(found: Assessment) -> Iterator[str]:
     """Each kind and point below the goal, or behind a peer."""
     for name in kind_names():
-        for point in POINTS:
+        for point in PLACES:
             own, *others = (found.tally.scores.get((name, point, tool)) for tool in TOOLS)
             if own is None or own.f1 is None:
                 continue

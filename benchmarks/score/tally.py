@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from score.claims import Claim
 from score.labels import Label
 
+PLACES = ("sender", "tracer", "receiver", "mirrored")
 TOOLS = ("wiretale", "Wireshark", "tcptrace")
 NOTHING = Claim()
 
@@ -57,7 +58,12 @@ class Kind:
 
 
 def cause_is(cause: str) -> Callable[[Label], bool | None]:
-    return lambda label: label.cause == cause if label.what != "again" or label.cause else None
+    def true(label: Label) -> bool | None:
+        if label.what != "again":
+            return False
+        return None if not label.cause or (len(label.causes) > 1 and cause in label.causes) else label.cause == cause
+
+    return true
 
 
 def told(label: Label) -> bool:
