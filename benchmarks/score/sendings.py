@@ -43,10 +43,12 @@ class Sending:
     came: dict[str, int] = field(default_factory=dict)  # first time at each point
     earlier: list[Sending] = field(default_factory=list)  # that carried any of its bytes
 
+    refused: bool = False  # by the receiver, as too old (PAWS)
+
     @property
     def delivered_ns(self) -> int | None:
-        """When it first reached the receiver; None when never."""
-        return self.came.get("receiver")
+        """When the receiver first got it; None when never."""
+        return None if self.refused else self.came.get("receiver")
 
 
 @dataclass
@@ -118,6 +120,31 @@ def note_earlier(sendings: list[Sending]) -> None:
             known[piece].append(sending)
 
 
+def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Sending]]) -> int:
+    """What the receiver refuses by its time stamp (RFC 7323 section 5.3); returns how many."""
+    recent: dict[int, int] = {}
+    acked: dict[int, int] = {}  # last acknowledgment sent
+    count = 0
+    for frame in frames:
+        if frame.protocol != TCP or frame.tsval is None:
+            continue
+        if frame.source != SENDER:
+            acked[frame.destination_port] = frame.acknowledgment
+            continue
+        flow = frame.source_port
+        if frame.flags & SYN:
+            recent[flow] = frame.tsval
+            continue
+        age = (recent[flow] - frame.tsval) % 2**32
+        if 0 < age < 2**31:
+            count += 1
+            for sending in of_key.get(frame.key, ()):
+                sending.refused = sending.came["receiver"] == frame.time_ns
+        elif flow in acked and (acked[flow] - frame.sequence) % 2**32 < 2**31:
+            recent[flow] = frame.tsval
+    return count
+
+
 def note_causes(sendings: list[Sending], resends: list[Resend]) -> bool:
     """The kernel tells them in the order of sending; False where both do not fit."""
     told: dict[int, list[Resend]] = defaultdict(list)
@@ -148,7 +175,8 @@ def read_run(folder: Path) -> Run:
         for frame in frames[point]:
             for sending in of_key.get(frame.key, ()):
                 sending.came.setdefault(point, frame.time_ns)
+    refused = note_refused(frames["receiver"], of_key)
     resends = read_resends(folder / "kernel.txt", SENDER)
     known = resends is not None and note_causes(sendings, resends)
-    counters = json.loads((folder / "counters.json").read_text())
+    counters = {**json.loads((folder / "counters.json").read_text()), "refused": refused}
     return Run(folder, frames, sendings, dict(of_key), counters, known)

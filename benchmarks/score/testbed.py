@@ -26,7 +26,10 @@ SNAPLEN = 128
 PROGRAMS = ("ip", "ethtool", "sysctl", "tcpdump", "iperf3")
 UDP_PORT = 41_901
 TALK = Path(__file__).with_name("host_talk.py")
-COUNTERS = ("RetransSegs", "TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSlowStartRetrans", "TCPDSACKRecv")
+COUNTERS = {
+    "sender": ("RetransSegs", "TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSlowStartRetrans"),
+    "receiver": ("PAWSEstab",),
+}
 
 
 class PathError(Exception):
@@ -180,12 +183,13 @@ class Testbed:
             raise PathError(f"tcpdump lost packets: {log.read_text().strip()}")
 
     def counters(self) -> dict[str, int]:
-        """What the sender's TCP has counted."""
+        """What the hosts' TCP has counted."""
         found = {}
-        for file in ("snmp", "netstat"):
-            lines = [line.split() for line in run(*self.inside("sender", "cat", f"/proc/net/{file}")).splitlines()]
+        for end, names in COUNTERS.items():
+            text = run(*self.inside(end, "cat", "/proc/net/snmp", "/proc/net/netstat"))
+            lines = [line.split() for line in text.splitlines()]
             for heads, values in zip(lines[::2], lines[1::2], strict=True):
-                found |= {name: int(value) for name, value in zip(heads, values, strict=True) if name in COUNTERS}
+                found |= {name: int(value) for name, value in zip(heads, values, strict=True) if name in names}
         return found
 
     def set_up(self, scenario: Scenario) -> None:
