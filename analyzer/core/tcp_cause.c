@@ -155,6 +155,15 @@ static bool is_overtaken(const struct step *step, const struct resend *resend) {
            step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
 }
 
+/* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some
+ * of them over from a recovery before: the lowest segment then goes after two. No timer can have
+ * expired. */
+static bool counts_on(const struct step *step, const struct resend *resend) {
+    return !may_use_rack(step) && tcp_trouble_of(step->stream)->recovery_frame &&
+           step->other->repeats + 1 >= DUPLICATE_ACKS && resend->start == step->stream->acked &&
+           silence_ns(step, resend) < step_timeout_ns(step) / 2;
+}
+
 struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     if (goes_back(step, resend))
@@ -165,6 +174,10 @@ struct cause cause_in_acks(const struct step *step, const struct resend *resend)
     if (is_in_recovery(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
                               "in the recovery that an earlier one began", 0};
+    if (counts_on(step, resend))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "two duplicate ACKs, where an earlier recovery had begun to count",
+                              0};
     if (was_reported_lost(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
                               "reported lost a round trip to the sender ago", 0};

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import wiretale
-
 from score.capture_frames import Frame, leave_out, mirror, read_frames
 from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wiretale_claims
 from score.differences import Settled
@@ -62,9 +61,7 @@ class Assessment:
         causes = Counter(sending.cause or "not told" for sending in run.sendings if sending.again)
         lost = {f"link {link}": sum(run.fates(link).values()) - run.fates(link).get("delivered", 0) for link in (1, 2)}
         packets = len(run.frames["sender"])
-        self.facts.append(
-            Fact(scenario, packets, causes.total(), lost, run.counters, run.causes_known, causes)
-        )
+        self.facts.append(Fact(scenario, packets, causes.total(), lost, run.counters, run.causes_known, causes))
 
     def take_capture(self, scenario: Scenario, run: Run, capture: Capture) -> None:
         """One file by all three analyzers."""

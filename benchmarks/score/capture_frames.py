@@ -88,22 +88,47 @@ def read_options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int | Non
     return sacks, tsval, tsecr
 
 
+def address(data: bytes) -> str:
+    """Of the sender."""
+    return ".".join(map(str, data[26:30]))
+
+
 def read_tcp(number: int, time_ns: int, data: bytes, transport: int, end: int) -> Frame:
     sequence, acknowledgment, offset, flags = struct.unpack_from(">IIBB", data, transport + 4)
     payload = transport + (offset >> 4) * 4
     sacks, tsval, tsecr = read_options(data[transport + 20 : payload])
+    source_port, destination_port = struct.unpack_from(">HH", data, transport)
     return Frame(
-        *(number, time_ns, TCP, ".".join(map(str, data[26:30])), *struct.unpack_from(">HH", data, transport)),
-        *(int.from_bytes(data[18:20], "big"), end - payload, sequence, acknowledgment, flags, sacks, tsval, tsecr),
+        number=number,
+        time_ns=time_ns,
+        protocol=TCP,
+        source=address(data),
+        source_port=source_port,
+        destination_port=destination_port,
+        ip_id=int.from_bytes(data[18:20], "big"),
+        length=end - payload,
+        sequence=sequence,
+        acknowledgment=acknowledgment,
+        flags=flags,
+        sacks=sacks,
+        tsval=tsval,
+        tsecr=tsecr,
     )
 
 
 def read_udp(number: int, time_ns: int, data: bytes, transport: int, end: int) -> Frame:
     payload = data[transport + 8 : end]
     datagram = int.from_bytes(payload[IPERF3_ID], "big") if end - transport > 100 else None
+    source_port, destination_port = struct.unpack_from(">HH", data, transport)
     return Frame(
-        *(number, time_ns, UDP, ".".join(map(str, data[26:30])), *struct.unpack_from(">HH", data, transport)),
-        *(int.from_bytes(data[18:20], "big"), end - transport - 8),
+        number=number,
+        time_ns=time_ns,
+        protocol=UDP,
+        source=address(data),
+        source_port=source_port,
+        destination_port=destination_port,
+        ip_id=int.from_bytes(data[18:20], "big"),
+        length=end - transport - 8,
         datagram=datagram,
     )
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from score.labels import Label
 from wiretale.analyzer.dissector import Dissector, Flagged
 from wiretale.analyzer.trace import Trace
 from wiretale.cli.verify import compare_file
-
-from score.labels import Label
 
 CAUSES = {
     "fast_retransmission": "fast",
@@ -81,8 +80,6 @@ class Settled:
                 self.left_out[ours or theirs or ""] += 1
                 continue
             spurious = bool(difference.spurious)
-            settled = outcome(
-                is_right(ours, spurious, label), is_right(theirs, False, label), ours == "undecided"
-            )
+            settled = outcome(is_right(ours, spurious, label), is_right(theirs, False, label), ours == "undecided")
             mine = f"{ours or '–'}{', spurious' if spurious else ''}"
             self.counts[difference.rule or "no rule", mine, theirs or "–", settled] += 1

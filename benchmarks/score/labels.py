@@ -175,7 +175,9 @@ class Observer:
     def lost_datagrams(self) -> int:
         """Sent between the first that this capture holds and the highest, and never here."""
         sent = {frame.datagram for frame in self.run.frames["sender"] if frame.datagram is not None}
-        inside = {number for number in sent if min(self.numbers) < number < max(self.numbers)} if self.numbers else set()
+        inside = (
+            {number for number in sent if min(self.numbers) < number < max(self.numbers)} if self.numbers else set()
+        )
         return len(inside - self.numbers)
 
     def sending_of(self, frame: Frame) -> Sending:

@@ -47,13 +47,27 @@ def score_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
             own = scores[0]
             if own is None or not (own.there or own.claimed):
                 continue
-            yield (name, point, own.there, *score_cells(own, True), *score_cells(scores[1], False), *score_cells(scores[2], False))
+            yield (
+                name,
+                point,
+                own.there,
+                *score_cells(own, True),
+                *score_cells(scores[1], False),
+                *score_cells(scores[2], False),
+            )
 
 
 def false_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
     """What was claimed and not so."""
     for name in kind_names():
-        wrong = [sum(score.claimed - score.right for (kind, _, tool), score in found.tally.scores.items() if kind == name and tool == which) for which in TOOLS]
+        wrong = [
+            sum(
+                score.claimed - score.right
+                for (kind, _, tool), score in found.tally.scores.items()
+                if kind == name and tool == which
+            )
+            for which in TOOLS
+        ]
         if any(wrong):
             yield (name, *wrong)
 
@@ -70,7 +84,9 @@ def untold_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
 def link_cell(scenario: Scenario, base: tuple[str, str]) -> str:
     parts = []
     bases = (scenario.base_first, scenario.base_second)
-    for number, (own, back) in enumerate(((scenario.first, scenario.first_back), (scenario.second, scenario.second_back))):
+    for number, (own, back) in enumerate(
+        ((scenario.first, scenario.first_back), (scenario.second, scenario.second_back))
+    ):
         said = [bases[number]] if bases[number] != base[number] else []
         said += [own] if own else []
         said += [f"back: {back}"] if back else []
@@ -102,7 +118,12 @@ def kernel_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
             traced.update(fact.causes)
     yield "sent again", counted["RetransSegs"], traced.total(), "RetransSegs"
     yield "fast", counted["TCPFastRetrans"], traced["fast"], "TCPFastRetrans"
-    yield "timeout", counted["TCPTimeouts"] + counted["TCPSlowStartRetrans"], traced["timeout"], "TCPTimeouts + TCPSlowStartRetrans"
+    yield (
+        "timeout",
+        counted["TCPTimeouts"] + counted["TCPSlowStartRetrans"],
+        traced["timeout"],
+        "TCPTimeouts + TCPSlowStartRetrans",
+    )
     yield "probe", counted["TCPLossProbes"], traced["probe"], "TCPLossProbes (with probes of new data)"
 
 
@@ -112,7 +133,12 @@ def difference_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
     for (reason, ours, theirs, settled), count in found.settled.counts.items():
         by_case[reason, ours, theirs][settled] += count
     for (reason, ours, theirs), outcomes in sorted(by_case.items(), key=lambda item: (-item[1].total(), item[0])):
-        yield (f"`{reason}`", ours.replace("_", " "), theirs.replace("_", " "), *(outcomes[name] or "" for name in OUTCOMES))
+        yield (
+            f"`{reason}`",
+            ours.replace("_", " "),
+            theirs.replace("_", " "),
+            *(outcomes[name] or "" for name in OUTCOMES),
+        )
 
 
 def outcome_total(found: Assessment) -> Counter[str]:
@@ -129,7 +155,10 @@ def shortfalls(found: Assessment) -> Iterator[str]:
             own, *others = (found.tally.scores.get((name, point, tool)) for tool in TOOLS)
             if own is None or own.f1 is None:
                 continue
-            best = max(((other.f1 or 0.0, tool) for tool, other in zip(TOOLS[1:], others, strict=True) if other), default=(0.0, ""))
+            best = max(
+                ((other.f1 or 0.0, tool) for tool, other in zip(TOOLS[1:], others, strict=True) if other),
+                default=(0.0, ""),
+            )
             if own.f1 < GOAL or own.f1 < best[0]:
                 where = Counter(
                     f"{scenario}{' (' + variant + ')' if variant != 'whole' else ''}"

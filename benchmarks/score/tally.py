@@ -96,8 +96,20 @@ KINDS = (
     Kind("overtaken", lambda c: "late" in c.whats, lambda t: t.what == "late", told),
     Kind("copied by the network", lambda c: "copy" in c.whats, lambda t: t.what == "copy", told, ("wiretale",)),
     Kind("copied by the mirror", lambda c: "mirror" in c.whats, lambda t: t.what == "mirror", told, ("wiretale",)),
-    Kind("datagrams overtaken", lambda c: "datagram late" in c.whats, lambda t: t.what == "datagram late", told, ("wiretale",)),
-    Kind("datagrams copied", lambda c: "datagram copy" in c.whats, lambda t: t.what == "datagram copy", told, ("wiretale",)),
+    Kind(
+        "datagrams overtaken",
+        lambda c: "datagram late" in c.whats,
+        lambda t: t.what == "datagram late",
+        told,
+        ("wiretale",),
+    ),
+    Kind(
+        "datagrams copied",
+        lambda c: "datagram copy" in c.whats,
+        lambda t: t.what == "datagram copy",
+        told,
+        ("wiretale",),
+    ),
     Kind("missed by the capture", lambda c: "unseen" in c.whats, lambda t: t.unseen > 0, told, of_answers=True),
 )
 DATAGRAMS_LOST = "datagrams lost"  # by counts
@@ -129,7 +141,11 @@ class Tally:
         for label in labels:
             claim = claims.get(label.frame, NOTHING)
             for kind in KINDS:
-                if tool in kind.tools and kind.about(label) and (miss := self.take_kind(kind, point, tool, label, claim)):
+                if (
+                    tool in kind.tools
+                    and kind.about(label)
+                    and (miss := self.take_kind(kind, point, tool, label, claim))
+                ):
                     misses.append(miss)
         return misses
 
@@ -161,7 +177,6 @@ class Tally:
             score.there += there[what]
             score.found += min(counts[what], there[what])
 
-
     def take_lost_datagrams(self, point: str, lost: int, said: int) -> None:
         """Of a UDP run, by counts."""
         score = self.scores[DATAGRAMS_LOST, point, "wiretale"]
@@ -184,4 +199,6 @@ def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:
 
 def own_words(kind: Kind) -> set[str]:
     """Words that say nothing against the kind."""
-    return {"copy", "mirror"} if kind.name == "copied by the mirror" else {"again"} if kind.name == "needless" else set()
+    return (
+        {"copy", "mirror"} if kind.name == "copied by the mirror" else {"again"} if kind.name == "needless" else set()
+    )

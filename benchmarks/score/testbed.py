@@ -135,7 +135,7 @@ class Testbed:
         wires = (("left", "before"), ("behind", "right"))[number]
         log = folder / f"link{number + 1}.log"
         arguments = ["--forward", scenario.spec(number, False), "--reverse", scenario.spec(number, True)]
-        command = self.inside("tracer", self.link, *wires, *arguments, "--seed", str(scenario.seed * 2 + number))
+        command = self.inside("tracer", self.link, *wires, *arguments, "--seed", str(scenario.seed + number))
         with log.open("w") as errors:
             self.links.append(
                 subprocess.Popen(
@@ -184,7 +184,7 @@ class Testbed:
 
     def counters(self) -> dict[str, int]:
         """What the hosts' TCP has counted."""
-        found = {}
+        found: dict[str, int] = {}
         for end, names in COUNTERS.items():
             text = run(*self.inside(end, "cat", "/proc/net/snmp", "/proc/net/netstat"))
             lines = [line.split() for line in text.splitlines()]
