@@ -409,6 +409,13 @@ static int64_t timers_ns(const struct step *step, int times) {
 /* Beside the receiver, the last segment of a burst lost before this point and sent again after a
  * timeout comes in order: only its number among the sender's packets, and the pause, give it away.
  */
+/* Of the sender's packets, how many after the last one; 0: not known. */
+static int16_t id_jump(const struct step *step) {
+    const struct tcp_stream *stream = step->stream;
+    bool known = step_ids_count(stream) && step->seen->ip_id && stream->last_ip_id;
+    return known ? (int16_t)(step->seen->ip_id - stream->last_ip_id) : 0;
+}
+
 /* What the sender goes back for behind it is the timeout's too. */
 static void note_suspected(struct step *step, int64_t length) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
@@ -421,14 +428,11 @@ static void note_suspected(struct step *step, int64_t length) {
 
 void judge_pause(struct step *step, int64_t length, bool fin) {
     const struct tcp_stream *stream = step->stream;
-    uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
     if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))
         return;
-    int16_t jump = 0; /* not known */
-    if (step_ids_count(stream) && id && stream->last_ip_id)
-        jump = (int16_t)(id - stream->last_ip_id);
+    int16_t jump = id_jump(step);
     if (jump == 1) /* it had nothing to send */
         return;
     bool suspected = jump > 1 && jump <= 64 && pause <= timers_ns(step, jump - 1);

@@ -18,7 +18,9 @@ CAUSES = {
     "fast_retransmission": "fast",
     "timeout_retransmission": "timeout",
     "probe_retransmission": "probe",
+    "retransmission": None,
 }
+SIMPLE = {"out_of_order": "late", "network_duplicate": "copy", "mirror_duplicate": "mirror"}
 OUTCOMES = ("wiretale", "Wireshark", "both", "neither", "left open", "not settled")
 
 
@@ -35,18 +37,21 @@ class Replay:
         yield from self.flags.items()
 
 
+def is_right_again(cause: str | None, spurious: bool, label: Label) -> bool:
+    """Of a retransmission with its cause, if one is named."""
+    if label.what != "again" or (spurious and label.needless is False):
+        return False
+    return not cause or not label.causes or cause in label.causes
+
+
 def is_right(verdict: str | None, spurious: bool, label: Label) -> bool | None:
     """Of one verdict; None where the truth does not say."""
-    if verdict in CAUSES or verdict == "retransmission":
-        cause = CAUSES.get(verdict)
-        if label.what != "again" or (spurious and label.needless is False):
-            return False
-        return not cause or not label.cause or cause == label.cause
+    if verdict in CAUSES:
+        return is_right_again(CAUSES[verdict], spurious, label)
     if verdict == "spurious_retransmission":
         return label.needless if label.what == "again" else False
-    simple = {"out_of_order": "late", "network_duplicate": "copy", "mirror_duplicate": "mirror"}
-    if verdict in simple:
-        return label.what == simple[verdict]
+    if verdict in SIMPLE:
+        return label.what == SIMPLE[verdict]
     if verdict == "unseen":
         return label.unseen > 0
     if verdict is None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from score.assess import Assessment
@@ -149,28 +149,32 @@ def outcome_total(found: Assessment) -> Counter[str]:
 
 
 def shortfalls(found: Assessment) -> Iterator[str]:
-    """Each kind and point below the goal, or behind a peer."""
+    """Each kind and place below the goal, or behind a peer."""
     for name in kind_names():
         for point in PLACES:
             own, *others = (found.tally.scores.get((name, point, tool)) for tool in TOOLS)
-            if own is None or own.f1 is None:
-                continue
-            best = max(
-                ((other.f1 or 0.0, tool) for tool, other in zip(TOOLS[1:], others, strict=True) if other),
-                default=(0.0, ""),
-            )
-            if own.f1 < GOAL or own.f1 < best[0]:
-                where = Counter(
-                    f"{scenario}{' (' + variant + ')' if variant != 'whole' else ''}"
-                    for scenario, at, variant, miss in found.misses
-                    if at == point and miss.kind == name
-                )
-                behind = f", behind {best[1]}'s {best[0]:.3f}" if best[0] > own.f1 else ""
-                yield (
-                    f"- **{name}, {point}**: {own.f1:.3f}{behind} ({own.claimed - own.right} wrong, "
-                    f"{own.there - own.found} of {own.there} not found): "
-                    + ", ".join(f"`{case}` {count}" for case, count in where.most_common(6))
-                )
+            if own and own.f1 is not None:
+                yield from shortfall(found, name, point, own, others)
+
+
+def shortfall(found: Assessment, name: str, point: str, own: Score, others: Sequence[Score | None]) -> Iterator[str]:
+    """One of them: by how much, and in which scenarios."""
+    peers = zip(TOOLS[1:], others, strict=True)
+    best, peer = max(((other.f1 or 0.0, tool) for tool, other in peers if other), default=(0.0, ""))
+    own_f1 = own.f1 or 0.0
+    if own_f1 >= max(GOAL, best):
+        return
+    where = Counter(
+        f"`{scenario}`{' (' + variant + ')' if variant != 'whole' else ''}"
+        for scenario, at, variant, miss in found.misses
+        if at == point and miss.kind == name
+    )
+    behind = f", behind {peer}'s {best:.3f}" if best > own_f1 else ""
+    cases = ", ".join(f"{case} {count}" for case, count in where.most_common(6))
+    yield (
+        f"- **{name}, {point}**: {own_f1:.3f}{behind} ({own.claimed - own.right} wrong, "
+        f"{own.there - own.found} of {own.there} not found): {cases}"
+    )
 
 
 def write_page(found: Assessment, wireshark: str, path: Path) -> None:
