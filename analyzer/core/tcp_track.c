@@ -3,6 +3,7 @@
  * how long data waited for its acknowledgment. */
 #include "tcp_track.h"
 
+#include "tcp_cause.h"
 #include "tcp_copy.h"
 #include "tcp_judge.h"
 #include "tcp_limit.h"
@@ -62,6 +63,10 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
     if (acked)
         return;
     trouble->holes_opened++;
+    /* Right behind a suspected timeout: what was lost with it; new data shows how far it had been
+     * sent (F-RTO, RFC 5682 section 2.1). */
+    if (trouble->suspected_point && trouble->suspected_point == start)
+        trouble->timeout_point = end;
     step_tell_kind(step, WORD_HOLE, end - start, 0);
 }
 
@@ -319,6 +324,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     else if (!window_take_answer(step) && is_duplicate(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
+    cause_note_report(step);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
 }
