@@ -20,9 +20,13 @@ LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 HEADERS = $(wildcard analyzer/core/*.h traffic/*.h)
 MODULE_SOURCES = $(wildcard analyzer/core/*.c)
 CORE_SOURCES = $(filter-out analyzer/core/module%.c,$(MODULE_SOURCES))
+PROGRAM_SOURCES = $(wildcard traffic/src/*.c traffic/link/*.c capture/src/*.c)
 C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
 FUZZERS = $(patsubst analyzer/core/fuzz/%.c,%,$(wildcard analyzer/core/fuzz/fuzz_*.c))
 EXTENSION = analyzer/_core.abi3.so
+# The folders of the C programs, and each program's name.
+PROGRAM_FOLDERS = traffic traffic/link capture
+program_of = $(if $(filter traffic/link,$(1)),wiretale-link,wiretale-$(1))
 PACKAGING = setup.cfg setup.py pyproject.toml
 
 .PHONY: help
@@ -54,7 +58,11 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-run
 	@touch $@
 
 .PHONY: build
-build: $(VENV)/.stamp-run $(EXTENSION) ## compile the native core for use from this folder
+build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the native core and the programs for use from this folder
+
+.PHONY: programs
+programs: $(VENV)/.stamp-run
+	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s -C $(folder) CFLAGS=-Werror PROGRAM=$(abspath $(VENV))/bin/$(call program_of,$(folder)) &&) true
 
 $(EXTENSION): $(MODULE_SOURCES) $(HEADERS) $(PACKAGING) | $(VENV)/.stamp-run
 	$(call say,compiling the native core)
@@ -80,6 +88,7 @@ test: $(VENV)/.stamp-dev build ## all tests: C, then Python
 .PHONY: test-c
 test-c: $(C_TESTS:%=build/test/%)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
+	@for folder in $(PROGRAM_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
 build/core/%.o: analyzer/core/%.c
 	@mkdir -p $(@D)
@@ -99,13 +108,16 @@ lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from co
 	$(call say,clang-format)
 	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
-	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic analyzer reports sample_pcaps benchmarks tests
+	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
 	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
-	$(call say,docs/tables.md is what the code says)
+	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -D_GNU_SOURCE -DVERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
+	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) docs/make_tables.py --check
+	@$(PY) docs/make_findings.py --check
 
-C_FILES = $(wildcard analyzer/core/*.[ch] analyzer/core/test/*.[ch] analyzer/core/fuzz/*.[ch] traffic/*.[ch] benchmarks/*.[ch])
+C_FILES = $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
+	traffic/link traffic/link/test capture/src capture/src/test benchmarks,$(folder)/*.[ch]))
 
 .PHONY: types
 types: build/typing
@@ -117,7 +129,7 @@ types: build/typing
 .PHONY: build/typing
 build/typing:
 	@rm -rf $@ && mkdir -p $@/wiretale
-	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $@/wiretale/
+	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $(CURDIR)/traffic $@/wiretale/
 
 .PHONY: bench
 bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
@@ -143,7 +155,11 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 .PHONY: sanitize
 sanitize: $(VENV)/.stamp-dev $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
+	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
 	@.ci/sanitize $(VENV) "$(SANITIZE)"
+
+SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDIR)/build/sanitize/$(folder) \
+	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
 
 build/sanitize/%: analyzer/core/test/%.c $(CORE_SOURCES) $(HEADERS)
 	$(call say,compiling $< with sanitizers)

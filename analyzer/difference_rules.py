@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 UNEXPLAINED = "no rule explains this: please report"
 RESENT = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
 SPURIOUS = "spurious_retransmission"
-COPIES = frozenset({"mirror_duplicate", "network_duplicate"})
+COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
 PROBES = frozenset({"keep_alive", "window_probe"})
 ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
 LASTING = RESENT | {"unseen", "ack_before_data", "window_probe"}  # what explains later frames too
@@ -116,6 +116,7 @@ MIRROR = (
     "1 ms"
 )
 NETWORK = "the same packet once more, sooner than the sender could know of a loss: the network made the copy"
+EITHER = "the same packet once more within 1 ms: a copy by the network or by the capture, and nothing tells which"
 FAST = "Wireshark needs only two duplicate ACKs, and the segment within 20 ms of the last, for fast"
 
 RULES = (
@@ -133,6 +134,7 @@ RULES = (
     # --- copies
     Rule("mirror-copy", {"mirror_duplicate"}, None, f"{MIRROR}; Wireshark has no such verdict"),
     Rule("network-copy", {"network_duplicate"}, None, f"{NETWORK}; Wireshark has no such verdict"),
+    Rule("copy-of-either", {"unknown_duplicate"}, None, f"{EITHER}; Wireshark has no such verdict"),
     # --- reordered, or sent again
     Rule(
         *("undecided", {"undecided"}, {"out_of_order"}),

@@ -30,6 +30,7 @@ class Finding:
     cost_unit: str | None = None
     evidence: str | None = None
     filter: str | None = None
+    impact: float = 0.0  # share of the whole trace that it costs: the order within a severity; not in the table
 
     def row(self) -> tuple[str, str, str, int, str, float, str | None, str | None, str | None, str | None]:
         """As the core takes it: -1 and NaN for null."""
@@ -95,9 +96,9 @@ def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
 
 
 def frames_of_kinds(
-    trace: Trace, flows: Iterable[int], kinds: Iterable[str], place: str | None = None
+    trace: Trace, flows: Iterable[int], kinds: Iterable[str], place: str | None = None, needless: bool = False
 ) -> dict[tuple[int, int], list[int]]:
-    """The first frames of events of these kinds (and place), for each direction (flow, direction) of these flows.
+    """The first frames of events of these kinds (and place; or proven needless), for each (flow, direction) of these flows.
 
     Events stay packed: as Python objects, millions of them would take more memory than the analysis.
     """
@@ -107,13 +108,13 @@ def frames_of_kinds(
     where = set(places.values()) if place is None else {places.get(place)}
     columns = zip(
         array("I", events.packed("flow", "I", flows=chosen)),
-        *(events.packed(name, "B", flows=chosen) for name in ("direction", "kind", "place")),
+        *(events.packed(name, "B", flows=chosen) for name in ("direction", "kind", "place", "spurious")),
         array("d", events.packed("frame", "d", flows=chosen)),
         strict=True,
     )
     frames: dict[tuple[int, int], list[int]] = {}
-    for flow, direction, what, there, frame in columns:
-        if what not in wanted or there not in where:
+    for flow, direction, what, there, spurious, frame in columns:
+        if what not in wanted or there not in where or (needless and spurious != 1):
             continue
         shown = frames.setdefault((flow, direction), [])
         if len(shown) < SHOWN:

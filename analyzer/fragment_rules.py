@@ -3,17 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.finding import SHOWN, Finding, row_at, total
+from wiretale.analyzer.finding import SHOWN, Finding, flows_named, row_at, rows_with, total
+from wiretale.analyzer.theory import Link
 from wiretale.analyzer.units import plural, show_bytes, show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 OVERHEAD_WARNING = 0.02  # of the wire bytes
+AMPLIFIED_LEAST = 3  # incomplete datagrams
+FRAGMENT_UNIT, UDP_HEADER = 8, 8
+ROWS_READ = 1000  # directions with fragments
+FILTER = "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr"
+Row = dict[str, Any]
+
+
+def one_flow(datagrams: Table) -> int | None:
+    """The flow of all fragmented datagrams, where they are of one."""
+    flows = set(datagrams.column("flow"))
+    return flows.pop() if len(flows) == 1 else None
 
 
 def datagrams_incomplete(trace: Trace) -> Iterator[Finding]:
@@ -31,34 +44,92 @@ def datagrams_incomplete(trace: Trace) -> Iterator[Finding]:
     ]
     yield Finding(
         *("datagram-incomplete", "warning", "datagrams"),
-        f"{count:,} of {plural(len(states), 'fragmented datagram')} ({show_share(count, len(states))}) never became complete; "
-        f"the {show_bytes(carried)} of them that passed here were carried for nothing.",
-        "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes at "
-        "MTU 1500 over IPv4, 1452 over IPv6).",
+        f"{count:,} of {plural(len(states), 'fragmented datagram')} ({show_share(count, len(states))}) never became "
+        f"complete; the {show_bytes(carried)} of them that passed here were carried for nothing.",
+        "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes "
+        "at MTU 1500 over IPv4, 1452 over IPv6).",
+        flow=one_flow(datagrams),
         cost=float(carried),
         cost_unit="bytes",
         evidence="; ".join(shown),
-        filter="ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
+        impact=carried / (total(trace.directions, "wire_bytes") or 1),
+        filter=FILTER,
     )
+
+
+def largest_whole(rows: Sequence[Row]) -> int:
+    """The largest payload that the path of fragmented datagrams carries whole: one fragment's, less the UDP header."""
+    fullest = max((row["segment_max"] or 0 for row in rows), default=0)
+    return int(max(fullest // FRAGMENT_UNIT * FRAGMENT_UNIT - UDP_HEADER, 0))
+
+
+def efficiency_whole(trace: Trace, row: Row, payload: int) -> float:
+    """Payload of the wire bytes when each datagram is of that size and no fragment."""
+    link = Link(1, ip=row_at(trace.flows, row["flow"])["ip_version"])
+    return payload / (payload + link.headers("udp") + link.frame().extra())
 
 
 def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
-    """What fragments spend on headers, preambles and gaps."""
+    """What fragments spend on headers, preambles and gaps, and what sending without them would change."""
     overhead = total(trace.directions, "fragment_overhead_bytes")
     if not overhead:
         return
-    wire = total(trace.directions, "wire_bytes")
-    fragments, datagrams = (
-        total(trace.directions, "fragments"),
-        total(trace.directions, "fragmented_datagrams"),
-    )
+    numbers = rows_with(trace.directions, "fragments")
+    rows = [row_at(trace.directions, number) for number in numbers[:ROWS_READ]]
+    flows = list(dict.fromkeys(number // 2 for number in numbers))
+    wire, fragments = total(trace.directions, "wire_bytes"), total(trace.directions, "fragments")
+    datagrams, whole = total(trace.directions, "fragmented_datagrams"), largest_whole(rows)
+    here, payload = sum(row["wire_bytes"] for row in rows), sum(row["payload_bytes"] or 0 for row in rows)
     yield Finding(
         *("fragmentation", "warning" if overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
-        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}: {show_bytes(overhead)} "
-        f"({show_share(overhead, wire)} of the wire bytes) went into the headers, preambles and gaps of the fragments after "
-        "the first.",
-        "Send blocks that fit the path MTU: fewer frames, and a loss costs one packet instead of a datagram.",
+        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {fragments - datagrams:,} frames "
+        f"more than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the "
+        f"headers, preambles and gaps of the fragments after the first. {show_share(payload, here)} of those flows' "
+        "wire bytes is payload; in datagrams that just fit it would be "
+        f"{show_share(efficiency_whole(trace, rows[0], whole), 1)}.",
+        f"Send blocks that fit the path MTU, here up to {whole:,} bytes of payload. Headers take about the same; the "
+        "gain is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
+        flow=flows[0] if len(flows) == 1 else None,
         cost=float(overhead),
         cost_unit="bytes",
-        filter="ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr",
+        evidence=flows_named(trace, flows),
+        filter=FILTER,
+        impact=overhead / wire,
+    )
+
+
+def loss_amplified(trace: Trace) -> Iterator[Finding]:
+    """One lost fragment takes its whole datagram along: p against 1 - (1 - p)^n."""
+    datagrams = trace.datagrams
+    states = datagrams.column("state")
+    if states.count("incomplete") < AMPLIFIED_LEAST:
+        return
+    came = sum(datagrams.column("fragments"))
+    sizes = [size for size, state in zip(datagrams.column("fragments"), states, strict=True) if state == "complete"]
+    if not sizes:
+        return
+    each = round(sum(sizes) / len(sizes))
+    missing = each * len(states) - came
+    if missing <= 0 or each < 2:
+        return
+    p, share = missing / (each * len(states)), states.count("incomplete") / len(states)
+    foretold = 1 - (1 - p) ** each
+    carried = sum(compress(datagrams.column("received_bytes"), (state == "incomplete" for state in states)))
+    apart = (
+        "about as if each were lost by itself"
+        if share >= 0.6 * foretold
+        else "less than by chance: the losses come in runs"
+    )
+    yield Finding(
+        *("loss-amplified", "warning", "datagrams"),
+        f"About {show_share(p, 1)} of the fragments were lost, but {show_share(share, 1)} of the datagrams of {each} "
+        f"fragments: a datagram is whole only when each fragment comes, so that 1-(1-p)^n = {show_share(foretold, 1)} "
+        f"is to be expected ({apart}). {show_bytes(carried)} came for nothing.",
+        f"With datagrams that need no fragments about {show_share(p, 1)} would be lost: {share / p:.1f} times less.",
+        flow=one_flow(datagrams),
+        cost=round(100 * (share - p), 3),
+        cost_unit="percent",
+        evidence=f"{plural(states.count('incomplete'), 'incomplete datagram')} of {len(states):,}",
+        filter=FILTER,
+        impact=carried / (total(trace.directions, "wire_bytes") or 1),
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.compare import Around
 from wiretale.analyzer.finding import row_at
+from wiretale.analyzer.verdict_compare import Around
 
 if TYPE_CHECKING:
     from wiretale.analyzer.dissector import End

@@ -133,11 +133,14 @@ class Trace:
         except duckdb.Error as error:
             raise UsageError(f"query: {str(error).splitlines()[0]}") from None
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the interactive report, one HTML file that needs nothing else, and returns its path."""
+    def report(self, path: str | os.PathLike[str], link_bps: int | None = None) -> Path:
+        """Writes the interactive report, one HTML file that needs nothing else, and returns its path.
+
+        With the rate of the link, transfers are drawn against what it can carry.
+        """
         from wiretale.reports.html import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self, Path(path), link_bps)
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Writes every table as Parquet into a folder, and returns its path."""

@@ -17,6 +17,7 @@ from wiretale.analyzer.finding import (
     frames_of_kinds,
     named,
     row_at,
+    total,
 )
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -46,6 +47,7 @@ class Kind:
     events: str | None = None  # column that says how many events there are; else as many as the count
     whole: str = "data_packets"  # what it is a share of
     one_way: bool = False  # only where the acknowledgments were not captured
+    needless: bool = False  # only events proven so
     answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
 
 
@@ -123,6 +125,14 @@ def undecided(row: Row) -> str:
 def network_copies(row: Row) -> str:
     """The sentence."""
     return f"{named(row)}: {plural(row_count(row), 'packet')} copied by the network."
+
+
+def unknown_copies(row: Row) -> str:
+    """The sentence."""
+    return (
+        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice within 1 ms, by the network or by the capture: nothing "
+        "tells which."
+    )
 
 
 def mirror_copies(row: Row) -> str:
@@ -237,6 +247,7 @@ KINDS = (
     Kind(
         *("spurious", "spurious_retransmissions", RETRANSMISSIONS, spurious, "sent segments again needlessly"),
         "The sender was too quick: reordering, delay that jumps, or a receiver whose acknowledgments are held up.",
+        needless=True,
     ),
     Kind(
         *("reordered", "out_of_order", ("out_of_order",), reordered, "were reordered"),
@@ -254,6 +265,12 @@ KINDS = (
     Kind(
         *("mirror-duplicates", "mirror_duplicates", ("mirror_duplicate",), mirror_copies, "were stored twice"),
         "Mirror one port, or one direction of each; editcap -d removes the copies from the file.",
+        unit="packets",
+        severity="info",
+    ),
+    Kind(
+        *("unknown-duplicates", "unknown_duplicates", ("unknown_duplicate",), unknown_copies, "were seen twice"),
+        "Capture at the receiver, or with SACK on, to tell.",
         unit="packets",
         severity="info",
     ),
@@ -347,10 +364,19 @@ def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:
     return f"{flow} && {frame_filter(frames)}" if frames else flow
 
 
+def impact_of(kind: Kind, row: Row, whole: int) -> float:
+    """Its share of the direction, times the direction's of the trace."""
+    share = min(row_count(row) / row[kind.whole], 1.0) if row[kind.whole] else 0.0
+    return float(share * row["wire_bytes"] / whole)
+
+
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
+    whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
-    frames = frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place) if rows else {}
+    frames = (
+        frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place, kind.needless) if rows else {}
+    )
     for row in rows:
         shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
         yield Finding(
@@ -360,6 +386,7 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
             cost_unit=kind.unit,
             evidence=frames_named(shown, row[kind.events] if kind.events else row_count(row)),
             filter=wireshark_filter(trace, row, shown),
+            impact=impact_of(kind, row, whole),
         )
     if rest:
         yield Finding(

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.explanation import Explained, carried, explain
 from wiretale.analyzer.finding import named, word_numbers
+from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.time_parse import show_time
-from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration
+from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration, show_rate, show_share
+from wiretale.reports.cost_text import cost_text
 from wiretale.reports.figures import flow_figure
 from wiretale.reports.flow_choice import choose_flows
 from wiretale.reports.output_folder import output_file
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
+TRANSFERS_SHOWN = 20
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
 SERIES_MOST = 60_000  # bins
 DATAGRAMS_MOST = 100_000
@@ -237,20 +241,43 @@ def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def render(trace: Trace) -> str:
+def transfer_entry(one: Explained) -> dict[str, Any]:
+    """A transfer as the page tells what limited it."""
+    whole = sum(one.transfer.limits.values())
+    limits = sorted(one.transfer.limits.items(), key=lambda item: -item[1]) if whole else []
+    return {
+        "flow": one.transfer.row["flow"],
+        "name": one.transfer.name,
+        "carried": carried(one.transfer),
+        "headline": one.headline,
+        "link": f"{show_share(one.used, 1)} of {show_rate(one.maximum_bps)}" if one.used is not None else "",
+        "limits": [
+            {
+                "kind": name.split("_")[1],
+                "label": f"{LIMITS[name]} {show_share(ns, whole)}",
+                "percent": 100 * ns / whole,
+            }
+            for name, ns in limits
+            if ns
+        ],
+    }
+
+
+def render(trace: Trace, link_bps: int | None = None) -> str:
     """The page."""
     from jinja2 import Environment
 
     compressed = plotly_script()
     library, script = gzip.decompress(compressed), page_text("page.js")
     template = Environment(autoescape=True).from_string(page_text("template.html"))
-    found = trace.findings.rows()
+    found = [{**row, "cost_text": cost_text(row)} for row in trace.findings.rows()]
     data = json.dumps(page_data(trace), separators=(",", ":"), allow_nan=False)
     return template.render(
         version=__version__,
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         captures=[capture_facts(row) for row in trace.captures.rows()],
         interrupted=trace.interrupted,
+        transfers=[transfer_entry(one) for one in explain(trace, link_bps)[:TRANSFERS_SHOWN]],
         capture_findings=[row for row in found if row["scope"] == "capture"],
         findings=[row for row in found if row["scope"] != "capture"],
         hashes=f"'{source_hash(script.encode())}' '{source_hash(library)}'",
@@ -262,9 +289,9 @@ def render(trace: Trace) -> str:
     )
 
 
-def write_report(trace: Trace, path: Path) -> Path:
+def write_report(trace: Trace, path: Path, link_bps: int | None = None) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    page = render(trace)
+    page = render(trace, link_bps)
     with output_file(path) as partial:
         partial.write_text(page, "utf-8")
     return path

@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wiretale.analyzer.explanation import explain
 from wiretale.analyzer.finding import named, row_at
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 FLOWS_SHOWN = 10
 CAPTURES_SHOWN = 8
 TROUBLED_SHOWN = 5
+LIMITS_SHOWN = 5
 GAP = 3  # columns between those of the table of flows
 INDENT = 2
 PIPE_WIDTH = 160  # columns where there is no terminal to ask
@@ -65,7 +67,7 @@ class FlowLine:
             (self.sum("spurious_retransmissions"), show_count, "needless"),
             (self.sum("out_of_order"), show_count, "reordered"),
             (self.sum("undecided"), show_count, "undecided"),
-            (self.sum("network_duplicates"), show_count, "copied"),
+            (self.sum("network_duplicates") + self.sum("unknown_duplicates"), show_count, "copied"),
             (self.sum("blocks_lost"), show_count, "blocks lost"),
             (self.sum("unseen_bytes"), show_bytes, "unseen"),
             (self.sum("zero_windows"), show_count, "zero win"),
@@ -251,17 +253,19 @@ def section(title: str, *parts: RenderableType) -> RenderableType:
     return Group(Text(f"\n{title}", style="bold underline"), *(Padding(part, (0, 0, 0, INDENT)) for part in parts))
 
 
-def print_summary(trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None) -> None:
+def print_summary(
+    trace: Trace, out: IO[str], flows: int = FLOWS_SHOWN, width: int | None = None, link_bps: int | None = None
+) -> None:
     """Writes what an engineer wants to know first; `flows` of the largest are listed."""
     if out.isatty():
-        print_sections(trace, make_console(out, width), flows)
+        print_sections(trace, make_console(out, width), flows, link_bps)
         return
     plain = StringIO()  # tables are padded to the width, which only a terminal needs
-    print_sections(trace, make_console(plain, width), flows)
+    print_sections(trace, make_console(plain, width), flows, link_bps)
     out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
 
 
-def print_sections(trace: Trace, console: Console, flows: int) -> None:
+def print_sections(trace: Trace, console: Console, flows: int, link_bps: int | None = None) -> None:
     """The capture and what is wrong with it, flows, fragmentation, findings."""
     found = trace.findings.rows()
     about_capture = [row for row in found if row["scope"] == "capture"]
@@ -273,6 +277,9 @@ def print_sections(trace: Trace, console: Console, flows: int) -> None:
     if about_capture:
         console.print(section("The capture itself", *map(finding_block, about_capture)))
     print_flows(trace, console, flows)
+    limits = limit_lines(trace, link_bps)
+    if limits:
+        console.print(section("What limited them", *limits))
     fragmentation = fragmentation_line(trace)
     if fragmentation:
         console.print(section("Fragmentation", fragmentation))
@@ -280,6 +287,21 @@ def print_sections(trace: Trace, console: Console, flows: int) -> None:
         console.print(section("Findings", *map(finding_block, others)))
     elif not about_capture and any_packet(trace):
         console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
+
+
+def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
+    """A line for each of the largest transfers that lasted: what limited it, and what the link would carry."""
+    known = [one for one in explain(trace, link_bps) if one.limited_by or one.used is not None]
+    lines = []
+    for one in known[:LIMITS_SHOWN]:
+        line = Text(f"flow {one.transfer.row['flow']} {printable(one.transfer.name)}: ")
+        line.append(one.headline, style="bold")
+        if one.used is not None and one.maximum_bps is not None:
+            line.append(
+                f"; {show_share(one.used, 1)} of the {show_rate(one.maximum_bps)} of payload that the link carries"
+            )
+        lines.append(line)
+    return lines
 
 
 def any_packet(trace: Trace) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare import Comparison
+    from wiretale.analyzer.verdict_compare import Comparison
 
 SCHEMA = "wiretale.verify/1"
 

@@ -55,7 +55,7 @@ def test_sample_findings(samples: Path) -> None:
     assert found("damaged.pcap") == {"capture-damaged"}
     assert found("two_interfaces.pcapng") == {"capture-dropped", "icmp-errors"}
     assert found("udp_fragments.pcap") == {"datagram-incomplete", "fragmentation"}
-    assert found("tcp_losses.pcap") == {"lost-downstream"}
+    assert found("tcp_losses.pcap") == {"lost-downstream", "recovery-limited", "timeout-stalls"}
     assert found("vlan_ipv6.pcap") == set()
 
 

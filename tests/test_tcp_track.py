@@ -255,6 +255,18 @@ def test_a_reset_ends_a_conversation_and_the_ports_can_be_used_again(analyze: An
     assert [d["unique_bytes"] for d in directions(trace)] == [100, 0, 50, 0]
 
 
+@pytest.mark.parametrize(("flags", "payload", "kind"), [("RA", 100, "reset"), ("PA", 125, None)])
+def test_the_text_of_a_reset_is_no_part_of_the_stream(
+    analyze: Analyze, flags: str, payload: int, kind: str | None
+) -> None:
+    talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100).send(30, 1, "A", 0, 100)
+    trace = analyze(talk.send(40, 0, flags, 100, 0, 25))
+    out, _ = directions(trace)
+    assert (out["payload_bytes"], out["unique_bytes"], out["data_packets"]) == (payload, payload, 1 + (kind is None))
+    assert kinds(trace) == ([(kind, 6, 25, None)] if kind else [])
+    assert [row["payload_bytes"] for row in trace.packets([0]).rows()] == [0, 0, 0, 100, 0, 25]
+
+
 def test_a_repeated_syn_is_not_a_new_conversation(analyze: Analyze) -> None:
     talk = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1)
     talk.send(1010, 1, "SA", -1, 0).send(1012, 0, "A", 0, 0)

@@ -44,7 +44,7 @@ def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], n
     assert out["unseen_bytes"] == 0 and out["undecided"] == 0
     if truth.hidden:
         return  # in order when they came: who was late then cannot be told
-    copies = out["mirror_duplicates"] + out["network_duplicates"]
+    copies = out["mirror_duplicates"] + out["network_duplicates"] + out["unknown_duplicates"]
     assert (out["retransmissions"], out["out_of_order"], copies) == (truth.again, truth.late, truth.copies)
     assert out["lost_upstream"] <= truth.upstream
     needless = {row["frame"] for row in trace.events.rows() if row["spurious"]}

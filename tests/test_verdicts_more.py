@@ -179,6 +179,34 @@ def rack_after_one_report(talk: Talk) -> Expected:
     return {**FAST, "back": {"duplicate_acks": 1}}
 
 
+def resent_twice_with_new_data(talk: Talk, new_ms: float) -> None:
+    """Two losses are mended, and so many ms after the start a new segment is lost, with nothing behind it."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).ack(50.2, S, (2 * S, 3 * S)).ack(50.3, S, (4 * S, 5 * S), (2 * S, 3 * S))
+    talk.ack(50.4, S, (4 * S, 6 * S), (2 * S, 3 * S)).data(50.5, S)
+    for ms, at in sorted([(new_ms, 6 * S), (50.6, 3 * S)]):
+        talk.data(ms, at)
+    talk.ack(70.5, 3 * S, (4 * S, 6 * S)).ack(70.6, 6 * S).data(75.9, 6 * S).ack(95.9, 7 * S)
+
+
+TWICE = {"retransmissions": 3, "retransmitted_bytes": 3 * S, "lost_downstream": 3, "back": {"duplicate_acks": 3}}
+
+
+@case("sack")
+def rack_after_a_cumulative_ack(talk: Talk) -> Expected:
+    """What was sent again after the new segment is acknowledged, and that is not: lost, without any report above it."""
+    resent_twice_with_new_data(talk, 50.55)
+    return {**TWICE, "fast_retransmissions": 3}
+
+
+@case("sack")
+def rack_after_a_cumulative_ack_near(talk: Talk) -> Expected:
+    """Sent after both: no acknowledgment says anything of it."""
+    resent_twice_with_new_data(talk, 50.65)
+    return {**TWICE, "fast_retransmissions": 2}
+
+
 @case("sack")
 def rack_on_a_long_path_beside_the_receiver(talk: Talk) -> Expected:
     """Lost upstream: the resend comes 1.25 round trips of 600 ms after the one report, which is no timeout."""
@@ -257,14 +285,136 @@ def needless_while_acks_flow(talk: Talk) -> Expected:
 
 @case()
 def needless_while_acks_flow_near(talk: Talk) -> Expected:
-    """The ACK passed here, but half the way to the sender is still before it: nobody can say it was needless."""
+    """Half the way to the sender is still before its ACK: the sender could not know, but the receiver had it."""
     talk.open(near=10)
     burst(talk, 30, 3)
     talk.ack(40, S).ack(240, 3 * S).data(242, S)
+    return SPURIOUS
+
+
+@case()
+def needless_or_stored_late(talk: Talk) -> Expected:
+    """The same within 1 ms, in a capture that has stored data behind its ACK: which came first is not known."""
+    talk.open(near=10)
+    talk.ack(40, S).data(40.1, 0)  # stored late
+    talk.data(41, S).data(41.1, 2 * S).ack(240, 3 * S).data(240.5, S)
     return {
         "retransmissions": 1,
         "retransmitted_bytes": S,
+        "late_stored": 1,
     }
+
+
+@case("ids")
+def go_back_behind_a_suspected_timeout(talk: Talk) -> Expected:
+    """Beside the receiver: a burst is lost, its first segment comes again in order, new data shows how long it was."""
+    talk.open(near=RTT)
+    for k in range(4):
+        talk.data(30 + k, k * S).ack(30.05 + k, (k + 1) * S)
+    talk.missing(0, 4).data(300, 4 * S).ack(300.05, 5 * S)
+    talk.data(320.1, 8 * S).data(320.2, 9 * S).ack(320.15, 5 * S, (8 * S, 9 * S)).ack(320.25, 5 * S, (8 * S, 10 * S))
+    talk.data(340.3, 5 * S).data(340.4, 6 * S).data(340.5, 7 * S).ack(340.55, 10 * S)
+    return {
+        "retransmissions": 3,
+        "timeout_retransmissions": 3,
+        "suspected_timeouts": 1,
+        "lost_upstream": 3,
+        "back": {"duplicate_acks": 2},
+    }
+
+
+@case("ids")
+def a_loss_after_a_suspected_timeout(talk: Talk) -> Expected:
+    """The same, but what is missing was sent after the timeout: lost for itself."""
+    talk.open(near=RTT)
+    for k in range(4):
+        talk.data(30 + k, k * S).ack(30.05 + k, (k + 1) * S)
+    talk.missing(0, 1).data(300, 4 * S).ack(300.05, 5 * S).data(320.1, 5 * S).ack(320.15, 6 * S).missing(0)
+    for k in range(7, 10):
+        talk.data(340 + k / 10, k * S).ack(340.05 + k / 10, 6 * S, (7 * S, (k + 1) * S))
+    talk.data(361, 6 * S).ack(361.05, 10 * S)
+    return {
+        "retransmissions": 1,
+        "fast_retransmissions": 1,
+        "suspected_timeouts": 1,
+        "lost_upstream": 1,
+        "back": {"duplicate_acks": 3},
+    }
+
+
+def overtaken_by(talk: Talk, later: int) -> None:
+    """Beside the receiver: a segment is overtaken, reported missing, comes, and is sent again all the same."""
+    talk.open(near=RTT)
+    talk.data(30, 0).ack(30.05, S).missing(0)
+    for k in range(2, 2 + later):
+        talk.data(32 + k / 10, k * S).ack(32.05 + k / 10, S, (2 * S, (k + 1) * S))
+    end = (2 + later) * S
+    talk.data(33, S, ip_id=1003, tsval=10_030).ack(33.05, end).data(52.5, S).ack(52.55, end, (S, 2 * S))
+
+
+@case("order")
+def a_report_outlives_its_hole(talk: Talk) -> Expected:
+    overtaken_by(talk, 3)
+    back = {"duplicate_acks": 3}
+    return {**SPURIOUS, "fast_retransmissions": 1, "out_of_order": 1, "back": back}
+
+
+@case("order")
+def two_segments_above_are_no_report(talk: Talk) -> Expected:
+    overtaken_by(talk, 2)
+    return {**SPURIOUS, "out_of_order": 1, "back": {"duplicate_acks": 2}}
+
+
+def answered_after(talk: Talk, ms: float) -> None:
+    """Twenty round trips of 20 ms, then a resend and its answer."""
+    talk.open()
+    for k in range(20):
+        talk.data(30 + 25 * k, k * S).ack(50 + 25 * k, (k + 1) * S)
+    burst(talk, 600, 5, first=20)
+    talk.ack(620, 21 * S)
+    sacks(talk, 620.2, 21, 22, 23, 24, 25)
+    talk.data(620.5, 21 * S).ack(620.5 + ms, 25 * S)
+
+
+@case()
+def an_answer_sooner_than_any_before(talk: Talk) -> Expected:
+    """Three quarters of the least round trip: it answers the first sending."""
+    answered_after(talk, 15)
+    return {**SPURIOUS, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
+
+
+@case()
+def an_answer_as_soon_as_the_soonest(talk: Talk) -> Expected:
+    answered_after(talk, 19)
+    return {**FAST, "back": {"duplicate_acks": 3}}
+
+
+@case()
+def two_duplicates_after_a_recovery(talk: Talk) -> Expected:
+    """Without SACK Linux goes on to count where a recovery ended."""
+    talk.sack = False
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5)
+    talk.data(50.5, S).ack(70.5, 5 * S)
+    burst(talk, 71, 4, first=5)
+    talk.ack(91, 6 * S)
+    sacks(talk, 91.2, 6, 7, 8, 9)
+    talk.data(91.5, 6 * S).ack(111.5, 9 * S)
+    twice = {name: 2 * count for name, count in FAST.items()}
+    return {**twice, "back": {"duplicate_acks": 5}}
+
+
+@case()
+def two_duplicates_without_a_recovery(talk: Talk) -> Expected:
+    talk.sack = False
+    talk.open()
+    burst(talk, 71, 4)
+    talk.ack(91, S)
+    sacks(talk, 91.2, 1, 2, 3, 4)
+    talk.data(91.5, S).ack(111.5, 4 * S)
+    return {**LOST, "back": {"duplicate_acks": 2}}
 
 
 @case()
@@ -348,7 +498,7 @@ def upstream_and_downstream_in_one_window(talk: Talk) -> Expected:
     }
 
 
-@case()
+@case("sack")
 def resends_that_were_swapped(talk: Talk) -> Expected:
     """Two lost upstream; what was sent in their place comes the second first."""
     talk.open()
@@ -847,6 +997,46 @@ def fin_data_lost_upstream(talk: Talk) -> Expected:
     }
 
 
+def fin_after_a_pause(talk: Talk, lost: int) -> None:
+    talk.open(near=RTT)
+    burst(talk, 30, 5)
+    talk.ack(30.5, 5 * S).missing(0, lost).send(330, 0, 5 * S, flags="FA").ack(330.1, 5 * S + 1)
+
+
+@case("ids")
+def lone_fin_lost_upstream(talk: Talk) -> Expected:
+    """Beside the receiver: the FIN comes in order, after a timeout and with one id missing before it."""
+    fin_after_a_pause(talk, 1)
+    return {"suspected_timeouts": 1}
+
+
+@case("ids")
+def lone_fin_lost_upstream_near(talk: Talk) -> Expected:
+    """None is missing: the end had nothing to say for a while, and then closed."""
+    fin_after_a_pause(talk, 0)
+    return {}
+
+
+def fin_passed_by_an_ack(talk: Talk, ms: float, **marks: int) -> None:
+    """The other end closes too, and the acknowledgment of its FIN stands behind a FIN that was not seen."""
+    talk.open()
+    talk.data(30, 0).ack(50, S).missing(0).send(60, 1, 0, 0, S, flags="FA").send(60.1, 0, S + 1, ack=1)
+    talk.send(ms, 0, S, ack=1, flags="FA", **marks).send(ms + RTT, 1, 1, ack=S + 1)
+
+
+@case()
+def fin_lost_upstream_and_passed_by_an_ack(talk: Talk) -> Expected:
+    fin_passed_by_an_ack(talk, 300)
+    return {"retransmissions": 1, "timeout_retransmissions": 1, "timeouts": 1, "lost_upstream": 1}
+
+
+@case("order")
+def fin_lost_upstream_and_passed_by_an_ack_near(talk: Talk) -> Expected:
+    """It left before that acknowledgment."""
+    fin_passed_by_an_ack(talk, 60.2, ip_id=1003, tsval=10_058)
+    return {"out_of_order": 1}
+
+
 @case()
 def fin_copied_by_the_network(talk: Talk) -> Expected:
     talk.open()
@@ -972,6 +1162,63 @@ def mirror_behind_a_burst(talk: Talk) -> Expected:
         talk.copy(0.024, k, **{name: 63})
     talk.ack(50.1, 40 * S)
     return {"mirror_duplicates": 40}
+
+
+def copied_once(talk: Talk, *report: tuple[int, int], **changed: Any) -> None:
+    talk.open()
+    burst(talk, 30, 6)
+    talk.copy(0.05, 5, **changed).ack(50, 2 * S).ack(50.15, 3 * S).ack(50.25, 3 * S, *report).ack(50.5, 6 * S)
+
+
+@case()
+def one_copy_at_once(talk: Talk) -> Expected:
+    """A receiver with SACK would have reported a second segment; without, nobody can tell who made the copy."""
+    copied_once(talk)
+    twice = {"back": {"duplicate_acks": 1}}
+    return {"mirror_duplicates": 1, **twice} if talk.sack else {"unknown_duplicates": 1, **twice}
+
+
+@case("sack")
+def one_copy_at_once_that_was_reported(talk: Talk) -> Expected:
+    copied_once(talk, (2 * S, 3 * S))
+    return {"network_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case()
+def one_copy_at_another_port(talk: Talk) -> Expected:
+    """Other link addresses: a second place of the capture, whatever else is known."""
+    copied_once(talk, src="02:00:00:00:00:11", dst="02:00:00:00:00:12")
+    return {"mirror_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case()
+def one_copy_one_hop_on(talk: Talk) -> Expected:
+    copied_once(talk, **{"ttl" if talk.version == 4 else "hlim": 63})
+    return {"mirror_duplicates": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("sack")
+def one_copy_above_a_gap(talk: Talk) -> Expected:
+    """The receiver may leave the report out while it tells of gaps (Linux puts such ACKs together)."""
+    talk.open()
+    talk.data(30, 0).missing(0).data(30.1, 2 * S).data(30.2, 3 * S).copy(0.05).ack(50, S).ack(50.1, S, (2 * S, 3 * S))
+    talk.ack(50.2, S, (2 * S, 4 * S)).data(75, S).ack(95, 4 * S)
+    return {
+        "retransmissions": 1,
+        "fast_retransmissions": 1,
+        "lost_upstream": 1,
+        "unknown_duplicates": 1,
+        "back": {"duplicate_acks": 2},
+    }
+
+
+@case("ids")
+def one_ack_copied_at_once(talk: Talk) -> Expected:
+    """No one reports acknowledgments."""
+    talk.open()
+    burst(talk, 30, 3)
+    talk.ack(50, S).copy(0.05).ack(50.2, 2 * S).ack(50.3, 3 * S)
+    return {"back": {"unknown_duplicates": 1}}
 
 
 @case("sack")
@@ -1101,7 +1348,32 @@ def begins_with_a_swap(talk: Talk) -> Expected:
     talk.data(30, S, tsval=10_030, ip_id=1001).data(30.05, 0, tsval=10_029, ip_id=1000)
     talk.next_id[0] = 1002
     talk.data(30.1, 2 * S).ack(50, 3 * S)
-    return {}
+    return {"out_of_order": 1}
+
+
+@case("order")
+def begins_with_a_swap_near(talk: Talk) -> Expected:
+    """The second one left its sender later: sent again. Whether the capture point had its first sending is not known."""
+    talk.data(30, S, tsval=10_030, ip_id=1001).data(30.05, 0, tsval=10_031, ip_id=1002)
+    talk.next_id[0] = 1003
+    talk.data(30.1, 2 * S, tsval=10_031).ack(50, 3 * S)
+    return {"retransmissions": 1}
+
+
+@case()
+def begins_with_a_swap_that_nothing_tells(talk: Talk) -> Expected:
+    talk.ids = talk.timestamps = False
+    talk.data(30, S).data(30.05, 0).data(30.1, 2 * S).ack(50, 3 * S)
+    return {"undecided": 1}
+
+
+@case("order")
+def begins_with_a_swap_and_its_copy(talk: Talk) -> Expected:
+    """What came below the first segment has been seen by then: once more is no new byte."""
+    talk.data(30, S, tsval=10_030, ip_id=1001).data(30.05, 0, tsval=10_029, ip_id=1000)
+    talk.next_id[0] = 1002
+    talk.data(30.1, 2 * S).ack(50, 0).data(300, 0).ack(320, 3 * S)
+    return {**TIMEOUT, "out_of_order": 1}
 
 
 @case()

@@ -22,11 +22,11 @@ from test_verdicts import CASES
 
 from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
-from wiretale.analyzer.compare import KINDS, Around, Comparison, compare, pairs
 from wiretale.analyzer.difference_rules import RULES, UNEXPLAINED
 from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.frame_events import FrameEvents, around
+from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
 from wiretale.reports.verify_text import print_comparison
 
 needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")

@@ -48,11 +48,13 @@ struct sighting {
     uint32_t wire_bytes;
     uint32_t ip_bytes;
     uint32_t payload_bytes; /* transport payload in this packet */
+    uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
     uint32_t fragment_offset;
     bool fragment, more_fragments;
     bool time_known;
     bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
+    uint8_t link; /* 6 bits of the link addresses' hash */
     uint8_t traffic_class;
     uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
 #include "analysis_state.h"
+#include "tcp_limit.h"
+#include "tcp_mirror.h"
 #include "tcp_window.h"
 
 #define MEDIAN 500
@@ -170,6 +172,7 @@ static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
     row_set(row, directions_undecided, (int64_t)trouble->undecided);
     row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
     row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
+    row_set(row, directions_unknown_duplicates, (int64_t)trouble->unknown_duplicates);
     row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
     row_set(row, directions_holes, (int64_t)trouble->holes_opened);
     row_set(row, directions_holes_filled, (int64_t)trouble->holes_filled);
@@ -194,11 +197,15 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
     uint32_t initial = stream->zero_sequence - stream->syn_seen;
     row_set_if(row, directions_mss, stream->mss, stream->mss);
     row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
-    row_set_if(row, directions_sack_permitted, stream->syn_seen, stream->sack_permitted);
-    row_set_if(row, directions_timestamps, stream->based, stream->timestamps);
+    row_set_if(row, directions_sack_permitted,
+               stream->syn_seen && (stream->sack_permitted || !stream->syn_cut),
+               stream->sack_permitted);
+    row_set_if(row, directions_timestamps,
+               stream->based && (stream->timestamps || !stream->options_cut), stream->timestamps);
     row_set_if(row, directions_initial_sequence, stream->based, initial);
-    row_set_if(row, directions_window_min, stream->window_known, stream->window_min);
-    row_set_if(row, directions_window_max, stream->window_known, stream->window_max);
+    bool windows_known = stream->window_known && stream->window >= 0; /* not the SYN's alone */
+    row_set_if(row, directions_window_min, windows_known, stream->window_min);
+    row_set_if(row, directions_window_max, windows_known, stream->window_max);
 }
 
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
@@ -214,6 +221,23 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
 }
 
+static const unsigned limit_columns[LIMIT_CAUSES] = {
+    [LIMIT_IDLE] = directions_limit_idle_ns,
+    [LIMIT_DELAYED_ACK] = directions_limit_delayed_ack_ns,
+    [LIMIT_WINDOW] = directions_limit_window_ns,
+    [LIMIT_RECOVERY] = directions_limit_recovery_ns,
+    [LIMIT_TIMEOUT] = directions_limit_timeout_ns,
+    [LIMIT_SLOW_START] = directions_limit_slow_start_ns,
+    [LIMIT_NETWORK] = directions_limit_network_ns,
+};
+
+/* What it waited for. */
+static void put_limits(struct row *row, const struct tcp_stream *stream) {
+    for (unsigned i = 0; stream->limit && i < LIMIT_CAUSES; i++)
+        row_set(row, limit_columns[i], stream->limit->ns[i]);
+    row_set(row, directions_limit_timeout_ns, tcp_trouble_of(stream)->timeout_ns);
+}
+
 static void put_tcp(struct row *row, struct flow *flow, unsigned number,
                     struct allowance *allowance) {
     struct direction *direction = &flow->directions[number];
@@ -224,7 +248,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     put_round_trips(row, stream, allowance);
     row_set_if(row, directions_sack_holes, !stream->unjudged && !direction->packets,
                (int64_t)trouble->sack_holes);
-    if (stream->unjudged)
+    if (stream->unjudged || direction->payload_unknown) /* not every header was read */
         return;
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,
@@ -233,12 +257,12 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
     row_set_if(row, directions_window_full, tcp_window(flow, !number) >= 0,
                (int64_t)trouble->window_full);
-    if (direction->payload_unknown)
-        return;
     put_bytes(row, stream);
     put_verdicts(row, trouble);
-    if (answered)
-        put_acked_verdicts(row, trouble);
+    if (!answered)
+        return;
+    put_acked_verdicts(row, trouble);
+    put_limits(row, stream);
 }
 
 static void add_direction_row(struct analysis *analysis, struct flow *flow, unsigned number) {
@@ -290,7 +314,21 @@ static void add_rows(struct analysis *analysis, struct flow *flow, enum word end
     }
 }
 
+static void tell_unknown_copy(void *context, const struct judged *copy) {
+    struct analysis *analysis = context;
+    capture_count_mirrored(analysis, copy->capture, -1);
+    event_amend(analysis, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+}
+
+static void settle_copies(struct analysis *analysis, struct flow *flow) {
+    for (unsigned i = 0; i < 2 && flow->key.protocol == IP_TCP; i++)
+        mirror_settle(&flow->directions[i].tcp, flow->directions[i].packets, tell_unknown_copy,
+                      analysis);
+}
+
 void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
+    if (!analysis->packets_only)
+        settle_copies(analysis, flow);
     if (!analysis->packets_only)
         add_rows(analysis, flow, end);
     flow_release(analysis, flow);

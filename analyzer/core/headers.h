@@ -143,6 +143,7 @@ enum tcp_option_seen {
     TCP_OPTION_SIGNATURE = 64, /* MD5 (RFC 2385) or AO (RFC 5925) */
     TCP_OPTION_FAST_OPEN = 128,
     TCP_OPTION_OTHER = 256,
+    TCP_OPTION_CUT = 512, /* there were more than the capture holds */
 };
 
 struct tcp_header {

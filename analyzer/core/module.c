@@ -348,8 +348,10 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
     core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
     PyTypeObject *table_type = table_types_make();
-    if (!module || !analysis_type || !core_error || !table_type ||
+    PyObject *passages_type = passages_type_make();
+    if (!module || !analysis_type || !core_error || !table_type || !passages_type ||
         PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
+        PyModule_AddObjectRef(module, "Passages", passages_type) ||
         PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
         PyModule_AddObjectRef(module, "Error", core_error))
         return NULL;

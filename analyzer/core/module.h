@@ -18,6 +18,8 @@ uint32_t *module_flow_numbers(PyObject *list, size_t *count);
 
 /* The type of tables (borrowed), made once; NULL with an exception set. */
 PyTypeObject *table_types_make(void);
+/* The type of passages (new); NULL with an exception set. */
+PyObject *passages_type_make(void);
 /* A finished table of `owner`, which lives as long. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
 /* (name, type, unit, meaning) of each column. */

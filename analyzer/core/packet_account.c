@@ -23,6 +23,10 @@ static void amend_event(void *context, uint64_t row, const struct tcp_event *eve
     event_amend(((struct event_place *)context)->analysis, row, event);
 }
 
+static void take_mirrored_back(void *context, uint32_t capture) {
+    capture_count_mirrored(((struct event_place *)context)->analysis, capture, -1);
+}
+
 static void note_time(struct flow *flow, struct direction *direction, const struct sighting *seen) {
     int64_t now = seen->time_ns;
     if (!seen->time_known)
@@ -138,7 +142,8 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set(&row, packets_frame, (int64_t)seen->frame);
     row_set_if(&row, packets_time_ns, seen->time_known, seen->time_ns);
     row_set(&row, packets_ip_bytes, seen->ip_bytes);
-    row_set_if(&row, packets_payload_bytes, seen->payload_known, seen->payload_bytes);
+    row_set_if(&row, packets_payload_bytes, seen->payload_known,
+               seen->payload_bytes + seen->reset_bytes);
     row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
     if (effect->positions_known)
         row_set(&row, packets_unique_bytes, effect->unique_bytes);
@@ -167,7 +172,8 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
     struct event_place place = {analysis, flow, seen, number};
-    struct tcp_listener listener = {log_event, amend_event, &place, &analysis->spare};
+    struct tcp_listener listener = {log_event, amend_event, take_mirrored_back, &place,
+                                    &analysis->spare};
     struct tcp_effect effect = {.rtt_ns = -1};
     struct allowance *allowance =
         analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
@@ -177,7 +183,7 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     else if (sequence)
         tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
     if (effect.mirrored)
-        capture_count_mirrored(analysis, seen->capture, effect.mirrored);
+        capture_count_mirrored(analysis, seen->capture, 1);
     if (!analysis->packets_only)
         account_blocks(analysis, flow, number, tcp || sequence, seen, payload, &effect);
     if (seen->time_known && !analysis->packets_only) {

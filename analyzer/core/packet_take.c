@@ -34,12 +34,16 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
     seen->wire_bytes = wire_bytes_of(packet);
     seen->ip_bytes = headers->ip_length;
     seen->payload_known = is_payload_known(headers);
-    seen->payload_bytes = seen->payload_known ? headers->payload_length : 0;
+    bool reset = headers_tcp(headers) && headers->tcp.flags & TCP_RST;
+    uint32_t payload = seen->payload_known ? headers->payload_length : 0;
+    seen->payload_bytes = reset ? 0 : payload;
+    seen->reset_bytes = reset ? payload : 0;
     seen->fragment_offset = headers->fragment_offset;
     seen->fragment = headers->fragment;
     seen->more_fragments = headers->more_fragments;
     seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
+    seen->link = headers->link_hash >> 26;
     seen->traffic_class = headers->traffic_class;
     seen->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }

@@ -109,8 +109,9 @@
       "than the frame); other links as captured")                                                  \
     X(ip_bytes, INT, "bytes", "IP packets with their headers")                                     \
     X(payload_bytes, INT, "bytes",                                                                 \
-      "transport payload, everything sent, repeated or not; null when a header before it could "   \
-      "not be read")                                                                               \
+      "transport payload, everything sent, repeated or not, but for the text that a RST may "      \
+      "carry "                                                                                     \
+      "(RFC 9293 section 3.5.3); null when a header before it could not be read")                  \
     X(unique_bytes, INT, "bytes",                                                                  \
       "TCP: different bytes of the stream seen here; null for other protocols")                    \
     X(data_packets, INT, "packets",                                                                \
@@ -152,6 +153,9 @@
     X(mirror_duplicates, INT, "packets",                                                           \
       "TCP: copies of a packet stored by the capture itself (two mirror ports, or both "           \
       "directions of one)")                                                                        \
+    X(unknown_duplicates, INT, "packets",                                                          \
+      "TCP: copies of a packet within 1 ms, few, that nobody reported or could report: the "       \
+      "network's or the capture's, not known")                                                     \
     X(lost_upstream, INT, "packets",                                                               \
       "TCP: segments lost between the sender and this point, known by what was sent again in "     \
       "their place")                                                                               \
@@ -253,7 +257,26 @@
     X(first_ns, INT, "ns", "time of the first packet of this direction")                           \
     X(last_ns, INT, "ns", "time of the last")                                                      \
     X(idle_ns_max, INT, "ns",                                                                      \
-      "longest time between two packets of this direction; null with fewer than two")
+      "longest time between two packets of this direction; null with fewer than two")              \
+    X(limit_idle_ns, INT, "ns",                                                                    \
+      "TCP: of the time from the 8th packet to the last data, while the sender had nothing to"     \
+      " send: all was acknowledged, or the last segment was short; null with fewer packets or"     \
+      " one direction")                                                                            \
+    X(limit_delayed_ack_ns, INT, "ns",                                                             \
+      "TCP: while a short segment waited for an acknowledgment that the receiver held back "       \
+      "(Nagle's algorithm and the delayed-ACK timer); null as above")                              \
+    X(limit_window_ns, INT, "ns",                                                                  \
+      "TCP: while the receiver's window was full or closed; null as above")                        \
+    X(limit_recovery_ns, INT, "ns",                                                                \
+      "TCP: while a loss was being mended by fast recovery or go-back-N; null as above")           \
+    X(limit_timeout_ns, INT, "ns",                                                                 \
+      "TCP: silence that ended with a retransmission by the timer, the whole life long")           \
+    X(limit_slow_start_ns, INT, "ns",                                                              \
+      "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
+      "above")                                                                                     \
+    X(limit_network_ns, INT, "ns",                                                                 \
+      "TCP: data under way otherwise: the congestion window, or the rate of the path; null as"     \
+      " above")
 
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
@@ -461,6 +484,6 @@ enum { BLOCKS_COLUMNS(X) blocks_column_count };
 enum { FINDINGS_COLUMNS(X) findings_column_count };
 #undef X
 
-#define COLUMNS_MAX 96 /* of a table; a row's null mask has that many bits */
+#define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "segment_ring.h"
 
+_Static_assert(SEGMENTS_MOST <= UINT16_MAX, "room fits");
+
 static struct segment *at(const struct segment_ring *ring, uint32_t i) {
     return &ring->segments[(ring->head + i) & (ring->room - 1)];
 }
@@ -12,12 +14,13 @@ static void unwrap(struct segment_ring *ring, uint32_t old_room) {
 }
 
 static bool has_room(struct segment_ring *ring, uint32_t most, struct allowance *allowance) {
-    uint32_t old_room = ring->room;
+    uint32_t old_room = ring->room, room = old_room;
     if (ring->count < old_room)
         return true;
-    if (!allowance_grow(allowance, (void **)&ring->segments, &ring->room, sizeof *ring->segments, 4,
+    if (!allowance_grow(allowance, (void **)&ring->segments, &room, sizeof *ring->segments, 4,
                         most > old_room ? most : old_room))
         return false;
+    ring->room = (uint16_t)room;
     unwrap(ring, old_room);
     return true;
 }
@@ -27,7 +30,7 @@ struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
     if (!has_room(ring, most, allowance)) {
         if (!ring->room)
             return NULL;
-        ring->head = (ring->head + 1) & (ring->room - 1);
+        ring->head = (uint16_t)((ring->head + 1) & (ring->room - 1));
         ring->count--;
     }
     return at(ring, ring->count++);
@@ -39,7 +42,7 @@ struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t
         acked.newest = *at(ring, 0);
         acked.resent |= acked.newest.resent;
         acked.count++;
-        ring->head = (ring->head + 1) & (ring->room - 1);
+        ring->head = (uint16_t)((ring->head + 1) & (ring->room - 1));
         ring->count--;
     }
     if (!ring->count) /* begin again in the same memory */

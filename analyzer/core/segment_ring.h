@@ -21,7 +21,7 @@ struct segment {
 
 struct segment_ring {
     struct segment *segments;
-    uint32_t head, count, room; /* room is a power of two */
+    uint16_t head, count, room; /* room is a power of two */
 };
 
 /* What an acknowledgment took out of the ring. */

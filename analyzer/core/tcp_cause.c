@@ -18,9 +18,12 @@ static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position)
     return bytes;
 }
 
-static int64_t segment_size(const struct step *step) {
-    int64_t most = step->flow->directions[step->direction].segment_max;
-    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
+/* Of the data that one end sends. */
+static int64_t segment_size(const struct step *step, unsigned direction) {
+    const struct direction *directions = step->flow->directions;
+    int64_t most = directions[direction].segment_max;
+    int64_t announced =
+        directions[!direction].tcp.mss ? directions[!direction].tcp.mss : SEGMENT_USUAL;
     return most && most < announced ? most : announced;
 }
 
@@ -29,7 +32,34 @@ bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end)
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
         return true;
-    return sacked_above(trouble, end) > 2 * segment_size(step);
+    return sacked_above(trouble, end) > 2 * segment_size(step, step->direction);
+}
+
+void cause_note_report(struct step *step) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
+    if (!trouble || !step->other->acked_known)
+        return;
+    int64_t size = segment_size(step, !step->direction);
+    if (step->stream->repeats >= DUPLICATE_ACKS)
+        end = start + size;
+    if (sacked_above(trouble, start) > 2 * size)
+        end = later_of(end, trouble->sacked_highest - 2 * size);
+    if (end == start)
+        return;
+    bool goes_on = now - trouble->reported.time_ns <= step_path_rtt(step);
+    trouble->reported.start = goes_on ? sooner_of(start, trouble->reported.start) : start;
+    trouble->reported.end = goes_on ? later_of(end, trouble->reported.end) : end;
+    trouble->reported.time_ns = now;
+}
+
+/* Acknowledged by now, but the last that the sender had heard was that it is lost. */
+static bool was_reported_lost(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t delay = step_sender_rtt(step), rtt = step_path_rtt(step);
+    return resend->end <= step->stream->acked && resend->start >= trouble->reported.start &&
+           resend->end <= trouble->reported.end && rtt >= 0 &&
+           step->seen->time_ns - trouble->reported.time_ns <= delay + rtt / 4 + SENDER_SLACK_NS;
 }
 
 bool cause_is_suspected(const struct step *step, int64_t end) {
@@ -45,11 +75,11 @@ static int64_t silence_ns(const struct step *step, const struct resend *resend) 
     return step->seen->time_ns - since;
 }
 
-/* RFC 8985 section 7: the probe takes SACK. */
-static bool may_probe(const struct step *step) {
+/* RFC 8985 takes SACK, for RACK (section 3) as for the probe (section 7). */
+static bool may_use_rack(const struct step *step) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !stream->syn_seen || !other->syn_seen ||
-           (stream->sack_permitted && other->sack_permitted);
+    return (!stream->syn_seen || stream->syn_cut || stream->sack_permitted) &&
+           (!other->syn_seen || other->syn_cut || other->sack_permitted);
 }
 
 /* The FIN that goes with the data counts. */
@@ -62,7 +92,7 @@ static bool is_last(const struct step *step, const struct resend *resend) {
 static bool is_tail_probe(const struct step *step, const struct resend *resend) {
     int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
     int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
-    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_probe(step) ||
+    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_use_rack(step) ||
         cause_is_suspected(step, resend->end) ||
         judged_last_again(step->stream->trouble, resend->start, resend->end))
         return false;
@@ -81,10 +111,11 @@ static bool is_timeout(const struct step *step, const struct resend *resend) {
 
 static struct cause timer_cause(const struct step *step, const struct resend *resend) {
     if (is_tail_probe(step, resend))
-        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
+        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL, 0};
     if (is_timeout(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL};
-    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL,
+                              silence_ns(step, resend)};
+    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
 }
 
 /* Whether the acknowledgments gave cause just now. */
@@ -95,38 +126,73 @@ static bool news_is_fresh(const struct step *step) {
     return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
 }
 
+/* Whether the acknowledgment of all below `point` had reached the sender when it sent this. */
+static bool sender_knows(const struct step *step, int64_t point) {
+    int64_t delay = step_sender_rtt(step);
+    return step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
+                                               (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
+}
+
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = step_sender_rtt(step);
-    bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
-                                                     (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
-    return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
+    int64_t point = tcp_trouble_of(step->stream)->timeout_point;
+    return tcp_trouble_of(step->stream)->timeout_frame && resend->start < point &&
+           !sender_knows(step, point);
+}
+
+static bool is_in_recovery(const struct step *step, const struct resend *resend) {
+    int64_t point = tcp_trouble_of(step->stream)->recovery_point;
+    return tcp_trouble_of(step->stream)->recovery_frame && resend->start < point &&
+           !sender_knows(step, point);
+}
+
+/* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
+ * it that was reported, or what was sent again since and is acknowledged. */
+static bool is_overtaken(const struct step *step, const struct resend *resend) {
+    bool resent_since = resend->sent_ns < tcp_trouble_of(step->stream)->delivered_ns;
+    return may_use_rack(step) && (resent_since || cause_is_suspected(step, resend->end)) &&
+           step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
+}
+
+/* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some
+ * of them over from a recovery before: the lowest segment then goes after two. No timer can have
+ * expired. */
+static bool counts_on(const struct step *step, const struct resend *resend) {
+    return !may_use_rack(step) && tcp_trouble_of(step->stream)->recovery_frame &&
+           step->other->repeats + 1 >= DUPLICATE_ACKS && resend->start == step->stream->acked &&
+           silence_ns(step, resend) < step_timeout_ns(step) / 2;
 }
 
 struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t acked = step->stream->acked, rtt = step_path_rtt(step);
     if (goes_back(step, resend))
         return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
-                              "go-back-N after a timeout"};
+                              "go-back-N after a timeout", 0};
     if (cause_is_reported_lost(step, resend->start, resend->end))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL};
-    if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
-        acked < trouble->recovery_point)
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL, 0};
+    if (is_in_recovery(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
-                              "in the recovery that an earlier one began"};
-    if (cause_is_suspected(step, resend->end) && step->seen->time_ns - resend->sent_ns >= rtt)
+                              "in the recovery that an earlier one began", 0};
+    if (counts_on(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "RACK: sent a round trip ago, and later data was reported"};
-    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL};
+                              "two duplicate ACKs, where an earlier recovery had begun to count",
+                              0};
+    if (was_reported_lost(step, resend))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "reported lost a round trip to the sender ago", 0};
+    if (is_overtaken(step, resend))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "RACK: sent a round trip ago, and what was sent later has arrived",
+                              0};
+    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL, 0};
 }
 
 struct cause cause_of(const struct step *step, const struct resend *resend) {
-    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL};
+    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
     if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
         return none;
-    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL};
+    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL, 0};
     /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
      * later data in between. */
     bool fresh = news_is_fresh(step) && !resend->again;
@@ -145,11 +211,12 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
+        trouble->timeout_ns += later_of(cause->silence_ns, 0);
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
         trouble->recovery_point = 0;
         trouble->recovery_frame = 0;
-    } else if (fast &&
+    } else if (fast && cause->frame != trouble->recovery_frame &&
                (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
         trouble->recovery_point = highest;
         trouble->recovery_frame = step_frame(step);

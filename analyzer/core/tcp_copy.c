@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "tcp_judge.h"
+#include "tcp_mirror.h"
 
 #define MARK_UNIT_SHIFT   7                  /* 128 ns */
 #define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
 #define COPY_GAP_SLACK_NS 10000
+#define COPIES_MOST       3u
 
 static uint32_t mixed(uint32_t hash, uint32_t word) {
     return (hash ^ word) * 0x9E3779B1u ^ hash >> 15;
@@ -28,15 +30,24 @@ static bool is_pure_ack(const struct step *step) {
     return !step->seen->payload_bytes && !(step->tcp->flags & (TCP_SYN | TCP_FIN));
 }
 
+static bool is_routed(const struct step *step, const struct packet_mark *mark) {
+    return step->seen->ttl + 1 == mark->ttl;
+}
+
+static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
+    return is_routed(step, mark) || mark->link != step->seen->link;
+}
+
 /* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
- * know of a loss. Pure ACKs that say the same are common, so among them only a capture that has
+ * know of a loss. Pure ACKs that say the same are common, so among them only a mirror that has
  * shown copies of data is believed. */
-static bool is_hasty(const struct step *step, int64_t gap_ns) {
+static bool is_hasty(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
     int64_t rtt = step_path_rtt(step);
     if (step->tcp->flags & TCP_RST) /* each answers a segment (RFC 9293 section 3.10.7.1) */
         return false;
     if (is_pure_ack(step))
         return step->flow->copied &&
+               (is_of_two_ports(step, mark) || mirror_is_likely(step->flow)) &&
                gap_ns <= 2 * (int64_t)step->flow->copy_gap_ns + COPY_GAP_SLACK_NS;
     if (step->tcp->flags & TCP_SYN && rtt < 0)
         return gap_ns <= NETWORK_GAP_NS;
@@ -52,30 +63,33 @@ static bool is_copy(const struct step *step, const struct packet_mark *mark, int
     if (id != mark->ip_id)
         return false;
     if (!id || step_ids_tell_nothing(step->stream))
-        return is_hasty(step, gap_ns);
+        return is_hasty(step, mark, gap_ns);
     return gap_ns <= MIRROR_GAP_NS || gap_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
 }
 
 /* Two of each come from a mirror of both directions or of two ports; a router between the ports
  * takes one from the TTL. */
 static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    bool routed = step->seen->ttl + 1 == mark->ttl;
-    return gap_ns <= MIRROR_GAP_NS && (routed || mark->copies == 1);
+    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->copies == 1);
 }
 
 static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
     bool data = !is_pure_ack(step), syn = step->tcp->flags & TCP_SYN;
     int64_t start = syn ? -1 : stream_position(step->stream, step->tcp->sequence);
     bool fin = step->tcp->flags & TCP_FIN, mirror = is_mirror(step, mark, gap_ns);
-    if (step->seen->ttl + 1 == mark->ttl)
+    int64_t end = start + step->seen->payload_bytes + (syn || fin);
+    enum copy_doubt doubt = mirror_doubt(step, start, end);
+    if (is_of_two_ports(step, mark))
+        doubt = COPY_OF_TWO_PORTS;
+    if (is_routed(step, mark))
         mark->ttl = step->seen->ttl; /* another hop's may follow */
-    if (mark->copies < UINT8_MAX)
+    if (mark->copies < COPIES_MOST)
         mark->copies++;
     step->flow->copied |= data;
     if (data)
         step->flow->copy_gap_ns = (uint32_t)gap_ns;
     step_trouble(step, step->stream)->duplicate_bytes += step->seen->payload_bytes;
-    judge_copy(step, start, start + step->seen->payload_bytes + (syn || fin), mirror, mark->frame);
+    judge_copy(step, start, end, &(struct copy){mirror, doubt, mark->frame});
 }
 
 static bool find_copy(struct step *step, uint32_t signature) {
@@ -117,6 +131,7 @@ bool tcp_copy_take(struct step *step, bool doubtful) {
                                                                   .signature = signature,
                                                                   .ip_id = step->seen->ip_id,
                                                                   .ttl = step->seen->ttl,
+                                                                  .link = step->seen->link & 63,
                                                                   .copies = 1};
     return false;
 }

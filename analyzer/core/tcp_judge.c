@@ -5,11 +5,13 @@
 
 #include "tcp_cause.h"
 #include "tcp_copy.h"
+#include "tcp_mirror.h"
 
 #define TIMEOUT_LEAST_NS      INT64_C(200000000)  /* Linux; RFC 6298 says 1 s */
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
 #define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
+#define ID_NEAR_MOST          64      /* of two packets of one direction */
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
@@ -59,12 +61,21 @@ static enum word place_of(const struct step *step, int64_t start, bool lost, boo
     return upstream ? WORD_UPSTREAM : WORD_DOWNSTREAM;
 }
 
+/* Whether the receiver had it before this sending came by, as far as the capture's order can be
+ * believed. */
+static bool was_there(const struct step *step, bool acked, bool sacked) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t told_ns = acked ? step->stream->advanced_ns : trouble->news_ns;
+    bool in_order = !trouble->late_stored || step->seen->time_ns - told_ns > LATE_STORED_NS;
+    return (acked || sacked) && in_order;
+}
+
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     bool sacked = is_sacked(trouble, start, end);
     bool acked = step->stream->acked_known && end <= step->stream->acked;
-    bool needless = is_needless(step, end) || (sacked && sender_heard(step, trouble->news_ns));
+    bool needless = is_needless(step, end) || was_there(step, acked, sacked);
     bool lost = !acked && !sacked;
     struct tcp_event event = {.kind = cause->kind,
                               .evidence = needless ? WORD_ACKNOWLEDGED : cause->evidence,
@@ -188,7 +199,8 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
         !has_old_timestamp(step, first, trouble, start, end) &&
         (!hasty || first->ip_id != step->seen->ip_id))
         return false;
-    judge_copy(step, start, end, hasty, first ? first->frame : 0);
+    judge_copy(step, start, end,
+               &(struct copy){hasty, mirror_doubt(step, start, end), first ? first->frame : 0});
     return true;
 }
 
@@ -227,7 +239,7 @@ static bool could_know(const struct step *step, const struct hole *hole, int64_t
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
     bool asked = cause_is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
     bool mends = (trouble->recovery_frame && hole->start < trouble->recovery_point) ||
-                 (trouble->timeouts && hole->start < trouble->timeout_point);
+                 (trouble->timeout_frame && hole->start < trouble->timeout_point);
     return !stream->acked_known || asked || mends ||
            step->seen->time_ns - hole->opened_ns >=
                step_timeout_ns(step) - step_timeout_ns(step) / 10;
@@ -277,13 +289,25 @@ static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
     return true;
 }
 
+/* Reordered, or nothing tells. */
+static void tell_not_again(struct step *step, int64_t bytes, bool late, enum word evidence,
+                           uint32_t frame) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->out_of_order += late;
+    trouble->undecided += !late;
+    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_UNDECIDED,
+                                        .evidence = late ? evidence : WORD_NONE,
+                                        .place = late ? WORD_UPSTREAM : WORD_NONE,
+                                        .bytes = bytes,
+                                        .related_frame = frame});
+}
+
 bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
     const struct hole *hole = &fill->hole;
     enum word evidence;
     if (hole->acked)
         return judge_acked_fill(step, start, end, hole);
     enum order order = order_of(step, hole, end, &evidence);
-    struct tcp_trouble *trouble = step_trouble(step, step->stream);
     if (order == ORDER_AGAIN) {
         struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
         struct cause cause = cause_of(step, &resend);
@@ -291,25 +315,41 @@ bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole
         tell_again(step, start, end, &cause, true, NULL);
         return true;
     }
-    bool late = order == ORDER_LATE;
-    trouble->out_of_order += late;
-    trouble->undecided += !late;
-    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_UNDECIDED,
-                                        .evidence = late ? evidence : WORD_NONE,
-                                        .place = late ? WORD_UPSTREAM : WORD_NONE,
-                                        .bytes = fill->bytes,
-                                        .related_frame = hole->opener_frame});
+    tell_not_again(step, fill->bytes, order == ORDER_LATE, evidence, hole->opener_frame);
     return false;
+}
+
+/* Whether it left its sender before the first segment that the capture holds. Of a few packets the
+ * identifications need not have shown that they rise: that they are near is enough. */
+static enum word evidence_against_first(const struct step *step, const struct segment *first,
+                                        int *order) {
+    enum word evidence = evidence_of_age(step, first->tsval, first->tsval, first->ip_id, order);
+    if (*order || !first->ip_id || !step->seen->ip_id || step_ids_tell_nothing(step->stream))
+        return evidence;
+    *order = (int16_t)(step->seen->ip_id - first->ip_id);
+    if (*order < -ID_NEAR_MOST || *order > ID_NEAR_MOST)
+        *order = 0;
+    return *order ? WORD_IP_ID : WORD_NONE;
 }
 
 void judge_from_before(struct step *step, int64_t start, int64_t end) {
     const struct tcp_stream *stream = step->stream;
-    if (!stream->acked_known || start < stream->acked || !step->seen->time_known)
+    const struct segment *first = segment_ring_find(&stream->unacked, stream->base);
+    if (!step->seen->time_known || (stream->acked_known && start < stream->acked))
         return;
+    int age = 0;
+    enum word evidence = first ? evidence_against_first(step, first, &age) : WORD_NONE;
     struct resend resend = {start, end, step->seen->time_ns, false, 0};
-    struct cause cause = cause_in_acks(step, &resend);
-    if (cause.kind != WORD_FAST_RETRANSMISSION)
+    struct cause cause = {WORD_NONE, WORD_NONE, 0, NULL, 0};
+    if (age >= 0 && stream->acked_known)
+        cause = cause_in_acks(step, &resend);
+    if (age > 0 && cause.kind == WORD_NONE)
+        cause = (struct cause){WORD_RETRANSMISSION, evidence, 0, NULL, 0};
+    if (cause.kind == WORD_NONE) {
+        if (first)
+            tell_not_again(step, end - start, age < 0, evidence, first->frame);
         return;
+    }
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     cause_count(step, trouble, &cause);
     struct tcp_event event = {.kind = cause.kind,
@@ -326,27 +366,36 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame) {
+/* A pure acknowledgment has no place in the stream. */
+#define NOWHERE INT64_C(-2)
+
+void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    bool mirror = copy->mirror, data = start >= 0 && end > start;
+    if (!trouble->mirror_duplicates)
+        trouble->packets_uncopied = step->flow->directions[step->direction].packets - 1;
     struct tcp_event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
                               .place = mirror ? WORD_CAPTURE : WORD_NONE,
                               .evidence = step->seen->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
                               .bytes = step->seen->payload_bytes,
-                              .related_frame = frame};
+                              .related_frame = copy->frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
-    step->effect->mirrored += mirror;
+    step->effect->mirrored |= mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
-    if (start < 0 || end <= start)
+    bool doubtful = mirror && copy->doubt != COPY_OF_TWO_PORTS;
+    if (!data && !(doubtful && trouble->mirror_duplicates <= JUDGED_MOST))
         return;
     judged_remember(step, trouble,
-                    (struct judged){.start = start,
-                                    .end = end,
+                    (struct judged){.start = data ? start : NOWHERE,
+                                    .end = data ? end : NOWHERE,
                                     .event = row,
                                     .kind = (uint16_t)event.kind,
                                     .copy = true,
-                                    .settled = true});
+                                    .settled = true,
+                                    .doubt = (uint8_t)copy->doubt,
+                                    .capture = (uint16_t)step->seen->capture});
 }
 
 /* --- pauses --------------------------------------------------------------------------------- */
@@ -360,20 +409,35 @@ static int64_t timers_ns(const struct step *step, int times) {
 /* Beside the receiver, the last segment of a burst lost before this point and sent again after a
  * timeout comes in order: only its number among the sender's packets, and the pause, give it away.
  */
-void judge_pause(struct step *step, int64_t length) {
+/* Of the sender's packets, how many after the last one; 0: not known. */
+static int16_t id_jump(const struct step *step) {
     const struct tcp_stream *stream = step->stream;
-    uint16_t id = step->seen->ip_id;
+    bool known = step_ids_count(stream) && step->seen->ip_id && stream->last_ip_id;
+    return known ? (int16_t)(step->seen->ip_id - stream->last_ip_id) : 0;
+}
+
+/* What the sender goes back for behind it is the timeout's too. */
+static void note_suspected(struct step *step, int64_t length) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->suspected_timeouts++;
+    trouble->timeout_frame = step_frame(step);
+    trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;
+    trouble->recovery_frame = 0;
+    trouble->recovery_point = 0;
+}
+
+void judge_pause(struct step *step, int64_t length, bool fin) {
+    const struct tcp_stream *stream = step->stream;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
-    if (!length || !stream->data_sent_last || !step->seen->time_known ||
+    if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))
         return;
-    int16_t jump = 0; /* not known */
-    if (step_ids_count(stream) && id && stream->last_ip_id)
-        jump = (int16_t)(id - stream->last_ip_id);
+    int16_t jump = id_jump(step);
     if (jump == 1) /* it had nothing to send */
         return;
     bool suspected = jump > 1 && jump <= 64 && pause <= timers_ns(step, jump - 1);
-    step_trouble(step, step->stream)->suspected_timeouts += suspected;
+    if (suspected)
+        note_suspected(step, length);
     step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_PAUSE,
                                         .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                         .evidence = suspected ? WORD_IP_ID : WORD_NONE,

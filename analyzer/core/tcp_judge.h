@@ -17,10 +17,15 @@ bool judge_again(struct step *step, int64_t start, int64_t end, const char *deta
 void judge_from_before(struct step *step, int64_t start, int64_t end);
 /* The acknowledgment of the other stream is about to rise. */
 void judge_note_acked(struct step *step);
+struct copy {
+    bool mirror; /* made by the capture; else by the network */
+    enum copy_doubt doubt;
+    uint32_t frame; /* of the first */
+};
 /* A copy of a packet with data in [start, end). */
-void judge_copy(struct step *step, int64_t start, int64_t end, bool mirror, uint32_t frame);
-/* New data in order after a pause: a loss may hide in it. */
-void judge_pause(struct step *step, int64_t length);
+void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy);
+/* New data or a FIN in order after a pause: a loss may hide in it. */
+void judge_pause(struct step *step, int64_t length, bool fin);
 /* The acknowledgment's SACK blocks (RFC 2018), the first of which may report a duplicate (RFC
  * 2883).
  */

@@ -3,22 +3,20 @@
 #include "tcp_cause.h"
 #include "tcp_judge.h"
 
+#define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
+#include "tcp_mirror.h"
+
 /* A copy that reached the receiver was none of the mirror's. */
 static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
                                struct judged *copy) {
     copy->reported = true;
+    copy->kind = WORD_NETWORK_DUPLICATE;
     trouble->mirror_duplicates--;
-    step->effect->mirrored--;
+    step->listener->unmirror(step->listener->context, copy->capture);
     trouble->network_duplicates++;
     step->listener->amend(
         step->listener->context, copy->event,
         &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
-}
-
-/* A mirror stores most packets twice; where few were, the network made the copies. */
-static bool is_mirrored_throughout(const struct step *step) {
-    const struct direction *direction = &step->flow->directions[!step->direction];
-    return 4 * step->other->trouble->mirror_duplicates > direction->packets;
 }
 
 /* Whether a report of [start, end) can be of it; one of a single byte is a keep-alive's. */
@@ -30,9 +28,11 @@ static bool may_be_reported(const struct judged *judged, int64_t start, int64_t 
 
 /* Whether the report is of this copy rather than of a resend. */
 static bool take_copy_report(struct step *step, struct judged *judged) {
+    const struct direction *direction = &step->flow->directions[!step->direction];
     if (judged->kind == WORD_NETWORK_DUPLICATE)
         judged->reported = true;
-    else if (judged->copy && !is_mirrored_throughout(step))
+    else if (judged->copy && judged->doubt != COPY_OF_TWO_PORTS &&
+             !mirror_is_throughout(step->other->trouble, direction->packets))
         prove_network_copy(step, step->other->trouble, judged);
     else
         return false;
@@ -99,6 +99,25 @@ static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const in
     }
 }
 
+/* What was sent again and arrived: nothing sent before it is still under way (RFC 8985
+ * section 6.2). An answer that comes too soon for it is of an earlier sending. */
+static void note_delivered(const struct step *step, struct tcp_trouble *trouble,
+                           const struct judged *judged) {
+    const struct sample_set *rtt = &step->other->rtt;
+    if (!judged->copy && !judged->spurious && step->seen->time_known &&
+        (!rtt->count || step->seen->time_ns - judged->time_ns >= rtt->least))
+        trouble->delivered_ns = later_of(trouble->delivered_ns, judged->time_ns);
+}
+
+static void note_sacked_resends(const struct step *step, struct tcp_trouble *trouble) {
+    for (uint32_t i = 0; trouble->unsettled && i < trouble->judged_count; i++) {
+        const struct judged *judged = &trouble->judged[i];
+        for (uint32_t k = 0; k < trouble->sacked_count; k++)
+            if (judged->start >= trouble->sacked[k].start && judged->end <= trouble->sacked[k].end)
+                note_delivered(step, trouble, judged);
+    }
+}
+
 void judge_sack(struct step *step, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < step->tcp->sack_count; i++) {
@@ -114,6 +133,7 @@ void judge_sack(struct step *step, int64_t position) {
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
+    note_sacked_resends(step, trouble);
 }
 
 /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
@@ -127,8 +147,8 @@ static bool echoes_earlier(const struct step *step, const struct judged *judged)
 /* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
 static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
     const struct sample_set *rtt = &step->other->rtt;
-    return rtt->count && step->seen->time_known &&
-           step->seen->time_ns - judged->time_ns < rtt->least / 2;
+    int64_t soon = rtt->count < MANY_SAMPLES ? rtt->least / 2 : rtt->least - rtt->least / 8;
+    return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
 }
 
 void judge_acknowledged(struct step *step, int64_t position) {
@@ -146,12 +166,11 @@ void judge_acknowledged(struct step *step, int64_t position) {
         }
         judged->settled = true;
         trouble->unsettled--;
-        if (judged->upstream)
-            continue;
-        if (echoes_earlier(step, judged))
+        if (!judged->upstream && echoes_earlier(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (is_answer_too_soon(step, judged))
+        else if (!judged->upstream && is_answer_too_soon(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIME);
+        note_delivered(step, trouble, judged);
     }
     step->other->unsettled = trouble->unsettled;
 }

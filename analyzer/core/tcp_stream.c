@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tcp_stream.h"
+#include "tcp_limit.h"
 
 static const struct tcp_trouble none;
 
@@ -18,6 +18,7 @@ void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance) {
     hole_list_free(&stream->holes, allowance);
     segment_ring_free(&stream->unacked, allowance);
     sample_set_free(&stream->rtt, allowance);
+    limit_free(stream, allowance);
     allowance_release(allowance, stream->marks, stream->mark_room, sizeof *stream->marks);
     stream->marks = NULL;
     stream->mark_room = 0;

@@ -15,9 +15,17 @@ struct packet_mark {
     uint32_t signature; /* of what routers leave alone */
     uint16_t ip_id;
     uint8_t ttl;
-    uint8_t copies; /* seen so far */
+    uint8_t copies : 2; /* seen so far, 3 for more */
+    uint8_t link : 6;   /* of the link's addresses */
 };
 #define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
+
+/* What speaks for the mirror when a copy comes at once. */
+enum copy_doubt {
+    COPY_OF_TWO_PORTS, /* other link addresses, or a router between: not the network's */
+    COPY_REPORTABLE,   /* the receiver would report a second one of the network's */
+    COPY_UNKNOWN
+};
 
 /* A verdict that later packets may still change, or that tells when something was last sent. */
 struct judged {
@@ -27,19 +35,23 @@ struct judged {
     uint32_t frame;
     uint32_t tsval;
     uint16_t ip_id;
-    uint16_t kind;   /* enum word */
-    bool timestamps; /* tsval is known */
-    bool copy;       /* a copy of a packet, not a retransmission */
-    bool upstream;   /* counted as lost upstream, and so not downstream */
-    bool lost;       /* counted as lost */
-    bool spurious;   /* proven */
-    bool reported;   /* a DSACK was taken for it */
-    bool settled;    /* its acknowledgment has been seen */
+    uint16_t kind;    /* enum word */
+    bool timestamps;  /* tsval is known */
+    bool copy;        /* a copy of a packet, not a retransmission */
+    bool upstream;    /* counted as lost upstream, and so not downstream */
+    bool lost;        /* counted as lost */
+    bool spurious;    /* proven */
+    bool reported;    /* a DSACK was taken for it */
+    bool settled;     /* its acknowledgment has been seen */
+    uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
+    uint16_t capture; /* of a copy: the interface that stored it */
 };
 #define JUDGED_MOST 64u
 #define EVENT_NONE  UINT64_MAX
 
 #define SACKED_MOST 4u
+
+struct tcp_limit;
 
 /* What few streams need: made with the first irregular segment. */
 struct tcp_trouble {
@@ -49,6 +61,8 @@ struct tcp_trouble {
     uint64_t suspected_timeouts;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, undecided, network_duplicates, mirror_duplicates, mirror_ip_bytes;
+    uint64_t unknown_duplicates;
+    uint64_t packets_uncopied; /* of the direction, before its first copy */
     uint64_t lost_upstream, lost_downstream;
     uint64_t holes_opened, holes_filled, late_stored;
     uint64_t window_full, window_probes, keep_alives;
@@ -56,9 +70,11 @@ struct tcp_trouble {
     uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
     int64_t zero_since_ns, zero_window_ns;
-    int64_t opened_ns; /* when its window last opened */
+    int64_t opened_ns;  /* when its window last opened */
+    int64_t timeout_ns; /* silence before timeouts */
     /* The other end's reports on this stream's data. */
-    int64_t news_ns; /* of the last duplicate ACK or SACK */
+    int64_t news_ns;      /* of the last duplicate ACK or SACK */
+    int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
     int64_t sacked_highest;
     struct {
         int64_t start, end;
@@ -66,6 +82,10 @@ struct tcp_trouble {
     uint32_t sacked_count;
     /* Losses being mended: what is sent again below these was decided when they were set. */
     int64_t recovery_point, timeout_point;
+    int64_t suspected_point; /* end of what a suspected timeout sent again, 0: none */
+    struct {                 /* what was lately reported lost, though it may have arrived since */
+        int64_t start, end, time_ns;
+    } reported;
     uint32_t recovery_frame, timeout_frame;
     /* The last verdicts, a ring once it is full. */
     struct judged *judged;
@@ -83,15 +103,17 @@ struct tcp_stream {
     bool acked_known; /* `acked` is known */
     bool syn_seen, syn_ack_seen, fin_seen;
     bool sack_permitted, timestamps;
-    bool window_zero;     /* the last window announced was 0 */
-    bool window_known;    /* window_min and window_max are */
-    bool scale_offered;   /* its SYN carried a window scale */
-    bool unsettled;       /* verdicts of its trouble wait for their acknowledgment */
-    bool unjudged;        /* counts of its trouble are missing: no memory */
-    bool data_sent_last;  /* its data came after the other direction's */
-    bool last_tiny;       /* its last data was one byte */
-    uint8_t window_scale; /* that scale */
-    uint8_t pending;      /* enum probe_pending: a probe waits for its answer */
+    bool window_zero;       /* the last window announced was 0 */
+    bool window_known;      /* window_min and window_max are */
+    bool scale_offered : 1; /* its SYN carried a window scale */
+    bool syn_cut : 1;       /* its SYN's options were not captured whole */
+    bool options_cut : 1;   /* some of its segments' options were not */
+    bool unsettled;         /* verdicts of its trouble wait for their acknowledgment */
+    bool unjudged;          /* counts of its trouble are missing: no memory */
+    bool data_sent_last;    /* its data came after the other direction's */
+    bool last_tiny;         /* its last data was one byte */
+    uint8_t window_scale;   /* that scale */
+    uint8_t pending;        /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
     uint8_t ids_skips; /* of the good: steps of more than one */
     uint8_t next_mark; /* where the next goes; all are in use once it has come round */
@@ -114,6 +136,7 @@ struct tcp_stream {
     int64_t last_data_ns; /* of the last data */
     uint64_t unique_bytes;
     struct segment_ring unacked;
+    struct tcp_limit *limit; /* NULL for few segments, see tcp_limit.h */
     struct hole_list holes;
     struct sample_set rtt;
     uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */

@@ -3,8 +3,10 @@
  * how long data waited for its acknowledgment. */
 #include "tcp_track.h"
 
+#include "tcp_cause.h"
 #include "tcp_copy.h"
 #include "tcp_judge.h"
+#include "tcp_limit.h"
 #include "tcp_window.h"
 
 /* An acknowledgment that waited this much longer than the least round trip, for one segment with
@@ -61,6 +63,10 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
     if (acked)
         return;
     trouble->holes_opened++;
+    /* Right behind a suspected timeout: what was lost with it; new data shows how far it had been
+     * sent (F-RTO, RFC 5682 section 2.1). */
+    if (trouble->suspected_point && trouble->suspected_point == start)
+        trouble->timeout_point = end;
     step_tell_kind(step, WORD_HOLE, end - start, 0);
 }
 
@@ -71,7 +77,7 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
         open_hole(step, stream->highest, start, false);
     } else {
         start = stream->highest < end ? stream->highest : end;
-        judge_pause(step, end - start);
+        judge_pause(step, end - start, fin);
     }
     window_note_data(step, end);
     step->effect->unique_bytes += end - start;
@@ -87,7 +93,10 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
         return 0;
     judge_from_before(step, start, end < stream->base ? end : stream->base);
     int64_t below = (end < stream->base ? end : stream->base) - start;
-    if (stream->acked_known && end <= stream->acked)
+    bool acked = stream->acked_known && end <= stream->acked;
+    if (end >= stream->base) /* it has been seen now */
+        stream->base = start;
+    if (acked)
         return below;
     step->effect->unique_bytes += below;
     return 0;
@@ -106,9 +115,9 @@ static bool take_fill(struct step *step, int64_t start, int64_t end, const struc
 /* Bytes below the highest seen: they fill holes, or were seen before. */
 static void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
-    int64_t given_up = 0, repeated = take_below_base(step, start, end);
-    if (start < stream->base)
-        start = end < stream->base ? end : stream->base;
+    int64_t given_up = 0, base = stream->base, repeated = take_below_base(step, start, end);
+    if (start < base)
+        start = end < base ? end : base;
     struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
     step->effect->unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
@@ -129,6 +138,29 @@ static void take_fin_again(struct step *step) {
     int64_t end = step->stream->fin_end;
     judge_again(step, end - 1, end, "FIN");
     segment_ring_mark_resent(&step->stream->unacked, end - 1, end);
+}
+
+/* A FIN that something sent after it has passed: an acknowledgment without data, which stands
+ * behind it. With data before it, it shares that data's fate. */
+static void take_late_fin(struct step *step, int64_t at, bool alone) {
+    struct tcp_stream *stream = step->stream;
+    int64_t given_up = 0;
+    struct hole_fill fill = hole_list_fill(&stream->holes, at, at + 1, step->allowance, &given_up);
+    if (!fill.bytes)
+        return;
+    step_trouble(step, stream)->unknown_bytes += (uint64_t)given_up;
+    if (alone)
+        take_fill(step, at, at + 1, &fill);
+    else
+        step_trouble(step, stream)->unseen_bytes -= (uint64_t)fill.acked_bytes;
+}
+
+/* With data before it, the FIN is sent again as part of that. */
+static void take_old_fin(struct step *step, int64_t at, bool alone) {
+    if (!step->stream->fin_seen)
+        take_late_fin(step, at, alone);
+    else if (alone && at + 1 == step->stream->fin_end)
+        take_fin_again(step);
 }
 
 static void note_data(struct step *step, uint32_t length) {
@@ -152,13 +184,12 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         return;
     window_pass_probe(step, stream, start);
     int64_t old_end = end < stream->highest ? end : stream->highest;
-    /* With data before it, the FIN is sent again as part of that. */
-    if (fin && !length && stream->fin_seen && end + 1 == stream->fin_end)
-        take_fin_again(step);
     if (length && start < stream->highest)
         take_old(step, start, old_end);
     if (end + fin > stream->highest)
         take_new(step, start, end, fin);
+    else if (fin)
+        take_old_fin(step, end, !length);
     if (fin) {
         stream->fin_seen = true;
         stream->fin_end = end + 1;
@@ -293,6 +324,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     else if (!window_take_answer(step) && is_duplicate(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
+    cause_note_report(step);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
 }
@@ -302,6 +334,7 @@ static void take_syn_options(struct tcp_stream *stream, const struct tcp_header 
     stream->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
     stream->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
     stream->window_scale = tcp->window_scale;
+    stream->syn_cut = tcp->options & TCP_OPTION_CUT;
 }
 
 static void take_syn(struct step *step, const struct tcp_header *tcp) {
@@ -354,7 +387,7 @@ static void take_reset(struct step *step) {
     step->stream->resets++;
     flow->refused |= answers_syn;
     flow->reset = true;
-    step_tell_kind(step, WORD_CONNECTION_RESET, 0, 0);
+    step_tell_kind(step, WORD_CONNECTION_RESET, step->seen->reset_bytes, 0);
 }
 
 static void count_flags(struct step *step, uint16_t flags) {
@@ -433,6 +466,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
     bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     bool first = !step.stream->timestamps;
     step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
+    step.stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
         count_flags(&step, tcp->flags);
     if (syn)
@@ -457,6 +491,7 @@ void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *t
         (first || (int32_t)(tcp->timestamp_value - step.stream->last_tsval) > 0))
         step.stream->last_tsval = tcp->timestamp_value;
     note_flight(&step);
+    limit_take(&step);
 }
 
 void tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,

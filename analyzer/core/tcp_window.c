@@ -10,11 +10,11 @@ static int window_shift(const struct tcp_stream *stream, const struct tcp_stream
     if (!stream->syn_seen)
         return -1;
     if (!stream->scale_offered)
-        return 0;
+        return stream->syn_cut ? -1 : 0;
     if (!other->syn_seen)
         return -1;
     if (!other->scale_offered)
-        return 0;
+        return other->syn_cut ? -1 : 0;
     return stream->window_scale < WINDOW_SHIFT_MAX ? stream->window_scale : WINDOW_SHIFT_MAX;
 }
 

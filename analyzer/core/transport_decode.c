@@ -146,6 +146,8 @@ static void decode_tcp_options(struct decoding *d, uint32_t offset, uint32_t siz
         fill_timestamps(&d->headers->tcp, options + 4);
     else
         d->headers->reason = read_tcp_options(&d->headers->tcp, options, size, at_hand);
+    if (d->headers->reason == REASON_OPTIONS_CUT)
+        d->headers->tcp.options |= TCP_OPTION_CUT;
 }
 
 static void decode_tcp(struct decoding *d, uint32_t offset) {

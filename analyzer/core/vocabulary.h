@@ -55,6 +55,7 @@
     X(UNDECIDED, "undecided") /* fills a hole, late or sent again */                               \
     X(NETWORK_DUPLICATE, "network_duplicate")                                                      \
     X(MIRROR_DUPLICATE, "mirror_duplicate")                                                        \
+    X(UNKNOWN_DUPLICATE, "unknown_duplicate") /* the network's or the mirror's */                  \
     X(DUPLICATE_ACK, "duplicate_ack")                                                              \
     X(SACK_HOLE, "sack_hole")                                                                      \
     X(HOLE, "hole")                                                                                \

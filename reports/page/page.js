@@ -277,7 +277,7 @@ function packetData(f) {
 // --- blocks and verdicts --------------------------------------------------------------------------------------------------
 
 const MARK_OF = {
-  mirror_duplicate: "copy", network_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
+  mirror_duplicate: "copy", network_duplicate: "copy", unknown_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
   keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", ack_before_data: "unseen", sack_hole: "unseen",
   block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "undecided", block_corrupt: "block_lost",
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: wiretale analyze, info, verify, doctor.
+"""The command line: wiretale analyze, explain, info, verify, theory, doctor.
 
 Exit codes: 0 done; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or output not
 writable; 5 a tool or a permission is missing; 130 interrupted. Only this package turns errors into them.
@@ -16,7 +16,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from wiretale.cli import analyze, doctor, info, verify
+from wiretale.cli import (
+    analyze,
+    compare,
+    doctor,
+    experiment,
+    explain,
+    info,
+    lab,
+    program,
+    theory,
+    verify,
+)
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -24,11 +35,13 @@ examples:
   wiretale analyze transfer.pcapng                 what happened, in the terminal
   wiretale analyze transfer.pcapng --report t.html the same as an interactive page
   wiretale analyze captures/ --json | jq .findings for scripts
+  wiretale explain transfer.pcapng                 what limited each transfer, and what to change
   wiretale info transfer.pcapng                    what the file says of itself
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
+  wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, info, verify, doctor)
+COMMANDS = (analyze, explain, compare, verify, info, theory, experiment, lab, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -113,12 +126,13 @@ def take_terminate_as_interrupt() -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
+    arguments = list(sys.argv[1:] if given is None else given)
     prepare_streams()
     take_terminate_as_interrupt()
     try:
-        parsed = make_parser().parse_args(arguments)
+        parsed = program.parse(arguments) or make_parser().parse_args(arguments)
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code

@@ -53,17 +53,8 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command and its options."""
-    parser = commands.add_parser(
-        "analyze",
-        help="flows, findings and a report of captures",
-        usage="wiretale analyze FILE... [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is read."""
     reading = parser.add_argument_group("what is read")
     reading.add_argument("-f", "--filter", metavar="BPF", help="capture filter, as for tcpdump: 'host 10.0.0.1'")
     reading.add_argument("--start", metavar="TIME", help="leave out packets before: ISO 8601 (UTC) or epoch seconds")
@@ -81,6 +72,20 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="bytes of each block in TCP streams whose block headers were not captured",
     )
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "analyze",
+        help="flows, findings and a report of captures",
+        usage="wiretale analyze FILE... [options]",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    add_reading(parser)
     output = parser.add_argument_group("what comes out")
     output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
@@ -94,6 +99,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "-o", "--output", type=Path, metavar="DIR", help="write every table as Parquet, and report.html"
     )
     output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report; - for stdout")
+    output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
     output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(command=analyze)
 
@@ -118,6 +124,15 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
         yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
 
 
+def link_bps(arguments: argparse.Namespace) -> int | None:
+    """The rate that --link gives. UsageError for one that is none."""
+    if arguments.link is None:
+        return None
+    from wiretale.analyzer.rate_parse import parse_rate
+
+    return parse_rate(arguments.link)
+
+
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     """The summary, or what --json or --csv ask for instead."""
     if arguments.json:
@@ -129,19 +144,19 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
         write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
     elif arguments.report == STDOUT:
-        write_report_stdout(trace)
+        write_report_stdout(trace, link_bps(arguments))
     elif not arguments.quiet:
         from wiretale.reports.terminal import print_summary
 
-        print_summary(trace, sys.stdout, arguments.flows)
+        print_summary(trace, sys.stdout, arguments.flows, link_bps=link_bps(arguments))
 
 
-def write_report_stdout(trace: Trace) -> None:
+def write_report_stdout(trace: Trace, link_bps: int | None) -> None:
     """The report on standard output, in place of the summary."""
     from shutil import copyfileobj
     from tempfile import TemporaryDirectory
 
-    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html").open("rb") as report:
+    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html", link_bps).open("rb") as report:
         copyfileobj(report, sys.stdout.buffer)
 
 
@@ -154,10 +169,10 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
         formats = ("parquet", "csv") if arguments.csv else ("parquet",)
         written += [
             write_tables(trace, arguments.output, formats),
-            trace.report(arguments.output / "report.html"),
+            trace.report(arguments.output / "report.html", link_bps(arguments)),
         ]
     if arguments.report and arguments.report != STDOUT:
-        written.append(trace.report(arguments.report))
+        written.append(trace.report(arguments.report, link_bps(arguments)))
     for path in written if not arguments.quiet else []:
         print(f"wiretale: wrote {path}", file=sys.stderr)
 
@@ -166,6 +181,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """Options that contradict each other, before anything is read."""
     from wiretale.analyzer.errors import UsageError
 
+    link_bps(arguments)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone):
         raise UsageError("--tables chooses what --json or --csv print on stdout: one of them was expected with it")
@@ -196,22 +212,27 @@ def exit_code(trace: Trace) -> int:
     return DAMAGED if trace.damaged else 0
 
 
-def analyze(arguments: argparse.Namespace) -> int:
-    """Runs the command."""
+def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
+    """The trace of the files, with progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
-    check_arguments(arguments)
     with progress_bar(not arguments.quiet) as progress:
-        trace = traces.analyze(
+        return traces.analyze(
             *arguments.files,
             filter=arguments.filter,
             start=arguments.start,
             end=arguments.end,
             max_flows=arguments.max_flows,
             block_size=arguments.block_size,
-            keep_packets=needs_packets(arguments),
+            keep_packets=keep_packets,
             progress=progress,
         )
+
+
+def analyze(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    check_arguments(arguments)
+    trace = read(arguments, needs_packets(arguments))
     try:
         write_stdout(trace, arguments)
         sys.stdout.flush()

@@ -14,9 +14,9 @@ from wiretale.cli.analyze import exit_code, progress_bar
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare import Comparison
     from wiretale.analyzer.dissector import Dissector, Flagged
     from wiretale.analyzer.trace import Trace
+    from wiretale.analyzer.verdict_compare import Comparison
 
 EXAMPLES = """\
 examples:
@@ -108,9 +108,9 @@ def pieces(frames: Iterable[tuple[int, Flagged]]) -> Iterator[dict[int, Flagged]
 
 def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
     """Wiretale's events beside what Wireshark flags. InputError when Wireshark cannot read what wiretale could."""
-    from wiretale.analyzer.compare import Comparison
     from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.frame_events import FrameEvents, around
+    from wiretale.analyzer.verdict_compare import Comparison
 
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)

@@ -34,6 +34,7 @@ KINDS = (
     "undecided",
     "network_duplicate",
     "mirror_duplicate",
+    "unknown_duplicate",
     "duplicate_ack",
     "hole",
     "unseen",

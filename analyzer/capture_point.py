@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One capture point of several: its packets in DuckDB, fragments put together, and what its files say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer import _core
+from wiretale.analyzer.capture_paths import expand_paths
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.trace import core_errors
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROLES: dict[int, tuple[str, ...]] = {
+    1: ("tracer",),
+    2: ("sender", "receiver"),
+    3: ("sender", "tracer", "receiver"),
+}
+
+# A datagram in fragments is one packet, whole when its last byte came (RFC 7679 section 3.4: unless reassembled, it is
+# lost), with the headers of its first fragment. Those whose first fragment is missing tell no flow: they are left out.
+WHOLE_PACKETS = """
+CREATE TABLE loaded{point} AS
+SELECT packet, frame, time_ns, conversation, digest, digest_short, run, number, interface, sequence, acknowledgment,
+    payload, ip_id, flags, mss, stream, part, side, protocol, ttl, digested, ends, true AS whole, 1::UINTEGER AS pieces
+FROM raw{point} WHERE datagram IS NULL
+UNION ALL
+SELECT gathered.packet, frame, gathered.time_ns, conversation, digest, digest_short, run, number, interface, sequence,
+    acknowledgment, CASE WHEN protocol = 17 THEN payload ELSE gathered.bytes - (fragment_end - payload) END,
+    ip_id, flags, mss, stream, part, side, protocol, ttl, digested, ends, gathered.whole, gathered.pieces
+FROM (SELECT datagram, min(packet) AS packet, min(packet) FILTER (fragment_start = 0) AS first_packet,
+        coalesce(max(time_ns) FILTER (completes = 1), max(time_ns)) AS time_ns, max(fragment_end) AS bytes,
+        max(completes) = 1 AS whole, count(*) AS pieces
+    FROM raw{point} WHERE datagram IS NOT NULL GROUP BY datagram) AS gathered
+JOIN raw{point} AS first ON first.packet = gathered.first_packet
+"""
+
+
+@dataclass
+class CapturePoint:
+    """Where packets were captured: sender, tracer or receiver."""
+
+    number: int
+    role: str
+    files: list[str]
+    #: as _core.Passages.interfaces() gives them
+    interfaces: list[dict[str, Any]]
+    damage: list[str]
+    packets: int
+    not_ip: int
+    unread: int
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+    @property
+    def dropped(self) -> int | None:
+        """Packets that its files say were dropped while capturing; None where they do not tell."""
+        told = [
+            row[name]
+            for row in self.interfaces
+            for name in ("dropped_kernel", "dropped_interface")
+            if row[name] is not None
+        ]
+        return sum(told) if told else None
+
+    @property
+    def name(self) -> str:
+        """The files, shortly."""
+        return ", ".join(Path(file).name for file in self.files[:2]) + (", …" if len(self.files) > 2 else "")
+
+
+def find_files(path: str) -> list[str]:
+    """The files of one capture point. InputError when one of them cannot be read as a capture."""
+    files = expand_paths([path])
+    if "-" in files:
+        raise InputError("-: standard input cannot be compared: a file or a folder was expected")
+    with core_errors():
+        _core.Analysis(files, captures_only=True)
+    return files
+
+
+def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
+    """Reads a point's files into the table loaded{number}."""
+    passages = _core.Passages(list(files))
+    connection.register("passages", passages)
+    connection.execute(f"CREATE TABLE raw{number} AS FROM passages")
+    connection.unregister("passages")
+    connection.execute(WHOLE_PACKETS.format(point=number))
+    counts = passages.counts()
+    point = CapturePoint(
+        number,
+        role,
+        list(files),
+        passages.interfaces(),
+        passages.damage(),
+        counts["packets"],
+        counts["not_ip"],
+        counts["unread"] + counts["unassigned"],
+    )
+    span = connection.execute(f"SELECT min(time_ns), max(time_ns) FROM raw{number}").fetchone()
+    point.first_ns, point.last_ns = span or (None, None)
+    connection.execute(f"DROP TABLE raw{number}")
+    return point

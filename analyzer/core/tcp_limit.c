@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An interval is what the state after its first packet says, unless the packet that ends it tells
+ * better: data that comes long after the acknowledgment that would have let it go was not there
+ * before. */
+#include "tcp_limit.h"
+
+#include <string.h>
+
+#include "tcp_judged.h"
+#include "tcp_window.h"
+
+#define SLACK_NS       1000000  /* what a sender needs to answer an acknowledgment */
+#define HELD_LEAST_NS  30000000 /* the least delayed-ACK timer, Linux's, is 40 ms */
+#define GROWTH_TRIPS   3        /* slow start doubles in one or two round trips (RFC 5681) */
+#define SEGMENT_USUAL  1460
+#define DOUBLING_LEAST INT64_C(2000)
+
+/* After the last packet. */
+enum limit_state {
+    STATE_EMPTY,  /* nothing is outstanding */
+    STATE_SHORT,  /* the last segment was not full: there may be nothing more to send */
+    STATE_CLOSED, /* the receiver's window takes no more */
+    STATE_MENDING,
+    STATE_OPEN
+};
+
+static const enum limit_cause causes[] = {
+    [STATE_EMPTY] = LIMIT_NETWORK,    [STATE_SHORT] = LIMIT_NETWORK, [STATE_CLOSED] = LIMIT_WINDOW,
+    [STATE_MENDING] = LIMIT_RECOVERY, [STATE_OPEN] = LIMIT_NETWORK,
+};
+
+static int64_t full_segment(const struct step *step) {
+    int64_t most = step->flow->directions[step->direction].segment_max;
+    int64_t announced = step->other->mss;
+    return announced && announced < most ? announced : most;
+}
+
+static bool is_mending(const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    return (trouble->recovery_frame && trouble->recovery_point > stream->acked) ||
+           (trouble->timeouts && trouble->timeout_point > stream->acked);
+}
+
+static enum limit_state state_of(const struct step *step, const struct tcp_limit *limit) {
+    int64_t flight = tcp_flight(step->flow, step->direction);
+    int64_t window = tcp_window(step->flow, !step->direction);
+    if (step->other->window_zero || (window > 0 && flight + full_segment(step) > window))
+        return STATE_CLOSED;
+    if (is_mending(step->stream))
+        return STATE_MENDING;
+    if (limit->last_short)
+        return STATE_SHORT;
+    return flight <= 0 ? STATE_EMPTY : STATE_OPEN;
+}
+
+/* The time that an acknowledgment takes from here to the sender, and what it lets go back to here.
+ */
+static int64_t reaction_ns(const struct step *step) {
+    int64_t rtt = step_sender_rtt(step);
+    return (rtt < 0 ? later_of(step_path_rtt(step), 0) : rtt) + SLACK_NS;
+}
+
+/* Data that came after a time in which there seemed to be none: what of that time was the sender's
+ * own. What an acknowledgment let go, the network or the receiver had held back; what the other
+ * end's data let go, is the turn of the application. */
+static void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
+    int64_t since = later_of(limit->mark_ns, step->stream->advanced_ns);
+    int64_t own = step->seen->time_ns - since - reaction_ns(step);
+    bool released = own <= 0 && !limit->turned;
+    if (limit->turned || (limit->state == STATE_SHORT && !released))
+        own = span;
+    int64_t held = released ? sooner_of(limit->held_ns, span) : 0;
+    own = sooner_of(later_of(own, 0), span);
+    limit->ns[LIMIT_IDLE] += own;
+    limit->ns[LIMIT_DELAYED_ACK] += held;
+    limit->ns[LIMIT_NETWORK] += span - own - held;
+}
+
+/* How much later than at once a short segment was acknowledged, where that was as late as a
+ * delayed-ACK timer. */
+static int64_t held_ns(const struct step *step, const struct tcp_limit *limit) {
+    const struct sample_set *rtt = &step->stream->rtt;
+    int64_t waited = step->seen->time_ns - step->stream->last_data_ns;
+    waited -= rtt->count ? rtt->least : 0;
+    return limit->last_short && waited >= HELD_LEAST_NS ? waited : 0;
+}
+
+/* In slow start each round trip doubles what is in flight; when it no longer does, or data was
+ * lost, that is over. */
+static void note_growth(const struct step *step, struct tcp_limit *limit, int64_t now) {
+    int64_t flight = tcp_flight(step->flow, step->direction);
+    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)step->stream->srtt_us);
+    if (limit->grown)
+        return;
+    limit->grown = tcp_trouble_of(step->stream)->retransmissions ||
+                   (rtt > 0 && now - limit->doubled_ns > GROWTH_TRIPS * rtt + SLACK_NS);
+    if (limit->grown || flight < 2 * limit->doubled)
+        return;
+    limit->doubled = flight < DOUBLING_LEAST ? DOUBLING_LEAST : flight;
+    limit->doubled_ns = now;
+    limit->ns[LIMIT_SLOW_START] += limit->ns[LIMIT_NETWORK];
+    limit->ns[LIMIT_NETWORK] = 0;
+}
+
+static void part(const struct step *step, struct tcp_limit *limit, bool data) {
+    int64_t span = step->seen->time_ns - limit->mark_ns;
+    uint64_t timeouts = tcp_trouble_of(step->stream)->timeouts;
+    bool pause = limit->state == STATE_EMPTY || limit->state == STATE_SHORT;
+    if (timeouts != limit->timeouts)
+        limit->ns[LIMIT_TIMEOUT] += span;
+    else if (pause && !data)
+        return; /* it goes on */
+    else if (pause)
+        part_pause(step, limit, span);
+    else
+        limit->ns[causes[limit->state]] += span;
+    limit->timeouts = timeouts;
+    limit->mark_ns = step->seen->time_ns;
+}
+
+/* Less than a full segment, as far as both can be told: some streams never have one. */
+static bool is_short(const struct step *step) {
+    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
+    return step->seen->payload_bytes < full_segment(step) ||
+           step->seen->payload_bytes < announced / 2;
+}
+
+static void note_data(const struct step *step, struct tcp_limit *limit) {
+    limit->last_short = step->tcp && step->tcp->flags & TCP_PSH && is_short(step);
+    limit->turned = false;
+    limit->held_ns = 0;
+}
+
+static void begin(const struct step *step) {
+    if (step->flow->directions[step->direction].packets < LIMIT_PACKETS_LEAST)
+        return;
+    struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
+    if (!limit)
+        return;
+    memset(limit, 0, sizeof *limit);
+    limit->mark_ns = limit->doubled_ns = step->seen->time_ns;
+    limit->timeouts = tcp_trouble_of(step->stream)->timeouts;
+    limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
+    step->stream->limit = limit;
+    note_data(step, limit);
+    limit->state = (uint8_t)state_of(step, limit);
+}
+
+static void take(const struct step *step, struct tcp_limit *limit, bool data) {
+    if (step->seen->time_ns >= limit->mark_ns)
+        part(step, limit, data);
+    if (data)
+        note_data(step, limit);
+    note_growth(step, limit, step->seen->time_ns);
+    limit->state = (uint8_t)state_of(step, limit);
+}
+
+/* The segment as what it tells of the other direction's data. */
+static void take_answer(const struct step *step) {
+    struct step back = *step;
+    struct tcp_limit *limit = step->other->limit;
+    back.direction = !step->direction;
+    back.stream = step->other;
+    back.other = step->stream;
+    limit->turned |= step->seen->payload_bytes && !step->effect->probe;
+    if (step->other->advanced_ns == step->seen->time_ns)
+        limit->held_ns = held_ns(&back, limit);
+    take(&back, limit, false);
+}
+
+void limit_take(const struct step *step) {
+    bool data = step->seen->payload_bytes && !step->effect->probe;
+    if (!step->seen->time_known || !step->stream->acked_known)
+        return;
+    if (step->stream->limit && data)
+        take(step, step->stream->limit, true);
+    else if (data)
+        begin(step);
+    if (step->other->limit && step->effect->acknowledges)
+        take_answer(step);
+}
+
+void limit_free(struct tcp_stream *stream, struct allowance *allowance) {
+    if (stream->limit)
+        allowance_give(allowance, stream->limit, sizeof *stream->limit);
+    stream->limit = NULL;
+}

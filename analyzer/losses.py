@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where and when the packets of a direction were lost, from its events."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.finding import word_numbers
+from wiretale.analyzer.survey import Bins, Transfer
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+EVENTS_MOST = 5000  # of a direction; a pattern shows in these
+RESENDS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A lost packet or run of them: about where it stood, when it showed, how many."""
+
+    frame: int
+    time_ns: float
+    count: int = 1
+
+
+def losses_of(trace: Trace, one: Transfer) -> list[Loss]:
+    """The losses of a direction, in their order."""
+    events, flows = trace.events, [one.row["flow"]]
+    kinds, places = word_numbers(events, "kind"), word_numbers(events, "place")
+    resends = {kinds[name] for name in RESENDS if name in kinds}
+    gaps = {kinds.get("block_lost")}
+    somewhere = {places.get("upstream"), places.get("downstream")}
+    columns = zip(
+        *(events.packed(name, "B", flows=flows) for name in ("direction", "kind", "place", "spurious")),
+        *(array("d", events.packed(name, "d", flows=flows)) for name in ("frame", "related_frame", "time_ns")),
+        strict=True,
+    )
+    found: list[Loss] = []
+    for direction, kind, place, spurious, frame, related, time_ns in columns:
+        if direction != one.row["direction"] or len(found) == EVENTS_MOST:
+            continue
+        if kind in gaps or (kind in resends and place in somewhere and spurious != 1):
+            sent = frame if kind in gaps or math.isnan(related) else related
+            found.append(Loss(int(sent), time_ns))
+    return sorted(found, key=lambda loss: (loss.frame, loss.time_ns))
+
+
+def lossy_bins(trace: Trace, one: Transfer, bins: Bins) -> list[bool]:
+    """For each time bin of a direction, whether a loss showed in it."""
+    lossy = [False] * len(bins.start_ns)
+    for loss in losses_of(trace, one):
+        place = bisect_right(bins.start_ns, loss.time_ns) - 1
+        if place >= 0:
+            lossy[place] = True
+    return lossy

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same packet at several capture points: one row of `crossings` for each packet that some point saw.
+
+TCP segments are told by their place in the stream, counted from the SYN, and super-segments of an offload are cut into
+what goes over the wire. Blocks of wiretale are told by run, stream and sequence, other datagrams by a digest of
+their payload and its length. What was sent several times is told apart by the IP identification where the path leaves it
+alone, else by time: nothing arrives before it was sent, and what arrives is taken for the latest that can be it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+DATA, CONTROL, BLOCK, DATAGRAM = range(4)
+KEY = "flow, direction, kind, key1, key2"
+PLACE = 2**40  # added to stream positions: those below the first byte seen stay positive
+IDS_ALIKE = 0.9  # share of packets whose identification must be the same at both points, for it to tell anything
+# The least difference of the times at two points, in the order in which packets pass them: SQL of what is added to the
+# time at the first, and subtracted from that at the second, where either time is {time}.
+Floors = dict[tuple[int, int], tuple[str, str]]
+SLACK_NS = 200_000  # how much sooner than any other a packet may seem to arrive
+SEQUENCE_TURN = 2**32
+BUCKET = 16_384  # bytes of a stream: segments are sought among those of the same pieces
+
+# Where each direction's stream begins: its SYN, or that of another point, else sequence number 0.
+BASES = """
+CREATE TABLE bases AS
+WITH known AS ({known})
+SELECT point, flow, direction, coalesce(isn, any_value(isn) OVER (PARTITION BY flow, direction), 0)::BIGINT AS base
+FROM known
+"""
+KNOWN = """
+SELECT {point} AS point, flow, unnest([0, 1])::TINYINT AS direction,
+    unnest(CASE WHEN flip THEN [isn1, isn0] ELSE [isn0, isn1] END) AS isn
+FROM members JOIN conversations{point} USING (conversation, incarnation) WHERE point = {point}
+"""
+SEEN = """
+CREATE TABLE seen{point} AS
+WITH turned AS (SELECT packets{point}.*, flow, (side != flip::UTINYINT)::TINYINT AS direction
+    FROM packets{point} JOIN (FROM members WHERE point = {point}) USING (conversation, incarnation))
+SELECT flow, direction, packet, part, frame, interface, time_ns, payload, ip_id,
+    ttl, whole, pieces, run,
+    CASE WHEN protocol != 6 THEN CASE WHEN run IS NULL THEN {datagram} ELSE {block} END
+        WHEN payload > 0 THEN {data} ELSE {control} END::TINYINT AS kind,
+    CASE WHEN protocol = 6 THEN (sequence::BIGINT - here.base) & 4294967295 END AS position,
+    CASE WHEN protocol = 6 THEN hash(digest_short, CASE WHEN flags & 16 = 16
+                THEN (acknowledgment::BIGINT - back.base) & 4294967295 END)
+        WHEN run IS NULL THEN {digest} ELSE number END::UBIGINT AS key1,
+    CASE WHEN run IS NULL OR protocol = 6 THEN payload ELSE run * 65536 + stream END::UBIGINT AS key2,
+    CASE WHEN flags & 16 = 16 AND protocol = 6 THEN (acknowledgment::BIGINT - back.base) & 4294967295 END AS acknowledged,
+    CASE WHEN protocol = 6 THEN mss ELSE 0 END AS mss
+FROM turned
+LEFT JOIN (SELECT flow, direction, base FROM bases WHERE point = {point}) AS here USING (flow, direction)
+LEFT JOIN (SELECT flow, 1 - direction AS direction, base FROM bases WHERE point = {point}) AS back USING (flow, direction)
+"""
+# Streams of 2 GiB and more: numbers come again. Each step to the next packet is the shorter way around.
+STRETCHED = """
+CREATE TABLE stretched{point} AS
+SELECT flow, direction FROM seen{point} WHERE position IS NOT NULL
+GROUP BY flow, direction HAVING max(position) - min(position) >= 2147483648
+"""
+UNWRAPPED = """
+CREATE TABLE unwrapped{point} AS
+SELECT packet, first_value(position) OVER way + coalesce(sum(step) OVER way, 0)::BIGINT AS position
+FROM (SELECT *, ((position - lag(position) OVER (PARTITION BY flow, direction ORDER BY packet) + 2147483648)
+        & 4294967295) - 2147483648 AS step
+    FROM seen{point} SEMI JOIN stretched{point} USING (flow, direction))
+WINDOW way AS (PARTITION BY flow, direction ORDER BY packet ROWS UNBOUNDED PRECEDING)
+"""
+LONG = """
+CREATE VIEW long{point} AS
+SELECT seen{point}.* REPLACE (coalesce(unwrapped{point}.position, seen{point}.position) AS position)
+FROM seen{point} LEFT JOIN unwrapped{point} USING (packet)
+"""
+# A capture that began a turn of the sequence numbers later counts from another 0.
+SHIFTS = """
+CREATE TABLE shifts AS
+SELECT *, round((first_value(start) OVER (PARTITION BY flow, direction ORDER BY point) - start) / {turn})::BIGINT * {turn}
+    AS shift
+FROM ({starts})
+"""
+STARTS = """
+SELECT {point} AS point, flow, direction, arg_min(position, packet) AS start FROM {rows}{point}
+WHERE position IS NOT NULL GROUP BY flow, direction
+"""
+# The largest segment of the wire: that of the point whose largest is least; where every point saw super-segments, by
+# the option of the SYN, with or without the 12 bytes of time stamps, whichever divides more of them.
+SIZES = """
+CREATE TABLE sizes AS
+WITH each AS ({each}),
+    option AS (SELECT flow, 1 - direction AS direction, min(nullif(option, 0)) AS option FROM each GROUP BY flow, direction),
+    least AS (SELECT flow, direction, min(largest) AS largest FROM each WHERE largest > 0 GROUP BY flow, direction)
+SELECT flow, direction, largest, option,
+    CASE WHEN largest > option THEN option - 12 ELSE largest END::BIGINT AS size
+FROM least LEFT JOIN option USING (flow, direction)
+"""
+EACH_SIZE = """
+SELECT flow, direction, max(payload) FILTER (kind = 0) AS largest, max(mss) AS option FROM seen{point}
+WHERE position IS NOT NULL GROUP BY flow, direction
+"""
+UNITS = """
+SELECT {point}::TINYINT AS point, flow, direction, kind,
+    CASE kind WHEN 0 THEN position + shift + {place} WHEN 1 THEN key1 ELSE key1 END::UBIGINT AS key1,
+    CASE kind WHEN 0 THEN payload WHEN 1 THEN position + shift + {place} ELSE key2 END::UBIGINT AS key2,
+    packet, part, frame, interface, time_ns, payload::INTEGER AS bytes, ip_id::INTEGER AS ip_id, whole, pieces
+FROM long{point} LEFT JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
+    LEFT JOIN sizes USING (flow, direction)
+WHERE kind != 0 OR payload <= size
+UNION ALL
+SELECT {point}, flow, direction, kind, (position + shift + {place} + piece * size)::UBIGINT,
+    least(size, payload - piece * size)::UBIGINT, packet, piece, frame, interface, time_ns,
+    least(size, payload - piece * size)::INTEGER, CASE WHEN ip_id = 0 THEN 0 ELSE (ip_id + piece) % 65536 END, whole, pieces
+FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
+    FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
+    JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
+"""
+# What is needed of them later.
+HEIGHTS = """
+SELECT {point} AS point, flow, direction, median(ttl) AS ttl, sum(payload) AS bytes FROM seen{point} GROUP BY flow, direction
+"""
+ACKNOWLEDGED = """
+SELECT {point} AS point, flow, direction, max(acknowledged) AS upto FROM seen{point} ANTI JOIN stretched{point}
+    USING (flow, direction) WHERE acknowledged IS NOT NULL GROUP BY flow, direction
+"""
+
+
+def columns(points: int, text: str, separator: str = ", ") -> str:
+    """The text for each point, where {p} is its number."""
+    return separator.join(text.format(p=point) for point in range(points))
+
+
+def is_cut(connection: duckdb.DuckDBPyConnection, points: int) -> bool:
+    """Whether some payload was captured so shortly that only the short digest is the same everywhere."""
+    tests = columns(
+        points,
+        "SELECT bool_or(digested < least(payload, 128)) AS cut FROM loaded{p} WHERE protocol != 6 AND run IS NULL",
+        " UNION ALL ",
+    )
+    row = connection.execute(f"SELECT coalesce(bool_or(cut), false) FROM ({tests})").fetchone()
+    return bool(row and row[0])
+
+
+def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
+    """Fills `units`: each packet of each point by what tells it, super-segments cut up."""
+    digest = "digest_short" if is_cut(connection, points) else "digest"
+    connection.execute(BASES.format(known=" UNION ALL ".join(KNOWN.format(point=p) for p in range(points))))
+    kinds = {"data": DATA, "control": CONTROL, "block": BLOCK, "datagram": DATAGRAM}
+    for point in range(points):
+        connection.execute(SEEN.format(point=point, digest=digest, **kinds))
+        connection.execute(f"DROP VIEW packets{point}")
+        connection.execute(f"DROP TABLE loaded{point}")
+        for statement in (STRETCHED, UNWRAPPED, LONG):
+            connection.execute(statement.format(point=point))
+    starts = " UNION ALL ".join(STARTS.format(point=p, rows="long") for p in range(points))
+    connection.execute(SHIFTS.format(starts=starts, turn=SEQUENCE_TURN))
+    each = " UNION ALL ".join(EACH_SIZE.format(point=p) for p in range(points))
+    connection.execute(SIZES.format(each=each))
+    runs = columns(
+        points, "SELECT flow, direction, run, position IS NOT NULL AS tcp FROM seen{p} WHERE run IS NOT NULL", " UNION "
+    )
+    connection.execute(f"CREATE TABLE runs AS {runs}")
+    for name, each_point in (("heights", HEIGHTS), ("acknowledged", ACKNOWLEDGED)):
+        rows = " UNION ALL ".join(each_point.format(point=p) for p in range(points))
+        connection.execute(f"CREATE TABLE {name} AS {rows}")
+    units = " UNION ALL ".join(UNITS.format(point=p, place=PLACE) for p in range(points))
+    connection.execute(f"CREATE TABLE units AS {units}")
+    for point in range(points):
+        for kind, name in (("VIEW", "long"), ("TABLE", "seen"), ("TABLE", "unwrapped")):
+            connection.execute(f"DROP {kind} {name}{point}")
+
+
+# Most packets were sent once and seen at most once at each point: one grouping matches them all.
+GROUPED = """
+CREATE TABLE grouped AS
+SELECT {key}, max(bytes) AS bytes, {each} FROM units GROUP BY {key}
+"""
+EACH_GROUP = """
+count(*) FILTER (point = {p}) AS n{p}, any_value(packet) FILTER (point = {p}) AS p{p},
+any_value(frame) FILTER (point = {p}) AS f{p}, any_value(time_ns) FILTER (point = {p}) AS t{p},
+any_value(ip_id) FILTER (point = {p}) AS i{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
+"""
+# Of directions that sent everything several times: whether what a later point saw, the first one saw too.
+IDS_OF_REPEATED = """
+INSERT INTO ids
+WITH rest AS (SELECT DISTINCT point, {key}, ip_id FROM units ANTI JOIN ids USING (flow, direction) WHERE ip_id != 0),
+    earliest AS (SELECT flow, direction, min(point) AS point FROM rest GROUP BY flow, direction),
+    original AS (SELECT rest.* FROM rest JOIN earliest USING (flow, direction, point))
+SELECT rest.flow, rest.direction, count(original.ip_id) >= {alike} * count(*) FROM rest
+JOIN earliest ON rest.flow = earliest.flow AND rest.direction = earliest.direction AND rest.point > earliest.point
+LEFT JOIN original ON rest.flow = original.flow AND rest.direction = original.direction AND rest.kind = original.kind
+    AND rest.key1 = original.key1 AND rest.key2 = original.key2 AND rest.ip_id = original.ip_id
+GROUP BY ALL
+"""
+EACH_CROSSING = "p{p}, f{p}, t{p}, w{p}"
+
+
+def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
+    """Fills `grouped` and `ids`."""
+    connection.execute(GROUPED.format(key=KEY, each=columns(points, EACH_GROUP)))
+    once = columns(points, "n{p} <= 1", " AND ")
+    pairs = [
+        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
+        for a in range(points)
+        for b in range(a + 1, points)
+    ]
+    together = " UNION ALL ".join(pairs) or "SELECT 0 AS flow, 0 AS direction, 0 AS a, 0 AS b WHERE false"
+    connection.execute(
+        f"CREATE TABLE ids AS SELECT flow, direction, count(*) FILTER (a = b) >= {IDS_ALIKE} * count(*) AS usable "
+        f"FROM ({together}) WHERE a != 0 AND b != 0 GROUP BY flow, direction"
+    )
+    connection.execute(IDS_OF_REPEATED.format(key=KEY, alike=IDS_ALIKE))
+    differ = " OR ".join(
+        f"(n{a} = 1 AND n{b} = 1 AND i{a} != i{b} AND i{a} != 0 AND i{b} != 0)"
+        for a in range(points)
+        for b in range(a + 1, points)
+    )
+    several = columns(points, "n{p} > 1", " OR ")
+    connection.execute(
+        f"CREATE TABLE repeated AS SELECT {KEY}, coalesce(usable, false) AS usable FROM grouped LEFT JOIN ids USING "
+        f"(flow, direction) WHERE {several} OR (coalesce(usable, false) AND ({differ or 'false'}))"
+    )
+    each = columns(points, EACH_CROSSING)
+    connection.execute(
+        f"CREATE TABLE crossings AS SELECT {KEY}, bytes, {each}, false AS copy FROM grouped ANTI JOIN repeated USING ({KEY})"
+    )
+
+
+# Packets that a point saw on two of its interfaces are one: the n-th on the one is the n-th on the other.
+ONCE = """
+CREATE TABLE once AS
+SELECT * FROM (SELECT units.*, usable, row_number() OVER (PARTITION BY point, {key}, ip_id, interface ORDER BY packet, part)
+        AS nth
+    FROM units JOIN repeated USING ({key}))
+QUALIFY row_number() OVER (PARTITION BY point, {key}, ip_id, nth ORDER BY packet, part) = 1
+"""
+# Identifications come again after 65,536 packets: counted on, as sequence numbers are, where they go up.
+TURNS = """
+CREATE TABLE turned AS
+WITH steps AS (SELECT point, flow, direction, packet, part, ip_id,
+        ((ip_id - lag(ip_id) OVER (PARTITION BY point, flow, direction ORDER BY packet, part) + 32768) & 65535) - 32768
+        AS step
+    FROM once WHERE usable AND kind >= 2),
+    orderly AS (SELECT flow, direction FROM steps GROUP BY flow, direction
+        HAVING median(abs(step)) < 1024 AND count(*) > 32768),
+    counted AS (SELECT point, flow, direction, packet, part, first_value(ip_id) OVER way
+            + coalesce(sum(step) OVER way, 0)::BIGINT AS turned
+        FROM steps SEMI JOIN orderly USING (flow, direction)
+        WINDOW way AS (PARTITION BY point, flow, direction ORDER BY packet, part ROWS UNBOUNDED PRECEDING)),
+    starts AS (SELECT point, flow, direction, arg_min(turned, packet) AS start FROM counted GROUP BY ALL),
+    shifts AS (SELECT *, round((first_value(start) OVER (PARTITION BY flow, direction ORDER BY point) - start) / 65536)
+            ::BIGINT * 65536 AS shift FROM starts)
+SELECT point, packet, part, turned + shift AS turned FROM counted JOIN shifts USING (point, flow, direction)
+"""
+BY_ID = """
+CREATE TABLE by_id AS
+SELECT {key}, turned, nth, max(bytes) AS bytes, {each}
+FROM (SELECT once.* EXCLUDE (nth), coalesce(turned, ip_id) AS turned,
+        row_number() OVER (PARTITION BY point, {key}, coalesce(turned, ip_id) ORDER BY packet, part) AS nth
+    FROM once LEFT JOIN turned USING (point, packet, part) WHERE usable)
+GROUP BY {key}, turned, nth
+"""
+EACH_ID = """
+any_value(packet) FILTER (point = {p}) AS p{p}, any_value(frame) FILTER (point = {p}) AS f{p},
+any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
+"""
+
+
+def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
+    """What was sent several times and bears an identification that the path leaves alone."""
+    connection.execute(ONCE.format(key=KEY))
+    connection.execute("DROP TABLE units; DROP TABLE grouped")
+    connection.execute(TURNS)
+    connection.execute(BY_ID.format(key=KEY, each=columns(points, EACH_ID)))
+    # Of a packet that no point upstream sent again, a further one is a copy that the network made.
+    counts = [f"nullif(count(p{point}) OVER same, 0)" for point in range(points)]
+    origin = (
+        f"CASE WHEN heading > 0 THEN coalesce({', '.join(counts)}) ELSE coalesce({', '.join(reversed(counts))}) END"
+    )
+    connection.execute(
+        f"INSERT INTO crossings SELECT {KEY}, bytes, {columns(points, EACH_CROSSING)}, nth > {origin} "
+        f"FROM by_id JOIN headings USING (flow, direction) WINDOW same AS (PARTITION BY {KEY}, turned)"
+    )
+
+
+# The rest: `f` is the number of the latest sending that a reception can be of.
+BY_TIME = """
+CREATE OR REPLACE TABLE received AS
+WITH sent AS (SELECT {key}, time_ns + {sent} AS moment, row_number() OVER way AS nth FROM pool WHERE point = {origin}
+        WINDOW way AS (PARTITION BY {key} ORDER BY time_ns, packet, part)),
+    sendings AS (SELECT {key}, count(*) AS sendings FROM sent GROUP BY {key}),
+    got AS (SELECT {key}, packet, part, time_ns + {slack} - {got} AS moment, sendings, row_number() OVER way AS nth,
+            count(*) OVER (PARTITION BY {key}) AS several
+        FROM pool JOIN sendings USING ({key}) WHERE point = {point}
+        WINDOW way AS (PARTITION BY {key} ORDER BY time_ns, packet, part)),
+    feasible AS (SELECT got.*, coalesce(sent.nth, 0) AS f FROM got ASOF LEFT JOIN sent ON {same}
+        AND got.moment >= sent.moment)
+SELECT {key}, packet, part, CASE WHEN several > sendings THEN CASE WHEN nth <= f THEN nth ELSE 0 END
+    ELSE nth + min(f - nth) OVER (PARTITION BY {key} ORDER BY nth ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+    END AS origin
+FROM feasible
+"""
+
+
+def path_order(points: int, heading: int) -> list[int]:
+    """The points in the order in which a packet passes them."""
+    return list(range(points)) if heading > 0 else list(reversed(range(points)))
+
+
+def match_by_time(connection: duckdb.DuckDBPyConnection, points: int, floors: Floors) -> None:
+    """What was sent several times, and nothing but its time tells which is which."""
+    for heading in (1, -1):
+        order = path_order(points, heading)
+        connection.execute(
+            "CREATE OR REPLACE TABLE pool AS SELECT once.* FROM once JOIN headings USING (flow, direction) "
+            f"WHERE NOT usable AND heading = {heading}"
+        )
+        for place, origin in enumerate(order):
+            match_from(connection, points, origin, order[place + 1 :], floors)
+
+
+def match_from(
+    connection: duckdb.DuckDBPyConnection, points: int, origin: int, later: list[int], floors: Floors
+) -> None:
+    """Adds what the pool holds of one point, with its receptions at later ones; both leave the pool."""
+    connection.execute(
+        f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY time_ns, packet, part) AS "
+        f"origin FROM pool WHERE point = {origin}"
+    )
+    joins, values = (
+        [],
+        {origin: f"s.packet AS p{origin}, s.frame AS f{origin}, s.time_ns AS t{origin}, s.whole AS w{origin}"},
+    )
+    for point in later:
+        sent, got = floors[origin, point]
+        connection.execute(
+            BY_TIME.format(
+                key=KEY,
+                same=" AND ".join(f"got.{name} = sent.{name}" for name in KEY.split(", ")),
+                origin=origin,
+                point=point,
+                sent=sent.format(time="time_ns"),
+                got=got.format(time="time_ns"),
+                slack=SLACK_NS,
+            )
+        )
+        connection.execute(
+            f"CREATE OR REPLACE TABLE got{point} AS SELECT received.origin, pool.* FROM received JOIN pool USING ({KEY}, "
+            f"packet, part) WHERE pool.point = {point}"
+        )
+        joins.append(f"LEFT JOIN got{point} AS g{point} USING ({KEY}, origin)")
+        g = f"g{point}"
+        values[point] = (
+            f"{g}.packet AS p{point}, {g}.frame AS f{point}, {g}.time_ns AS t{point}, "
+            f"coalesce({g}.whole, false) AS w{point}"
+        )
+    empty = "NULL AS p{p}, NULL AS f{p}, NULL AS t{p}, false AS w{p}"
+    each = ", ".join(values.get(point, empty.format(p=point)) for point in range(points))
+    connection.execute(
+        f"INSERT INTO crossings SELECT {KEY}, s.bytes, {each}, false FROM sendings AS s {' '.join(joins)}"
+    )
+    for point in later:  # receptions that no sending is left for: copies
+        each = ", ".join(
+            f"packet AS p{p}, frame AS f{p}, time_ns AS t{p}, whole AS w{p}" if p == point else empty.format(p=p)
+            for p in range(points)
+        )
+        connection.execute(f"INSERT INTO crossings SELECT {KEY}, bytes, {each}, true FROM got{point} WHERE origin < 1")
+    connection.execute(f"DELETE FROM pool WHERE ({KEY}) IN (SELECT ({KEY}) FROM sendings)")
+
+
+# Segments that were cut otherwise on the way: what arrived counts for the latest sending of the same bytes before it.
+RECUT = """
+CREATE OR REPLACE TABLE recut AS
+WITH lost AS (SELECT crossings.rowid AS sending, flow, direction, key1 AS start, key1 + key2 AS stop, t{origin} AS time_ns
+        FROM crossings JOIN headings USING (flow, direction)
+        WHERE heading = {heading} AND kind = 0 AND p{origin} IS NOT NULL AND p{point} IS NULL AND NOT copy),
+    extra AS (SELECT crossings.rowid AS arrival, flow, direction, key1 AS start, key1 + key2 AS stop, t{point} AS time_ns,
+            p{point}, f{point} FROM crossings JOIN headings USING (flow, direction)
+        WHERE heading = {heading} AND kind = 0 AND p{point} IS NOT NULL AND p{origin} IS NULL AND NOT copy),
+    shared AS (SELECT sending, arrival, l.start, l.stop, e.time_ns, p{point}, f{point},
+            least(l.stop, e.stop)::BIGINT - greatest(l.start, e.start)::BIGINT AS bytes
+        FROM (SELECT *, unnest(range((start // {bucket})::BIGINT, ((stop - 1) // {bucket})::BIGINT + 1)) AS bucket FROM lost) AS l
+        JOIN (SELECT *, unnest(range((start // {bucket})::BIGINT, ((stop - 1) // {bucket})::BIGINT + 1)) AS bucket
+            FROM extra) AS e USING (flow, direction, bucket)
+        WHERE l.start < e.stop AND e.start < l.stop
+            AND e.time_ns + {slack} - {got} >= l.time_ns + {sent}
+        QUALIFY row_number() OVER (PARTITION BY arrival, l.start ORDER BY l.time_ns DESC) = 1)
+SELECT sending, sum(bytes) >= any_value(stop - start) AS whole, max(time_ns) AS time_ns, arg_max(p{point}, time_ns) AS p,
+    arg_max(f{point}, time_ns) AS f, list(arrival) AS arrivals
+FROM shared GROUP BY sending
+"""
+
+
+def match_recut(connection: duckdb.DuckDBPyConnection, points: int, floors: Floors) -> None:
+    """Segments that a router or a proxy cut anew, or that were sent again in other pieces."""
+    for heading in (1, -1):
+        order = path_order(points, heading)
+        for place, origin in enumerate(order):
+            for point in order[place + 1 :]:
+                sent, got = floors[origin, point]
+                connection.execute(
+                    RECUT.format(
+                        origin=origin,
+                        point=point,
+                        heading=heading,
+                        bucket=BUCKET,
+                        sent=sent.format(time="l.time_ns"),
+                        got=got.format(time="e.time_ns"),
+                        slack=SLACK_NS,
+                    )
+                )
+                connection.execute(
+                    f"UPDATE crossings SET p{point} = recut.p, f{point} = recut.f, t{point} = recut.time_ns, "
+                    f"w{point} = true FROM recut WHERE crossings.rowid = recut.sending AND recut.whole"
+                )
+                # What arrived in other pieces is no packet of its own.
+                connection.execute("DELETE FROM crossings WHERE rowid IN (SELECT unnest(arrivals) FROM recut)")

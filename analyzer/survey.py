@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest transfers of a trace, with the rows that rules about transfers read: fetched once for all rules."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from wiretale.analyzer.finding import end_named, row_at
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+TRANSFERS_MOST = 50  # flows that rules about transfers look at
+LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
+    "limit_idle_ns": "the sender's application",
+    "limit_delayed_ack_ns": "delayed acknowledgments",
+    "limit_window_ns": "the receiver's window",
+    "limit_recovery_ns": "recovery from loss",
+    "limit_timeout_ns": "timeouts",
+    "limit_slow_start_ns": "slow start",
+    "limit_network_ns": "the path or the congestion window",
+}
+SERIES_COLUMNS = (
+    ("direction", "B", 1),
+    ("start_ns", "d", 1),
+    ("width_ns", "d", 1),
+    ("wire_bytes", "d", 1),
+    ("payload_bytes", "d", 1),
+    ("rtt_ns", "d", 1),
+    ("window_bytes", "d", 1),
+)
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The series of one direction, column by column; NaN is null."""
+
+    start_ns: list[float]
+    width_ns: float
+    wire_bytes: list[float]
+    payload_bytes: list[float]
+    rtt_ns: list[float]
+    window_bytes: list[float]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One direction of one of the largest flows."""
+
+    flow: Row
+    row: Row  # of directions
+    back: Row  # the other direction
+    weight: float  # of all wire bytes of the trace
+
+    @property
+    def name(self) -> str:
+        """As people write it."""
+        row = self.row
+        return (
+            f"{end_named(row['source'], row['source_port'])} → {end_named(row['destination'], row['destination_port'])}"
+        )
+
+    @cached_property
+    def life_ns(self) -> int:
+        """From its first packet to its last; 0 where there are no times."""
+        first, last = self.row["first_ns"], self.row["last_ns"]
+        return 0 if first is None else int(last - first)
+
+    @cached_property
+    def limits(self) -> dict[str, int]:
+        """Nanoseconds of each limit; empty where they are not known."""
+        if self.row["limit_network_ns"] is None:
+            return {}
+        return {name: self.row[name] for name in LIMITS}
+
+    def share(self, *names: str) -> float:
+        """Of the time that is parted by limits, 0 to 1."""
+        whole = sum(self.limits.values())
+        return sum(self.limits[name] for name in names) / whole if whole else 0.0
+
+    @cached_property
+    def path_rtt_ns(self) -> int | None:
+        """The whole path's least round trip, as the handshake or both halves tell."""
+        if self.flow["handshake_rtt_ns"] is not None:
+            return int(self.flow["handshake_rtt_ns"])
+        halves = [row["rtt_ns_min"] for row in (self.row, self.back) if row["rtt_ns_min"] is not None]
+        return sum(halves) if halves else None
+
+    @cached_property
+    def lost(self) -> int:
+        """Packets lost, wherever."""
+        return sum(self.row[name] or 0 for name in ("lost_upstream", "lost_downstream", "blocks_lost"))
+
+    @cached_property
+    def frames(self) -> str:
+        """Where it lies in its file."""
+        return f"frames {self.flow['first_frame']}–{self.flow['last_frame']}"
+
+
+class Survey:
+    """What several rules ask of a trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        sizes = trace.flows.column("wire_bytes")
+        self.whole = sum(sizes) or 1
+        largest = nlargest(TRANSFERS_MOST, range(len(sizes)), key=sizes.__getitem__)
+        #: directions with payload of the largest flows, the largest first
+        self.transfers = [one for number in largest for one in self._directions(trace, number)]
+        self._trace = trace
+        self._bins: dict[int, dict[int, Bins]] = {}
+
+    def _directions(self, trace: Trace, number: int) -> list[Transfer]:
+        flow = row_at(trace.flows, number)
+        rows = trace.directions.rows(2 * number, 2 * number + 2)
+        return [
+            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole)
+            for i, row in enumerate(rows)
+            if row["payload_bytes"]
+        ]
+
+    def tcp(self) -> list[Transfer]:
+        """Those of TCP."""
+        return [one for one in self.transfers if one.flow["protocol"] == "tcp"]
+
+    def weight(self, row: Row) -> float:
+        """A direction's part of all wire bytes."""
+        return float(row["wire_bytes"] / self.whole)
+
+    def bins(self, transfer: Transfer) -> Bins:
+        """Its series."""
+        number = transfer.row["flow"]
+        if number not in self._bins:
+            self._bins[number] = read_bins(self._trace, number)
+        return self._bins[number].get(transfer.row["direction"], Bins([], 1.0, [], [], [], []))
+
+
+def read_bins(trace: Trace, flow: int) -> dict[int, Bins]:
+    """The series of both directions of a flow."""
+    columns = {
+        name: array(code, trace.series.packed(name, code, divisor=divisor, flows=[flow]))
+        for name, code, divisor in SERIES_COLUMNS
+    }
+    found = {}
+    for direction in set(columns["direction"]):
+        chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]
+        of = {name: [float(column[i]) for i in chosen] for name, column in columns.items()}
+        width = of["width_ns"][0]
+        found[direction] = Bins(
+            of["start_ns"], width, of["wire_bytes"], of["payload_bytes"], of["rtt_ns"], of["window_bytes"]
+        )
+    return found
+
+
+_surveys: WeakKeyDictionary[Trace, Survey] = WeakKeyDictionary()
+
+
+def survey_of(trace: Trace) -> Survey:
+    """The survey of a trace, made once."""
+    if trace not in _surveys:
+        _surveys[trace] = Survey(trace)
+    return _surveys[trace]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a link can carry at most: frames, headers, fragments and rates by arithmetic alone (docs/theory.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import plural
+
+IP_HEADER = {4: 20, 6: 40}
+FRAGMENT_HEADER = {4: 0, 6: 8}  # RFC 8200 section 4.5; IPv4 has its fields in the header
+FRAGMENT_UNIT = 8  # fragment offsets count in 8 bytes (RFC 791)
+TCP_HEADER, UDP_HEADER = 20, 8
+TCP_OPTIONS_MOST = 40
+UDP_MOST = {4: 65535 - 20 - UDP_HEADER, 6: 65535 - UDP_HEADER}  # IPv6 counts no header of its own
+MTU_LEAST = {4: 68, 6: 1280}  # RFC 791; RFC 8200 section 5
+MTU_MOST = 65535
+ETHERNET_HEADER, ETHERNET_FCS, ETHERNET_LEAST = 14, 4, 60  # IEEE 802.3 clause 3; least without FCS
+PREAMBLE_AND_GAP = 8 + 12
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What a link puts around an IP packet."""
+
+    header: int  # bytes before it
+    trailer: int  # after it
+    between: int  # preamble and gap
+    least: int  # of header and packet, padded up to it
+
+    def extra(self) -> int:
+        """Bytes of link time around a packet that needs no padding."""
+        return self.header + self.trailer + self.between
+
+    def wire_bytes(self, packet: int) -> int:
+        """Link time of an IP packet, in bytes."""
+        return max(self.header + packet, self.least) + self.trailer + self.between
+
+
+def ethernet(more: int) -> Framing:
+    """Ethernet with more bytes of header."""
+    return Framing(ETHERNET_HEADER + more, ETHERNET_FCS, PREAMBLE_AND_GAP, ETHERNET_LEAST)
+
+
+FRAMINGS = {
+    "ethernet": ethernet(0),
+    "vlan": ethernet(4),  # IEEE 802.1Q
+    "qinq": ethernet(8),  # IEEE 802.1ad
+    "mpls": ethernet(4),  # one label, RFC 3032
+    "pppoe": ethernet(8),  # RFC 2516: 6 and 2 of PPP
+    "ip": Framing(0, 0, 0, 0),  # nothing: IP packets side by side
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link and what goes over it."""
+
+    bps: int
+    mtu: int = 1500
+    framing: str = "ethernet"
+    ip: int = 4
+    tcp_options: int = 0
+
+    def frame(self) -> Framing:
+        """What the link puts around a packet."""
+        return FRAMINGS[self.framing]
+
+    def wire_bytes_per_s(self) -> float:
+        """Bytes of link time in a second."""
+        return self.bps / 8
+
+    def full_frame(self) -> int:
+        """Wire bytes of a packet as long as the MTU."""
+        return self.frame().wire_bytes(self.mtu)
+
+    def headers(self, protocol: str) -> int:
+        """IP and transport headers of a packet that is no fragment."""
+        return IP_HEADER[self.ip] + (TCP_HEADER + self.tcp_options if protocol == "tcp" else UDP_HEADER)
+
+
+def check_link(link: Link) -> None:
+    """UsageError for what cannot be."""
+    if link.framing not in FRAMINGS:
+        raise UsageError(f"framing {link.framing!r}: one of {', '.join(FRAMINGS)} was expected")
+    if link.ip not in IP_HEADER:
+        raise UsageError(f"IP version {link.ip}: 4 or 6 was expected")
+    if not MTU_LEAST[link.ip] <= link.mtu <= MTU_MOST:
+        least = MTU_LEAST[link.ip]
+        raise UsageError(f"MTU {link.mtu}: {least} to {MTU_MOST} was expected for IPv{link.ip} (IP header included)")
+    if link.tcp_options % 4 or not 0 <= link.tcp_options <= TCP_OPTIONS_MOST:
+        raise UsageError(f"TCP options of {link.tcp_options} bytes: a multiple of 4 from 0 to 40 was expected")
+    if link.headers("tcp") >= link.mtu:
+        raise UsageError(f"MTU {link.mtu}: headers of {link.headers('tcp')} bytes leave no room for TCP payload")
+    if link.bps <= 0:
+        raise UsageError(f"link rate {link.bps}: more than 0 bit/s was expected")
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """What full frames of one protocol come to on a link, whatever the blocks."""
+
+    extra_bytes_per_frame: int  # all that is not payload
+    payload_per_frame: int
+    wire_bytes_per_frame: int
+    frames_per_second: int  # whole ones
+    max_payload_mb_per_s: float  # of those, in 10^6 bytes, to three digits
+    max_payload_bps: float  # of the link's whole time
+    efficiency: float  # payload of the wire bytes
+
+
+@dataclass(frozen=True)
+class BlockMaximum:
+    """What blocks of one size come to: a datagram each, or TCP segments of their own."""
+
+    block_bytes: int
+    frames_per_block: int
+    fragments_per_block: int  # 0 where nothing is fragmented
+    wire_bytes_per_block: int
+    max_blocks_per_s: float
+    block_payload_mb_per_s: float
+    block_payload_bps: float
+    block_efficiency: float
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Blocks that TCP packs one behind the other into full segments."""
+
+    frames_per_block: float
+    wire_bytes_per_block: float
+    max_blocks_per_s: float
+
+
+def maximum(link: Link, protocol: str) -> Maximum:
+    """Of full frames. The rate in MB/s is that of the whole frames that fit a second, as published studies have it."""
+    headers, wire = link.headers(protocol), link.full_frame()
+    payload = link.mtu - headers
+    frames = int(link.bps // (8 * wire))
+    return Maximum(
+        extra_bytes_per_frame=headers + link.frame().extra(),
+        payload_per_frame=payload,
+        wire_bytes_per_frame=wire,
+        frames_per_second=frames,
+        max_payload_mb_per_s=round(frames * payload / 1e6, 3),
+        max_payload_bps=link.bps * payload / wire,
+        efficiency=payload / wire,
+    )
+
+
+Packets = list[tuple[int, int]]  # bytes of an IP packet, how many such
+
+
+def fragment_sizes(link: Link, length: int) -> Packets:
+    """IP packets of a datagram of this length (its transport header included): one, or its fragments."""
+    header = IP_HEADER[link.ip]
+    if header + length <= link.mtu:
+        return [(header + length, 1)]
+    header += FRAGMENT_HEADER[link.ip]
+    room = (link.mtu - header) // FRAGMENT_UNIT * FRAGMENT_UNIT  # of all but the last, which takes what the MTU takes
+    before_last = -((link.mtu - header - length) // room)
+    return [(header + room, before_last), (header + length - before_last * room, 1)]
+
+
+def datagram_most(link: Link) -> int:
+    """The largest UDP payload that needs no fragments."""
+    return link.mtu - link.headers("udp")
+
+
+def segment_sizes(link: Link, block: int) -> Packets:
+    """IP packets of a block in TCP segments of its own."""
+    header = link.headers("tcp")
+    full, rest = divmod(block, link.mtu - header)
+    return [(size, count) for size, count in ((link.mtu, full), (header + rest, bool(rest))) if count]
+
+
+def check_block(link: Link, protocol: str, block: int) -> None:
+    """UsageError for a block that the protocol cannot carry."""
+    if block < 1:
+        raise UsageError(f"block of {plural(block, 'byte')}: 1 or more was expected")
+    if protocol == "udp" and block > UDP_MOST[link.ip]:
+        raise UsageError(f"block of {block} bytes: a datagram holds up to {UDP_MOST[link.ip]} over IPv{link.ip}")
+
+
+def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
+    """Of blocks of one size, each a datagram (UDP) or in segments of its own (TCP). UsageError for one too large."""
+    check_block(link, protocol, block)
+    udp = protocol == "udp"
+    packets = fragment_sizes(link, block + UDP_HEADER) if udp else segment_sizes(link, block)
+    frames = sum(count for _, count in packets)
+    wire = sum(link.frame().wire_bytes(size) * count for size, count in packets)
+    blocks = link.wire_bytes_per_s() / wire
+    return BlockMaximum(
+        block_bytes=block,
+        frames_per_block=frames,
+        fragments_per_block=frames if udp and frames > 1 else 0,
+        wire_bytes_per_block=wire,
+        max_blocks_per_s=blocks,
+        block_payload_mb_per_s=round(blocks * block / 1e6, 3),
+        block_payload_bps=blocks * block * 8,
+        block_efficiency=block / wire,
+    )
+
+
+def stream(link: Link, block: int) -> Stream:
+    """Blocks of one size in a TCP stream that never pauses: segments are full, whatever the blocks."""
+    full = maximum(link, "tcp")
+    frames = block / full.payload_per_frame
+    wire = frames * full.wire_bytes_per_frame
+    return Stream(frames, wire, link.wire_bytes_per_s() / wire)

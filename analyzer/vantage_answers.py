@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several capture points answer, in sentences: what was lost where, and whether the tracer saw it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.loss_ledger import PLACES, Ledger, Stage
+from wiretale.analyzer.units import show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.vantage import Vantage
+
+
+def tracer_stage(ledger: Ledger) -> Stage | None:
+    """The tracer's part in a ledger."""
+    return next((stage for stage in ledger.stages if stage.role == "tracer"), None)
+
+
+def saw_all(ledger: Ledger) -> bool | None:
+    """Whether the tracer saw all that was sent. None when nothing tells what was sent, or where the rest was lost."""
+    stage = tracer_stage(ledger)
+    if stage is None or len(ledger.stages) < 2:
+        return None
+    if stage.missed:
+        return False
+    return True if stage.seen == ledger.sent and ledger.stages[0] is not stage else None
+
+
+def loss_sentence(ledger: Ledger) -> str:
+    """Of how many how many were lost where."""
+    if not ledger.lost:
+        return f"{ledger.title}: all {ledger.sent:,} arrived." if ledger.sent else f"{ledger.title}: none."
+    parts = ", ".join(f"{count:,} {PLACES[place]}" for place, count in ledger.lost.items())
+    whole = sum(ledger.lost.values())
+    return f"{ledger.title}: {whole:,} of {ledger.sent:,} ({show_share(whole, ledger.sent)}) did not arrive: {parts}."
+
+
+def tracer_sentence(ledger: Ledger) -> str | None:
+    """Did the tracer see it all?"""
+    stage = tracer_stage(ledger)
+    if stage is None or len(ledger.stages) < 2:
+        return None
+    if stage.missed:
+        return f"The tracer did not see it all: {stage.missed:,} {ledger.unit} passed it unseen ({ledger.title})."
+    if saw_all(ledger):
+        return f"The tracer saw it all: {stage.seen:,} {ledger.unit} ({ledger.title})."
+    short = ledger.sent - stage.seen
+    if not short:
+        return None
+    return (
+        f"The tracer saw all that is known to have come by: {stage.seen:,} {ledger.unit}; {short:,} more were to be sent and "
+        f"came neither by it nor to the receiver ({ledger.title})."
+    )
+
+
+def answers(vantage: Vantage) -> Iterator[str]:
+    """One sentence each."""
+    for ledger in vantage.ledgers:
+        yield loss_sentence(ledger)
+    for ledger in vantage.ledgers:
+        sentence = tracer_sentence(ledger)
+        if sentence and (ledger.unit != "packets" or len(vantage.ledgers) <= 2):
+            yield sentence

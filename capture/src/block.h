@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocks of a pcapng file that are no packets (draft-ietf-opsawg-pcapng), and the header of a
+ * classic pcap file. All are made whole in memory and written at once. */
+#ifndef WIRETALE_BLOCK_H
+#define WIRETALE_BLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct description;
+
+struct block_buffer {
+    uint8_t *data;
+    size_t fill, room;
+    size_t start; /* of the block being made */
+    bool failed;  /* out of memory */
+};
+
+/* Packets and drops of one interface in one file. What is not known is left out of the block. */
+struct block_statistics {
+    uint32_t interface;
+    int64_t start_ns, end_ns;
+    bool drops_known;
+    uint64_t received, dropped_interface, dropped_host, delivered;
+};
+
+#define BLOCK_APPLICATION                                                                          \
+    "wiretale-capture" /* begins shb_userappl: files with it are ours to mend */
+
+void block_free(struct block_buffer *buffer);
+void block_section(struct block_buffer *buffer);
+void block_interface(struct block_buffer *buffer, const struct description *description);
+void block_statistics(struct block_buffer *buffer, const struct block_statistics *statistics,
+                      const char *comment);
+void block_pcap_header(struct block_buffer *buffer, uint32_t snaplen, uint32_t link_type);
+
+#endif

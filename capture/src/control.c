@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clock_watch.h"
+#include "moment.h"
+#include "say.h"
+
+#define ROUND_MS 100
+#define CLIENT_NS                                                                                  \
+    SECOND_NS /* between lines to status clients, unless --interval says otherwise                 \
+               */
+#define READER_HUNG_NS                                                                             \
+    (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
+
+struct rounds {
+    struct clock_watch clock;
+    int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
+    bool woken; /* the reading threads know of the end */
+    bool told;  /* "capturing" */
+};
+
+void control_take_signals(struct control *control) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&wanted, signals[i]);
+    sigprocmask(SIG_BLOCK, &wanted, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    control->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (control->signal_fd < 0)
+        fail(EXIT_UNREADABLE, "no signalfd: %s", strerror(errno));
+}
+
+static void stop(struct control *control) {
+    if (atomic_exchange(&control->capture->stopping, true)) {
+        warn_of(
+            "interrupted again: what is not written yet is lost; the next start mends the file");
+        _exit(EXIT_INTERRUPTED);
+    }
+}
+
+static void wish(struct control *control, int what) {
+    atomic_fetch_or(&control->output->wishes, what);
+    chunk_queue_wake(&control->capture->queue);
+}
+
+static void take_signals(struct control *control) {
+    struct signalfd_siginfo told;
+    while (read(control->signal_fd, &told, sizeof told) == sizeof told)
+        switch (told.ssi_signo) {
+        case SIGHUP: wish(control, WISH_REOPEN | WISH_ROTATE); break;
+        case SIGUSR1: wish(control, WISH_ROTATE); break;
+        default: stop(control);
+        }
+}
+
+static void watch_clock(struct control *control, struct rounds *rounds) {
+    int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
+    if (!step)
+        return;
+    warn_of("the clock was set by %+.9f s", (double)step / SECOND_NS);
+    atomic_fetch_add(&control->output->clock_step_ns, step);
+    chunk_queue_wake(&control->capture->queue);
+}
+
+static bool readers_live(const struct capture *capture, int64_t now) {
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        const struct device *device = &capture->devices[i];
+        if (atomic_load(&device->state) != DEVICE_ENDED &&
+            now - atomic_load(&device->alive_ns) > READER_HUNG_NS)
+            return false;
+    }
+    return true;
+}
+
+static void feed_watchdog(struct control *control, struct rounds *rounds, int64_t now) {
+    int64_t each = control->service.watchdog_ns / 3;
+    if (!each || now < rounds->watchdog_at_ns || !readers_live(control->capture, now))
+        return;
+    rounds->watchdog_at_ns = now + each;
+    service_tell(&control->service, "WATCHDOG=1");
+}
+
+/* The one line that scripts wait for, once packets go somewhere. */
+static void tell_begin(struct rounds *rounds, const struct status *status) {
+    if (rounds->told || status->state != STATUS_CAPTURING)
+        return;
+    rounds->told = true;
+    say_plain("capturing");
+}
+
+static void send_status(struct control *control, const struct status *status, bool fresh_only) {
+    char line[STATUS_ROOM];
+    size_t length = status_json(status, control->capture, line);
+    status_socket_send(&control->status, line, length, fresh_only);
+}
+
+static void tell_status(struct control *control, struct rounds *rounds, int64_t now) {
+    struct status status;
+    char text[512];
+    bool fresh = status_socket_accept(&control->status);
+    int64_t interval = control->capture->settings->interval_ns;
+    bool clients_due = now >= rounds->clients_at_ns,
+         interval_due = interval && now >= rounds->interval_at_ns;
+    if (!fresh && !clients_due && !interval_due && rounds->told)
+        return;
+    status_take(&status, control->capture, control->output);
+    tell_begin(rounds, &status);
+    if (clients_due || fresh)
+        send_status(control, &status, !clients_due);
+    status_text(&status, text, sizeof text);
+    if (interval_due) {
+        rounds->interval_at_ns += interval;
+        say("%s", text);
+    }
+    if (clients_due) {
+        rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
+        service_tell(&control->service, "STATUS=%s", text);
+    }
+}
+
+static void end_when_due(struct control *control, struct rounds *rounds, int64_t now) {
+    struct capture *capture = control->capture;
+    int64_t most = capture->settings->stop_ns;
+    if (most && now - rounds->begun_ns >= most)
+        atomic_store(&capture->stopping, true);
+    if (rounds->woken || !atomic_load(&capture->stopping))
+        return;
+    rounds->woken = true;
+    service_tell(&control->service, "STOPPING=1");
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        device_wake(&capture->devices[i]);
+}
+
+int control_run(struct control *control) {
+    int64_t now = steady_ns();
+    struct rounds rounds = {.begun_ns = now,
+                            .interval_at_ns = now + control->capture->settings->interval_ns,
+                            .clients_at_ns = now};
+    clock_watch_begin(&rounds.clock);
+    service_tell(&control->service, "READY=1");
+    while (!atomic_load(&control->writer->done)) {
+        struct pollfd ready[] = {{.fd = control->signal_fd, .events = POLLIN},
+                                 {.fd = control->status.fd, .events = POLLIN}};
+        take_signals(control);
+        now = steady_ns();
+        watch_clock(control, &rounds);
+        end_when_due(control, &rounds, now);
+        tell_status(control, &rounds, now);
+        feed_watchdog(control, &rounds, now);
+        poll(ready, 2, ROUND_MS);
+    }
+    struct status last;
+    status_take(&last, control->capture, control->output);
+    send_status(control, &last, false);
+    return EXIT_DONE;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is counted of a device. Each number has one writer, named here; anybody may read it at any
+ * time.
+ *
+ *   received = written + dropped_queue + dropped_disk + what is still in the queue
+ *   kernel_received = received + dropped_kernel, once the device has been read to its end
+ */
+#ifndef WIRETALE_COUNTS_H
+#define WIRETALE_COUNTS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef _Atomic uint64_t counter;
+
+struct device_counts {
+    /* of the reading thread */
+    _Alignas(64) counter received; /* packets that this program got from libpcap */
+    counter received_bytes;        /* on the wire */
+    counter dropped_queue;         /* no block was free: the writing thread is behind */
+    counter kernel_received;       /* packets that passed the filter (PACKET_STATISTICS) */
+    counter dropped_kernel;        /* ring buffer full */
+    counter dropped_interface;     /* by the adapter or its driver (/sys/class/net/...) */
+    /* of the writing thread */
+    _Alignas(64) counter written;
+    counter dropped_disk; /* could not be written */
+};
+
+struct counts {
+    uint64_t received, written, queued;
+    uint64_t dropped_kernel, dropped_interface, dropped_queue, dropped_disk;
+};
+
+static inline uint64_t counter_get(const counter *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline void counter_set(counter *counter, uint64_t value) {
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* By its one writer: a plain addition, no locked instruction. */
+static inline void counter_add(counter *counter, uint64_t more) {
+    counter_set(counter, counter_get(counter) + more);
+}
+
+/* What left is read before what came, so that nothing seems to be less than nothing. */
+static inline struct counts counts_of(const struct device_counts *of) {
+    struct counts now = {.written = counter_get(&of->written),
+                         .dropped_disk = counter_get(&of->dropped_disk),
+                         .dropped_queue = counter_get(&of->dropped_queue)};
+    now.dropped_kernel = counter_get(&of->dropped_kernel);
+    now.dropped_interface = counter_get(&of->dropped_interface);
+    atomic_thread_fence(memory_order_acquire);
+    now.received = counter_get(&of->received);
+    uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
+    now.queued = now.received > left ? now.received - left : 0;
+    return now;
+}
+
+static inline void counts_sum(struct counts *sum, const struct counts *more) {
+    sum->received += more->received;
+    sum->written += more->written;
+    sum->queued += more->queued;
+    sum->dropped_kernel += more->dropped_kernel;
+    sum->dropped_interface += more->dropped_interface;
+    sum->dropped_queue += more->dropped_queue;
+    sum->dropped_disk += more->dropped_disk;
+}
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "device.h"
+#include "say.h"
+
+#define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
+#define ANY        "any"
+
+static bool is_number(const char *text) {
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+bool device_name(struct device *device, const char *wanted) {
+    char name[IF_NAMESIZE];
+    if (is_number(wanted) && !if_nametoindex(wanted)) {
+        if (!if_indextoname((unsigned)strtoul(wanted, NULL, 10), name))
+            return false;
+        wanted = name;
+    }
+    return snprintf(device->name, sizeof device->name, "%s", wanted) < (int)sizeof device->name;
+}
+
+bool device_exists(const struct device *device) {
+    return !strcmp(device->name, ANY) || if_nametoindex(device->name);
+}
+
+static enum open_result wrong(struct device *device, const char *what) {
+    snprintf(device->reason, sizeof device->reason, "%s: %s", what, pcap_geterr(device->handle));
+    return OPEN_WRONG;
+}
+
+static enum open_result result_of(struct device *device, int status) {
+    const char *more = pcap_geterr(device->handle);
+    snprintf(device->reason, sizeof device->reason, "%s%s%s", pcap_statustostr(status),
+             *more ? ": " : "", more);
+    switch (status) {
+    case PCAP_ERROR_NO_SUCH_DEVICE:
+    case PCAP_ERROR_IFACE_NOT_UP: return OPEN_ABSENT;
+    case PCAP_ERROR_PERM_DENIED:
+    case PCAP_ERROR_PROMISC_PERM_DENIED: return OPEN_DENIED;
+    default: return device_exists(device) ? OPEN_WRONG : OPEN_ABSENT;
+    }
+}
+
+static bool set_time_source(struct device *device) {
+    const char *wanted = device->capture->settings->time_source;
+    if (!wanted)
+        return true;
+    int type = pcap_tstamp_type_name_to_val(wanted);
+    if (type == PCAP_ERROR) {
+        snprintf(device->reason, sizeof device->reason, "-j %s: no such time source", wanted);
+        return false;
+    }
+    if (!pcap_set_tstamp_type(device->handle, type))
+        return true;
+    snprintf(device->reason, sizeof device->reason, "-j %s: not on %s; --list shows what it has",
+             wanted, device->name);
+    return false;
+}
+
+static enum open_result activate(struct device *device) {
+    const struct settings *settings = device->capture->settings;
+    pcap_set_snaplen(device->handle, (int)settings->snaplen);
+    pcap_set_promisc(device->handle, !settings->no_promiscuous);
+    pcap_set_timeout(device->handle, TIMEOUT_MS);
+    pcap_set_immediate_mode(device->handle, settings->immediate);
+    pcap_set_buffer_size(device->handle, (int)settings->ring_bytes);
+    pcap_set_tstamp_precision(device->handle, PCAP_TSTAMP_PRECISION_NANO);
+    if (!set_time_source(device))
+        return OPEN_WRONG;
+    int status = pcap_activate(device->handle);
+    if (status == PCAP_ERROR_TSTAMP_PRECISION_NOTSUP) {
+        pcap_set_tstamp_precision(device->handle, PCAP_TSTAMP_PRECISION_MICRO);
+        status = pcap_activate(device->handle);
+    }
+    return status < 0 ? result_of(device, status) : OPEN_DONE;
+}
+
+/* `any` tells the interface of each packet in its newer header. */
+static enum open_result set_link_type(struct device *device) {
+    const char *wanted = device->capture->settings->link_type;
+    if (wanted) {
+        int type = pcap_datalink_name_to_val(wanted);
+        if (type < 0 || pcap_set_datalink(device->handle, type))
+            return wrong(device, "-y");
+    } else if (!strcmp(device->name, ANY)) {
+        (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);
+    }
+    return OPEN_DONE;
+}
+
+static bool is_loopback(const struct device *device) {
+    return device->index && !strcmp(device->name, "lo");
+}
+
+/* The kernel shows a packet of the loopback twice, once each way, of which libpcap shows one. */
+static const char *direction_filter(const struct device *device) {
+    switch (device->capture->settings->direction) {
+    case WISH_IN: return "inbound";
+    case WISH_OUT: return "outbound";
+    default: return is_loopback(device) ? "inbound" : NULL;
+    }
+}
+
+static bool compile(struct device *device, const char *text, struct bpf_program *program) {
+    return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
+}
+
+static enum open_result set_filter(struct device *device) {
+    const char *wanted = device->capture->settings->filter;
+    struct bpf_program program;
+    if (!wanted)
+        return OPEN_DONE;
+    if (!compile(device, wanted, &program))
+        return wrong(device, "the filter");
+    int failed = pcap_setfilter(device->handle, &program);
+    pcap_freecode(&program);
+    return failed ? wrong(device, "the filter") : OPEN_DONE;
+}
+
+/* The way that libpcap lets through is also told to the kernel, so that its counts are of those
+ * packets. libpcap cannot do that itself: it runs a new filter over what the ring holds already,
+ * where the way of a packet is not known to it. `any` has headers of its own, which only libpcap
+ * can filter. */
+static void narrow_kernel_filter(struct device *device) {
+    const char *way = direction_filter(device), *wanted = device->capture->settings->filter;
+    struct bpf_program program;
+    char *text = NULL;
+    if (!way || !device->index)
+        return;
+    if (asprintf(&text, "%s%s%s%s", way, wanted ? " and (" : "", wanted ? wanted : "",
+                 wanted ? ")" : "") < 0)
+        return;
+    bool compiled = compile(device, text, &program);
+    free(text);
+    if (!compiled)
+        return;
+    struct sock_fprog kernel = {.len = (unsigned short)program.bf_len,
+                                .filter = (struct sock_filter *)program.bf_insns};
+    setsockopt(pcap_fileno(device->handle), SOL_SOCKET, SO_ATTACH_FILTER, &kernel, sizeof kernel);
+    pcap_freecode(&program);
+}
+
+static enum open_result set_direction(struct device *device) {
+    static const pcap_direction_t ways[] = {[WISH_IN] = PCAP_D_IN, [WISH_OUT] = PCAP_D_OUT};
+    enum direction_wish wish = device->capture->settings->direction;
+    if (wish != WISH_BOTH && pcap_setdirection(device->handle, ways[wish]))
+        return wrong(device, "-Q");
+    narrow_kernel_filter(device);
+    return OPEN_DONE;
+}
+
+/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)).
+ */
+static int file_link_type(int dlt) {
+    static const int other[][2] = {{DLT_ATM_RFC1483, 100},
+                                   {DLT_RAW, 101},
+                                   {DLT_SLIP_BSDOS, 102},
+                                   {DLT_PPP_BSDOS, 103},
+                                   {DLT_ATM_CLIP, 106}};
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (other[i][0] == dlt)
+            return other[i][1];
+    return dlt;
+}
+
+static void set_known_direction(struct device *device) {
+    enum direction_wish wish = device->capture->settings->direction;
+    device->direction = wish == WISH_IN    ? RECORD_INBOUND
+                        : wish == WISH_OUT ? RECORD_OUTBOUND
+                                           : RECORD_UNKNOWN;
+}
+
+/* A classic file has one link type for all. */
+static bool fits_file(const struct device *device) {
+    const struct description_list *others = &device->capture->descriptions;
+    return device->capture->settings->format != RECORD_PCAP || !others->count ||
+           others->items[0]->link_type == (uint32_t)device->file_link_type;
+}
+
+static enum open_result add_description(struct device *device) {
+    const struct settings *settings = device->capture->settings;
+    if (!fits_file(device)) {
+        snprintf(device->reason, sizeof device->reason,
+                 "its link type %d is not that of %s, and a classic file (--pcap) has only one",
+                 device->file_link_type, device->capture->descriptions.items[0]->name);
+        return OPEN_WRONG;
+    }
+    struct description told = {.device = device->number,
+                               .filter = settings->filter,
+                               .link_type = (uint32_t)device->file_link_type,
+                               .snaplen = settings->snaplen};
+    snprintf(told.name, sizeof told.name, "%s", device->name);
+    device_describe(device->name, &told);
+    size_t used = strlen(told.comment);
+    snprintf(told.comment + used, sizeof told.comment - used, "%stime stamps: %s%s%s",
+             used ? "; " : "", settings->time_source ? settings->time_source : "host",
+             direction_filter(device) ? "; only " : "",
+             direction_filter(device) ? direction_filter(device) : "");
+    int number = description_add(&device->capture->descriptions, &told);
+    if (number < 0)
+        return wrong(device, "the interface has changed too often");
+    device->description = (uint32_t)number;
+    return OPEN_DONE;
+}
+
+static enum open_result set_up(struct device *device) {
+    enum open_result result = activate(device);
+    if (result != OPEN_DONE)
+        return result;
+    if ((result = set_link_type(device)) != OPEN_DONE ||
+        (result = set_filter(device)) != OPEN_DONE || (result = set_direction(device)) != OPEN_DONE)
+        return result;
+    if (pcap_setnonblock(device->handle, 1, device->reason) < 0)
+        return wrong(device, "non-blocking mode");
+    device->file_link_type = file_link_type(pcap_datalink(device->handle));
+    device->time_factor =
+        pcap_get_tstamp_precision(device->handle) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000;
+    set_known_direction(device);
+    return add_description(device);
+}
+
+enum open_result device_open(struct device *device) {
+    if (!device_exists(device)) {
+        snprintf(device->reason, sizeof device->reason, "no such interface");
+        return OPEN_ABSENT;
+    }
+    device->index = if_nametoindex(device->name);
+    device->handle = pcap_create(device->name, device->reason);
+    if (!device->handle)
+        return OPEN_WRONG;
+    enum open_result result = set_up(device);
+    if (result != OPEN_DONE) {
+        pcap_close(device->handle);
+        device->handle = NULL;
+        return result;
+    }
+    device->fd = pcap_get_selectable_fd(device->handle);
+    device->open = (struct kernel_counts){0};
+    return OPEN_DONE;
+}
+
+void device_count(struct device *device) {
+    struct pcap_stat told;
+    if (device->handle && !pcap_stats(device->handle, &told)) {
+        /* libpcap's counters have 32 bits: what is new since the last time is added. */
+        struct kernel_counts *open = &device->open;
+        open->received += told.ps_recv - (uint32_t)open->received;
+        open->dropped += told.ps_drop - (uint32_t)open->dropped;
+        open->dropped_interface += told.ps_ifdrop - (uint32_t)open->dropped_interface;
+    }
+    counter_set(&device->counts.kernel_received, device->closed.received + device->open.received);
+    counter_set(&device->counts.dropped_kernel, device->closed.dropped + device->open.dropped);
+    counter_set(&device->counts.dropped_interface,
+                device->closed.dropped_interface + device->open.dropped_interface);
+}
+
+void device_close(struct device *device) {
+    if (!device->handle)
+        return;
+    device_count(device);
+    device->closed.received += device->open.received;
+    device->closed.dropped += device->open.dropped;
+    device->closed.dropped_interface += device->open.dropped_interface;
+    device->open = (struct kernel_counts){0};
+    pcap_close(device->handle);
+    device->handle = NULL;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "file_finish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file_compress.h"
+#include "file_recover.h"
+#include "moment.h"
+#include "say.h"
+
+#define WAITING_MOST 64u /* files that wait, each with open descriptors */
+#define WAITING_SYNCED                                                                             \
+    8u /* with more waiting, what is published is left to the kernel to write                      \
+        */
+#define NAMES_TRIED 100
+#define STUCK_MOST  256u /* files that could not be renamed */
+
+static bool is_link_or_new(const struct finisher *finisher, const struct finished *file) {
+    struct stat told;
+    if (fstatat(file->folder_fd, file->name, &told, AT_SYMLINK_NOFOLLOW))
+        return false;
+    return !S_ISREG(told.st_mode) ||
+           told.st_mtim.tv_sec * SECOND_NS + told.st_mtim.tv_nsec >= finisher->begun_ns;
+}
+
+/* "NAME.pcapng" is taken: "NAME-1.pcapng" and so on. */
+static void other_name(const char *name, int number, char other[NAME_ROOM]) {
+    const char *suffix = strstr(name, ".pcap");
+    if (!suffix)
+        suffix = name + strlen(name);
+    snprintf(other, NAME_ROOM, "%.*s-%d%s", (int)(suffix - name), name, number, suffix);
+}
+
+static bool publish(struct finisher *finisher, struct finished *file) {
+    if (file->replace && !is_link_or_new(finisher, file))
+        return !renameat(file->folder_fd, file->temporary, file->folder_fd, file->name);
+    char name[NAME_ROOM];
+    snprintf(name, sizeof name, "%s", file->name);
+    for (int i = 1; i < NAMES_TRIED; i++) {
+        if (!renameat2(file->folder_fd, file->temporary, file->folder_fd, name, RENAME_NOREPLACE)) {
+            if (i > 1)
+                warn_of("%s was there already: this one is %s", file->name, name);
+            strcpy(file->name, name);
+            return true;
+        }
+        if (errno != EEXIST)
+            return false;
+        other_name(file->name, i, name);
+    }
+    return false;
+}
+
+static void compress(struct finisher *finisher, struct finished *file, bool behind) {
+    if (behind) {
+        if (!finisher->warned)
+            warn_of("compression cannot keep up: some files stay uncompressed");
+        finisher->warned = true;
+    } else if (!file_compress(file)) {
+        warn_of("%s was not compressed: %s", file->name, strerror(errno));
+    }
+}
+
+static void release(struct finished *file) {
+    close(file->fd);
+    close(file->folder_fd);
+    free(file);
+}
+
+static void announce(struct finisher *finisher, const struct finished *file) {
+    finisher->published++;
+    if (*file->original)
+        unlinkat(file->folder_fd, file->original, 0);
+    file_ring_add(finisher->ring, file->folder_fd, file->name, file->bytes);
+    if (finisher->command)
+        close_command_run(finisher->command, finisher->folder->path, file->name);
+}
+
+/* A permission may come back; a file that is gone will not. */
+static bool may_come_right(const struct finisher *finisher) {
+    return errno != ENOENT && finisher->stuck_count < STUCK_MOST;
+}
+
+/* Publishes it, or keeps it for later; it is freed, now or then. */
+static void settle(struct finisher *finisher, struct finished *file) {
+    if (publish(finisher, file)) {
+        announce(finisher, file);
+        release(file);
+    } else if (may_come_right(finisher)) {
+        warn_of("%s cannot be named yet: %s; it is tried again", file->temporary, strerror(errno));
+        file->next = finisher->stuck;
+        finisher->stuck = file;
+        finisher->stuck_count++;
+    } else {
+        warn_of("%s stays as %s: %s", file->name, file->temporary, strerror(errno));
+        release(file);
+    }
+}
+
+static void retry_stuck(struct finisher *finisher) {
+    for (struct finished **at = &finisher->stuck; *at;) {
+        struct finished *file = *at;
+        if (!publish(finisher, file)) {
+            at = &file->next;
+            continue;
+        }
+        *at = file->next;
+        finisher->stuck_count--;
+        announce(finisher, file);
+        release(file);
+    }
+}
+
+static void give_up_stuck(struct finisher *finisher) {
+    retry_stuck(finisher);
+    while (finisher->stuck) {
+        struct finished *file = finisher->stuck;
+        finisher->stuck = file->next;
+        warn_of("%s stays as %s; the next start names it", file->name, file->temporary);
+        release(file);
+    }
+}
+
+static void finish(struct finisher *finisher, struct finished *file, unsigned waiting) {
+    if (finisher->compress)
+        compress(finisher, file, waiting > WAITING_MOST / 2);
+    if (waiting < WAITING_SYNCED && fdatasync(file->fd))
+        warn_of("%s may not be on the disk: %s", file->name, strerror(errno));
+    settle(finisher, file);
+}
+
+static void wait_second(struct finisher *finisher) {
+    int64_t until = wall_ns() + SECOND_NS;
+    struct timespec limit = {.tv_sec = until / SECOND_NS, .tv_nsec = until % SECOND_NS};
+    pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
+}
+
+/* The next file; NULL at the end, or when stuck files are due. */
+static struct finished *take(struct finisher *finisher, unsigned *waiting) {
+    pthread_mutex_lock(&finisher->lock);
+    if (!finisher->first && !finisher->ending && finisher->stuck)
+        wait_second(finisher);
+    while (!finisher->first && !finisher->ending && !finisher->stuck)
+        pthread_cond_wait(&finisher->changed, &finisher->lock);
+    struct finished *file = finisher->first;
+    if (file) {
+        finisher->first = file->next;
+        if (!finisher->first)
+            finisher->last = NULL;
+        *waiting = --finisher->waiting;
+        pthread_cond_broadcast(&finisher->changed);
+    }
+    pthread_mutex_unlock(&finisher->lock);
+    return file;
+}
+
+static void finish_recovered(struct finisher *finisher) {
+    while (finisher->recovered) {
+        struct finished *file = finisher->recovered;
+        finisher->recovered = file->next;
+        if (file_recover(file))
+            finish(finisher, file, 0);
+        else
+            free(file);
+    }
+}
+
+static bool has_ended(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    bool ended = finisher->ending && !finisher->first;
+    pthread_mutex_unlock(&finisher->lock);
+    return ended;
+}
+
+static void *run(void *argument) {
+    struct finisher *finisher = argument;
+    unsigned waiting;
+    setpriority(PRIO_PROCESS, 0, 5); /* a thread's own on Linux */
+    finish_recovered(finisher);
+    while (!has_ended(finisher)) {
+        struct finished *file = take(finisher, &waiting);
+        if (file)
+            finish(finisher, file, waiting);
+        retry_stuck(finisher);
+    }
+    give_up_stuck(finisher);
+    return NULL;
+}
+
+bool finisher_start(struct finisher *finisher) {
+    pthread_mutex_init(&finisher->lock, NULL);
+    pthread_cond_init(&finisher->changed, NULL);
+    finisher->begun_ns = wall_ns();
+    if (pthread_create(&finisher->thread, NULL, run, finisher))
+        return false;
+    pthread_setname_np(finisher->thread, "finish");
+    return true;
+}
+
+bool finisher_push(struct finisher *finisher, const struct finished *finished) {
+    struct finished *copy = malloc(sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = *finished;
+    copy->next = NULL;
+    pthread_mutex_lock(&finisher->lock);
+    while (finisher->waiting >= WAITING_MOST)
+        pthread_cond_wait(&finisher->changed, &finisher->lock);
+    if (finisher->last)
+        finisher->last->next = copy;
+    else
+        finisher->first = copy;
+    finisher->last = copy;
+    finisher->waiting++;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+    return true;
+}
+
+void finisher_end(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    finisher->ending = true;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+    pthread_join(finisher->thread, NULL);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "folder.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "moment.h"
+#include "say.h"
+
+#define FOLDER_MODE 0750
+#define FILE_MODE   0640
+#define TRIES       100 /* for a name that is not taken */
+
+static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst",
+                                               ".pcap.zst"};
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), more = strlen(end);
+    return length > more && !strcmp(text + length - more, end);
+}
+
+static const char *capture_suffix(const char *name) {
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof capture_suffixes / sizeof *capture_suffixes; i++)
+        if (ends_with(name, capture_suffixes[i]))
+            found = capture_suffixes[i];
+    return found;
+}
+
+static void copy_safe(char *to, size_t size, const char *from) {
+    size_t i = 0;
+    for (; from[i] && i + 1 < size; i++)
+        to[i] = isalnum((unsigned char)from[i]) || strchr("-_.+%", from[i]) ? from[i] : '-';
+    to[i] = '\0';
+}
+
+static void refuse_link(const char *path) {
+    struct stat told;
+    if (!lstat(path, &told) && S_ISLNK(told.st_mode))
+        fail(EXIT_UNREADABLE, "%s is a symbolic link, which is not followed: name what it leads to",
+             path);
+}
+
+static void open_stream(struct folder *folder, const char *path) {
+    folder->is_stream = true;
+    if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+        fail(EXIT_USAGE, "-w - would write packets to the terminal: a pipe or a file was expected");
+    if (!strcmp(path, "-")) {
+        folder->fd = dup(STDOUT_FILENO);
+    } else {
+        struct stat told;
+        if (!stat(path, &told) && S_ISFIFO(told.st_mode))
+            say("%s is a FIFO: waiting for its reader", path);
+        folder->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    if (folder->fd < 0)
+        fail(EXIT_UNREADABLE, "%s cannot be written: %s", path, strerror(errno));
+}
+
+static bool open_path(struct folder *folder) {
+    int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat told;
+    if (fd < 0 || fstat(fd, &told))
+        return false;
+    if (folder->fd >= 0)
+        close(folder->fd);
+    folder->fd = fd;
+    folder->owner = told.st_uid;
+    folder->group = told.st_gid;
+    folder->mode = told.st_mode;
+    return true;
+}
+
+bool folder_reopen(struct folder *folder) {
+    return open_path(folder);
+}
+
+static void open_folder(struct folder *folder) {
+    folder->fd = -1;
+    refuse_link(folder->path);
+    folder->made = !mkdir(folder->path, FOLDER_MODE);
+    if (!open_path(folder))
+        fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
+             folder->path, strerror(errno));
+    if (folder->mode & S_IWOTH)
+        warn_of("everybody may write to the folder %s: chmod o-w %s", folder->path, folder->path);
+}
+
+/* `-w FILE`: the folder that it is in, and a prefix. */
+static void open_parent(struct folder *folder, const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *suffix = capture_suffix(base);
+    refuse_link(path);
+    size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
+    if (length >= sizeof folder->prefix)
+        fail(EXIT_USAGE, "-w %s: the name is too long", path);
+    snprintf(folder->prefix, sizeof folder->prefix, "%.*s", (int)length, base);
+    *folder->suffix = '\0';
+    if (suffix)
+        snprintf(folder->suffix, sizeof folder->suffix, "%.*s",
+                 (int)(strlen(suffix) - (ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);
+    snprintf(folder->path, sizeof folder->path, "%.*s", slash ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    if (slash == path)
+        strcpy(folder->path, "/");
+    open_folder(folder);
+}
+
+static bool is_stream(const char *path, const struct stat *told) {
+    return !strcmp(path, "-") || S_ISFIFO(told->st_mode) || S_ISCHR(told->st_mode);
+}
+
+void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces) {
+    char path[PATH_MAX];
+    struct stat told = {0};
+    if (snprintf(path, sizeof path, "%s", settings->output) >= (int)sizeof path)
+        fail(EXIT_USAGE, "-w: the path is too long");
+    size_t length = strlen(path);
+    bool slash = length > 1 && path[length - 1] == '/';
+    while (length > 1 && path[length - 1] == '/')
+        path[--length] = '\0';
+    *folder = (struct folder){.fd = -1};
+    bool there = !lstat(path, &told);
+    snprintf(folder->suffix, sizeof folder->suffix, "%s",
+             settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
+    if (is_stream(path, &told))
+        return open_stream(folder, path);
+    if (!slash && (there ? !S_ISDIR(told.st_mode) && !S_ISLNK(told.st_mode)
+                         : capture_suffix(path) || strchr(path, '%'))) {
+        folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
+        return open_parent(folder, path);
+    }
+    strcpy(folder->path, path);
+    copy_safe(folder->prefix, sizeof folder->prefix, interfaces);
+    open_folder(folder);
+}
+
+/* "20261121T141500.123456789Z" */
+static void put_time(char *text, size_t size, int64_t time_ns) {
+    time_t seconds = time_ns / SECOND_NS;
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    size_t used = strftime(text, size, "%Y%m%dT%H%M%S", &parts);
+    snprintf(text + used, size - used, ".%09dZ", (int)(time_ns % SECOND_NS));
+}
+
+static void put_prefix(const struct folder *folder, int64_t time_ns, char *text, size_t size) {
+    time_t seconds = time_ns / SECOND_NS;
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    if (!strchr(folder->prefix, '%') || !strftime(text, size, folder->prefix, &parts))
+        snprintf(text, size, "%s", folder->prefix);
+}
+
+void folder_next_name(struct folder *folder, int64_t time_ns, char name[NAME_ROOM]) {
+    char prefix[160], time[64];
+    put_prefix(folder, time_ns, prefix, sizeof prefix);
+    put_time(time, sizeof time, time_ns);
+    folder->number++;
+    if (folder->plain && folder->number == 1)
+        snprintf(name, NAME_ROOM, "%s%s", prefix, folder->suffix);
+    else
+        snprintf(name, NAME_ROOM, "%s_%s_%05u%s", prefix, time, folder->number, folder->suffix);
+}
+
+int folder_create(const struct folder *folder, const char *name, char temporary[NAME_ROOM]) {
+    for (int i = 0; i < TRIES; i++) {
+        char more[16] = "";
+        if (i)
+            snprintf(more, sizeof more, ".%d", i);
+        if (snprintf(temporary, NAME_ROOM, ".%s%s" TEMPORARY, name, more) >= NAME_ROOM) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = openat(folder->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        FILE_MODE);
+        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+            return fd;
+        if (fd >= 0)
+            close(fd);
+        else if (errno != EEXIST)
+            return -1;
+    }
+    return -1;
+}
+
+/* ".NAME.part" or ".NAME.3.part", where NAME ends as captures do. */
+bool folder_final_name(const char *temporary, char name[NAME_ROOM]) {
+    if (*temporary != '.' || !ends_with(temporary, TEMPORARY) || strlen(temporary) >= NAME_ROOM)
+        return false;
+    size_t length = strlen(temporary) - 1 - strlen(TEMPORARY);
+    memcpy(name, temporary + 1, length);
+    name[length] = '\0';
+    char *number = strrchr(name, '.');
+    if (number && number[1] && !number[1 + strspn(number + 1, "0123456789")])
+        *number = '\0';
+    return capture_suffix(name);
+}
+
+static bool matches(const char *text, const char *shape) {
+    for (; *shape; shape++, text++)
+        if (*shape == '0' ? !isdigit((unsigned char)*text) : *text != *shape)
+            return false;
+    return true;
+}
+
+bool folder_is_own(const struct folder *folder, const char *name) {
+    static const char shape[] = "_00000000T000000.000000000Z_00000";
+    size_t length = strlen(folder->prefix);
+    if (strncmp(name, folder->prefix, length) || !matches(name + length, shape))
+        return false;
+    const char *rest = name + length + sizeof shape - 1;
+    rest += strspn(rest, "0123456789");
+    size_t suffix = strlen(folder->suffix);
+    if (strncmp(rest, folder->suffix, suffix))
+        return false;
+    return !rest[suffix] || !strcmp(rest + suffix, COMPRESSED);
+}

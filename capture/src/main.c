@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open, drop privileges, confine, run, report. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "file_recover.h"
+#include "privilege.h"
+#include "sandbox.h"
+#include "say.h"
+
+#define READER_NICE    (-10)
+#define COMMAND_WAIT_S 10
+
+struct program {
+    struct settings settings;
+    struct capture capture;
+    struct folder folder;
+    struct identity identity;
+    struct file_ring ring;
+    struct finisher finisher;
+    struct close_command command;
+    struct output output;
+    struct writer writer;
+    struct control control;
+};
+
+static void add_devices(struct program *program) {
+    struct capture *capture = &program->capture;
+    const struct settings *settings = &program->settings;
+    capture->settings = settings;
+    capture->packets_left = settings->stop_packets;
+    capture->device_count = settings->interface_count;
+    capture->devices = aligned_alloc(64, capture->device_count * sizeof *capture->devices);
+    if (!capture->devices)
+        fail(EXIT_UNREADABLE, "out of memory");
+    memset(capture->devices, 0, capture->device_count * sizeof *capture->devices);
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        struct device *device = &capture->devices[i];
+        device->capture = capture;
+        device->number = i;
+        device->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (!device_name(device, settings->interfaces[i]))
+            fail(EXIT_UNREADABLE, "-i %s: no interface has that number; see --list",
+                 settings->interfaces[i]);
+    }
+}
+
+static void open_devices(struct program *program) {
+    for (uint32_t i = 0; i < program->capture.device_count; i++) {
+        struct device *device = &program->capture.devices[i];
+        switch (device_open(device)) {
+        case OPEN_DONE: atomic_store(&device->state, DEVICE_READING); break;
+        case OPEN_ABSENT: warn_of("waiting for %s (%s)", device->name, device->reason); break;
+        case OPEN_DENIED: privilege_refuse(device->reason);
+        case OPEN_WRONG: fail(EXIT_USAGE, "%s: %s", device->name, device->reason);
+        }
+    }
+}
+
+/* "eth0" or "eth0+eth1": what files are named after. */
+static void join_names(const struct capture *capture, char *text, size_t size) {
+    size_t used = 0;
+    *text = '\0';
+    for (uint32_t i = 0; i < capture->device_count && used + 1 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "+" : "",
+                                 capture->devices[i].name);
+}
+
+static void open_output_folder(struct program *program) {
+    char names[64];
+    umask(027);
+    join_names(&program->capture, names, sizeof names);
+    folder_open(&program->folder, &program->settings, names);
+    if (program->folder.is_stream)
+        fcntl(program->folder.fd, F_SETFL, fcntl(program->folder.fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* From here on the program can do little but capture. */
+static void confine(struct program *program) {
+    const struct settings *settings = &program->settings;
+    setpriority(PRIO_PROCESS, 0, READER_NICE); /* where it may; the other threads take it back */
+    if (settings->on_close) {
+        close_command_start(&program->command, settings->on_close, &program->identity);
+        program->finisher.command = &program->command;
+    }
+    if (settings->status && program->identity.changes &&
+        lchown(settings->status, program->identity.user, program->identity.group))
+        warn_of("%s stays root's: %s", settings->status, strerror(errno));
+    privilege_drop(&program->identity);
+    if (settings->no_sandbox)
+        return;
+    if (!sandbox_files(&program->folder, settings->status))
+        say("this kernel has no Landlock: files are not confined");
+    if (!sandbox_calls())
+        say("this kernel has no seccomp: system calls are not confined");
+}
+
+static void start_threads(struct program *program) {
+    struct capture *capture = &program->capture;
+    bool started = program->folder.is_stream || finisher_start(&program->finisher);
+    started = started && writer_start(&program->writer, &program->output);
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        started = started && device_start(&capture->devices[i]);
+    if (!started)
+        fail(EXIT_UNREADABLE, "no thread could be started");
+}
+
+static void prepare_output(struct program *program) {
+    file_ring_open(&program->ring, &program->settings);
+    program->finisher.folder = &program->folder;
+    program->finisher.ring = &program->ring;
+    program->finisher.compress = program->settings.compress;
+    program->output.capture = &program->capture;
+    program->output.folder = &program->folder;
+    program->output.finisher = &program->finisher;
+    program->output.ring = &program->ring;
+    if (!program->folder.is_stream) {
+        program->finisher.recovered = file_recover_find(&program->folder);
+        file_ring_scan(&program->ring, &program->folder);
+    }
+    if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
+                          program->capture.device_count))
+        fail(EXIT_UNREADABLE, "no memory for --buffer %llu",
+             (unsigned long long)program->settings.buffer_bytes);
+    output_open(&program->output);
+}
+
+static int end(struct program *program, int code) {
+    struct status status;
+    char text[512];
+    for (uint32_t i = 0; i < program->capture.device_count; i++)
+        pthread_join(program->capture.devices[i].thread, NULL);
+    writer_join(&program->writer);
+    if (!program->folder.is_stream)
+        finisher_end(&program->finisher);
+    if (program->finisher.command)
+        close_command_end(&program->command, COMMAND_WAIT_S);
+    status_take(&status, &program->capture, &program->output);
+    status_text(&status, text, sizeof text);
+    say("%s", text);
+    status_socket_close(&program->control.status);
+    return code;
+}
+
+int main(int count, char **arguments) {
+    static struct program program;
+    settings_read(&program.settings, count, arguments);
+    if (program.settings.quiet)
+        say_less();
+    if (program.settings.list)
+        return device_list(program.settings.json);
+    if (!privilege_may_capture())
+        privilege_refuse("capturing needs a privilege that this user does not have");
+    add_devices(&program);
+    open_devices(&program);
+    open_output_folder(&program);
+    privilege_choose(&program.identity, program.settings.user, &program.folder);
+    program.control = (struct control){
+        .capture = &program.capture, .output = &program.output, .writer = &program.writer};
+    control_take_signals(&program.control);
+    service_open(&program.control.service);
+    status_socket_open(&program.control.status, program.settings.status);
+    confine(&program);
+    prepare_output(&program);
+    start_threads(&program);
+    return end(&program, control_run(&program.control));
+}

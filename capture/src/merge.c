@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "merge.h"
+
+#include "moment.h"
+#include "record.h"
+
+#define AGE_MOST_NS (500 * MILLISECOND_NS) /* that a chunk waits for another device */
+#define PRESSURE    4                      /* nor when less than one in so many chunks is free */
+
+static int64_t head_time(const struct merge *merge, uint32_t device) {
+    const struct chunk *chunk = merge->lanes[device].first;
+    return record_view(merge->output->capture->settings->format,
+                       chunk->data + merge->position[device])
+        .time_ns;
+}
+
+static void release_first(struct merge *merge, uint32_t device) {
+    struct lane *lane = &merge->lanes[device];
+    struct chunk *chunk = lane->first;
+    lane->first = chunk->next;
+    if (!lane->first)
+        lane->last = NULL;
+    merge->position[device] = 0;
+    merge->packets_done[device] = 0;
+    chunk_queue_give_empty(merge->queue, chunk);
+}
+
+static void write_span(struct merge *merge, uint32_t device, const struct span *span) {
+    struct chunk *chunk = merge->lanes[device].first;
+    output_take(merge->output, span);
+    merge->position[device] += span->size;
+    merge->packets_done[device] += span->packets;
+    if (merge->position[device] == chunk->fill)
+        release_first(merge, device);
+}
+
+static void write_chunk(struct merge *merge, uint32_t device) {
+    const struct chunk *chunk = merge->lanes[device].first;
+    size_t done = merge->position[device];
+    struct span span = {.data = chunk->data + done,
+                        .size = chunk->fill - done,
+                        .device = device,
+                        .packets = chunk->packets - merge->packets_done[device],
+                        .first_ns = head_time(merge, device),
+                        .last_ns = chunk->last_ns};
+    write_span(merge, device, &span);
+}
+
+/* Packets at the head of the lane up to a time; at least one. */
+static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) {
+    const struct chunk *chunk = merge->lanes[device].first;
+    enum record_format format = merge->output->capture->settings->format;
+    size_t begin = merge->position[device], at = begin;
+    struct span span = {
+        .data = chunk->data + begin, .device = device, .first_ns = head_time(merge, device)};
+    while (at < chunk->fill) {
+        struct record_view record = record_view(format, chunk->data + at);
+        if (record.time_ns > until_ns && span.packets)
+            break;
+        span.last_ns = record.time_ns;
+        span.packets++;
+        at += record.size;
+    }
+    span.size = at - begin;
+    write_span(merge, device, &span);
+}
+
+/* Up to where other devices than `device` have nothing older to come, and hold nothing older. */
+static int64_t bound_of_others(const struct merge *merge, uint32_t device) {
+    int64_t bound = INT64_MAX;
+    for (uint32_t i = 0; i < merge->queue->devices; i++) {
+        const struct lane *lane = &merge->lanes[i];
+        if (i == device || (!lane->first && lane->ended))
+            continue;
+        int64_t least = lane->first ? head_time(merge, i) : lane->complete_ns;
+        if (least < bound)
+            bound = least;
+    }
+    return bound;
+}
+
+static bool is_pressing(const struct merge *merge, const struct chunk *chunk) {
+    return chunk_queue_empty_count(merge->queue) < merge->queue->chunks / PRESSURE ||
+           steady_ns() - chunk->handed_ns > AGE_MOST_NS;
+}
+
+static int find_oldest(const struct merge *merge) {
+    int oldest = -1;
+    int64_t time = 0;
+    for (uint32_t i = 0; i < merge->queue->devices; i++) {
+        if (!merge->lanes[i].first)
+            continue;
+        int64_t own = head_time(merge, i);
+        if (oldest < 0 || own < time) {
+            oldest = (int)i;
+            time = own;
+        }
+    }
+    return oldest;
+}
+
+static int64_t least_held(const struct merge *merge, uint32_t device) {
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < merge->queue->devices; i++)
+        if (i != device && merge->lanes[i].first && head_time(merge, i) < least)
+            least = head_time(merge, i);
+    return least;
+}
+
+static bool write_oldest(struct merge *merge, bool all) {
+    int oldest = find_oldest(merge);
+    if (oldest < 0)
+        return false;
+    uint32_t device = (uint32_t)oldest;
+    int64_t bound = bound_of_others(merge, device);
+    if (head_time(merge, device) > bound) {
+        if (!all && !is_pressing(merge, merge->lanes[device].first))
+            return false;
+        bound = least_held(merge, device);
+    }
+    if (bound >= merge->lanes[device].first->last_ns)
+        write_chunk(merge, device);
+    else
+        write_until(merge, device, bound);
+    return true;
+}
+
+bool merge_write(struct merge *merge, bool all) {
+    bool any = false;
+    if (merge->queue->devices == 1) {
+        for (; merge->lanes[0].first; any = true)
+            write_chunk(merge, 0);
+        return any;
+    }
+    while (write_oldest(merge, all))
+        any = true;
+    return any;
+}
+
+bool merge_is_empty(const struct merge *merge) {
+    for (uint32_t i = 0; i < merge->queue->devices; i++)
+        if (merge->lanes[i].first)
+            return false;
+    return true;
+}
+
+bool merge_has_ended(const struct merge *merge) {
+    for (uint32_t i = 0; i < merge->queue->devices; i++)
+        if (!merge->lanes[i].ended)
+            return false;
+    return merge_is_empty(merge);
+}

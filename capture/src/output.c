@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets into files, and when the next file begins. */
+#include "output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "moment.h"
+#include "output_file.h"
+#include "output_store.h"
+#include "record.h"
+#include "say.h"
+
+#define LOOK_NS (500 * MILLISECOND_NS)
+#define GRACE_NS                                                                                   \
+    (500 * MILLISECOND_NS) /* for packets of before the boundary, when none comes after it */
+
+/* What the open file still has room for. */
+struct room {
+    uint64_t bytes, packets;
+    int64_t before_ns;
+};
+
+static struct room room_left(const struct output *output) {
+    const struct settings *settings = output->capture->settings;
+    struct room room = {UINT64_MAX, UINT64_MAX, INT64_MAX};
+    if (settings->file_bytes)
+        room.bytes =
+            settings->file_bytes > output->bytes ? settings->file_bytes - output->bytes : 0;
+    if (settings->file_packets)
+        room.packets = settings->file_packets - output->packets;
+    if (output->boundary_ns)
+        room.before_ns = output->boundary_ns;
+    return room;
+}
+
+/* How much of the span still goes into this file: maybe nothing of it. A file has one packet at
+ * least, whatever its size. */
+static struct span fitting(const struct output *output, const struct span *span) {
+    struct room room = room_left(output);
+    struct span part = *span;
+    if (span->size <= room.bytes && span->packets <= room.packets && span->last_ns < room.before_ns)
+        return part;
+    part.size = part.packets = 0;
+    while (part.size < span->size && part.packets < room.packets) {
+        struct record_view record =
+            record_view(output->capture->settings->format, span->data + part.size);
+        bool first = !output->packets && !part.packets;
+        if ((part.size + record.size > room.bytes && !first) || record.time_ns >= room.before_ns)
+            break;
+        part.size += record.size;
+        part.packets++;
+        part.last_ns = record.time_ns;
+    }
+    return part;
+}
+
+/* What is left of `span` after its first `part`. */
+static struct span rest_of(const struct output *output, const struct span *span,
+                           const struct span *part) {
+    struct span rest = *span;
+    rest.data += part->size;
+    rest.size -= part->size;
+    rest.packets -= part->packets;
+    if (rest.size)
+        rest.first_ns = record_view(output->capture->settings->format, rest.data).time_ns;
+    return rest;
+}
+
+static void drop(struct output *output, const struct span *span) {
+    output_count_dropped(output, span->device, span->packets);
+    output->failed_packets += span->packets;
+}
+
+/* How many whole records are in the first `size` bytes. */
+static struct span whole_records(const struct output *output, const struct span *span,
+                                 size_t size) {
+    struct span whole = *span;
+    whole.size = whole.packets = 0;
+    while (whole.size < size) {
+        size_t next = record_view(output->capture->settings->format, span->data + whole.size).size;
+        if (whole.size + next > size)
+            break;
+        whole.size += next;
+        whole.packets++;
+    }
+    return whole;
+}
+
+static void end_stream(struct output *output, size_t done, const struct span *span) {
+    output->closed_pipe = errno == EPIPE;
+    if (!output->closed_pipe && !output->gave_up)
+        warn_of("the stream cannot be written: %s", strerror(errno));
+    if (done < span->size || output->closed_pipe)
+        atomic_store(&output->capture->stopping, true);
+    output->gave_up = true;
+}
+
+static void store_packets(struct output *output, const struct span *span) {
+    size_t done = output_store(output, span->data, span->size);
+    struct span whole = *span;
+    if (done < span->size) {
+        if (output->folder->is_stream)
+            end_stream(output, done, span);
+        else
+            output_note_failure(output, output->folder->path);
+        whole = whole_records(output, span, done);
+        struct span rest = rest_of(output, span, &whole);
+        drop(output, &rest);
+    } else {
+        output_note_success(output);
+    }
+    output->bytes += whole.size;
+    output->packets += whole.packets;
+    atomic_fetch_add(&output->total_bytes, whole.size);
+    output_count_written(output, span->device, whole.packets);
+}
+
+void output_take(struct output *output, const struct span *span) {
+    struct span rest = *span;
+    while (rest.size) {
+        if (output->gave_up || (output->fd < 0 && !output_begin(output, rest.first_ns)) ||
+            !output_store_descriptions(output)) {
+            drop(output, &rest);
+            return;
+        }
+        struct span part = fitting(output, &rest);
+        if (part.size)
+            store_packets(output, &part);
+        rest = rest_of(output, &rest, &part);
+        if (rest.size)
+            output_close(output);
+    }
+}
+
+static void tell_clock_step(struct output *output) {
+    int64_t step = atomic_exchange(&output->clock_step_ns, 0);
+    if (!step)
+        return;
+    if (output->capture->settings->file_ns)
+        output->boundary_ns = output_next_boundary(output->capture->settings, wall_ns());
+    if (output->fd < 0 || !output->described || output->capture->settings->format == RECORD_PCAP)
+        return;
+    char comment[128];
+    snprintf(comment, sizeof comment, "the clock was set by %+.9f s", (double)step / SECOND_NS);
+    struct block_buffer buffer = {0};
+    block_statistics(&buffer, &(struct block_statistics){.end_ns = wall_ns()}, comment);
+    if (!output_store_blocks(output, &buffer))
+        output_note_failure(output, output->folder->path);
+}
+
+/* Somebody may have removed the file or its folder: what is written then is nowhere. */
+static void look_after_file(struct output *output) {
+    struct stat told;
+    if (output->folder->is_stream || output->fd < 0 || fstat(output->fd, &told) || told.st_nlink)
+        return;
+    warn_of("%s was removed while it was written, with %llu packets", output->temporary,
+            (unsigned long long)output->packets);
+    close(output->fd);
+    output->fd = -1;
+    output_remember_counts(output);
+    output_begin(output, wall_ns());
+}
+
+static bool is_over(const struct output *output, bool idle) {
+    return output->boundary_ns && idle && wall_ns() >= output->boundary_ns + GRACE_NS;
+}
+
+void output_look(struct output *output, bool idle) {
+    int64_t now = steady_ns();
+    int wishes = atomic_exchange(&output->wishes, 0);
+    tell_clock_step(output);
+    if (now - output->looked_ns >= LOOK_NS) {
+        output->looked_ns = now;
+        look_after_file(output);
+        if (output->failing && output->fd < 0)
+            output_begin(output, wall_ns());
+    }
+    bool over = is_over(output, idle);
+    if (output->folder->is_stream || (!wishes && !over) || !output->capture->descriptions.count)
+        return; /* a file tells of one interface at least */
+    int64_t begin_ns = over && !wishes ? output->boundary_ns : wall_ns();
+    output_close(output);
+    if (wishes & WISH_REOPEN && !folder_reopen(output->folder))
+        output_note_failure(output, output->folder->path);
+    output_begin(output, begin_ns);
+}

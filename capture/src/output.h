@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file being written, and when the next begins. Only the writing thread comes here, but for the
+ * atomics. What cannot be written is counted and forgotten; the next packets try again. */
+#ifndef WIRETALE_OUTPUT_H
+#define WIRETALE_OUTPUT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block.h"
+#include "device.h"
+#include "file_finish.h"
+#include "folder.h"
+
+/* Whole records of one device. */
+struct span {
+    const uint8_t *data;
+    size_t size;
+    uint32_t device;
+    uint32_t packets;
+    int64_t first_ns, last_ns;
+};
+
+/* What was counted of a device when the file was opened: its statistics are of what came since. */
+struct file_counts {
+    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
+};
+
+enum output_wish { WISH_ROTATE = 1, WISH_REOPEN = 2 };
+
+struct output {
+    struct capture *capture;
+    struct folder *folder;
+    struct finisher *finisher;
+    struct file_ring *ring;
+
+    int fd; /* -1: no file is open */
+    char name[NAME_ROOM], temporary[NAME_ROOM];
+    uint64_t bytes;      /* of the file, up to its last whole block */
+    uint64_t packets;    /* of the file */
+    uint32_t described;  /* interfaces that the file tells of */
+    int64_t begun_ns;    /* CLOCK_REALTIME */
+    int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
+    struct file_counts before[DEVICES_MAX];
+
+    bool failing;         /* the last write did not succeed */
+    int reason;           /* errno of the last attempt to begin a file */
+    atomic_bool refusing; /* the same, for others */
+    uint64_t failed_packets;
+    int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */
+    int64_t looked_ns; /* CLOCK_MONOTONIC of the last look after the file */
+    bool closed_pipe;
+    bool gave_up; /* the end has come and the reader of the pipe has not read for too long */
+
+    atomic_int wishes;             /* set by signals */
+    _Atomic int64_t clock_step_ns; /* a step of the clock that no file tells of yet */
+    _Atomic uint64_t total_bytes, files;
+    pthread_mutex_t name_lock;
+    char shown[NAME_ROOM]; /* name, for others */
+};
+
+void output_open(struct output *output);
+void output_take(struct output *output, const struct span *span);
+/* Between packets: rotation by time or by a signal, a folder that went away. */
+void output_look(struct output *output, bool idle);
+void output_close(struct output *output);
+/* The name of the file being written; for other threads. */
+void output_name(struct output *output, char name[NAME_ROOM]);
+/* The description of each device that counts: its newest. */
+int output_description_of(const struct capture *capture, uint32_t device);
+
+#endif

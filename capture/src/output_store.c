@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output_store.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "moment.h"
+#include "record.h"
+
+#define PIPE_WAIT_MS    100
+#define END_PATIENCE_NS (10 * SECOND_NS) /* for a pipe's reader that does not read, at the end */
+
+void output_count_written(struct output *output, uint32_t device, uint64_t packets) {
+    counter_add(&output->capture->devices[device].counts.written, packets);
+}
+
+void output_count_dropped(struct output *output, uint32_t device, uint64_t packets) {
+    counter_add(&output->capture->devices[device].counts.dropped_disk, packets);
+}
+
+static bool is_no_room(int error) {
+    return error == ENOSPC || error == EDQUOT;
+}
+
+static size_t store_in_file(struct output *output, const uint8_t *data, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t more = pwrite(output->fd, data + done, size - done, (off_t)(output->bytes + done));
+        if (more > 0)
+            done += (size_t)more;
+        else if (more < 0 && errno == EINTR)
+            continue;
+        else if (!(is_no_room(errno) && file_ring_make_room(output->ring, output->folder->fd)))
+            break;
+    }
+    return done;
+}
+
+/* Waits for the reader of a pipe; at the end not for ever. */
+static bool wait_reader(struct output *output, int64_t *since_ns) {
+    struct pollfd ready = {.fd = output->fd, .events = POLLOUT};
+    if (poll(&ready, 1, PIPE_WAIT_MS) > 0 && !(ready.revents & POLLOUT))
+        return false;
+    if (ready.revents & POLLOUT) {
+        *since_ns = steady_ns();
+        return true;
+    }
+    output->gave_up =
+        atomic_load(&output->capture->stopping) && steady_ns() - *since_ns > END_PATIENCE_NS;
+    return !output->gave_up;
+}
+
+static size_t store_in_stream(struct output *output, const uint8_t *data, size_t size) {
+    enum { PIPE_PART = 65536 }; /* so that a write that begins also ends */
+    int64_t since = steady_ns();
+    size_t done = 0;
+    while (done < size && !output->gave_up) {
+        size_t part = size - done < PIPE_PART ? size - done : PIPE_PART;
+        ssize_t more = write(output->fd, data + done, part);
+        if (more > 0) {
+            done += (size_t)more;
+            since = steady_ns();
+        } else if (more < 0 && errno == EAGAIN) {
+            if (!wait_reader(output, &since))
+                break;
+        } else if (more < 0 && errno != EINTR) {
+            break;
+        }
+    }
+    return done;
+}
+
+size_t output_store(struct output *output, const uint8_t *data, size_t size) {
+    return output->folder->is_stream ? store_in_stream(output, data, size)
+                                     : store_in_file(output, data, size);
+}
+
+/* Takes the last block off the file if it is a packet; false when it is none. */
+static bool drop_last_packet(struct output *output) {
+    uint8_t last[4], head[12];
+    if (output->bytes < sizeof head + 4 ||
+        pread(output->fd, last, sizeof last, (off_t)output->bytes - 4) != sizeof last)
+        return false;
+    uint32_t length = get_u32(last);
+    if (length > output->bytes || length < RECORD_EPB_FIXED ||
+        pread(output->fd, head, sizeof head, (off_t)(output->bytes - length)) != sizeof head ||
+        get_u32(head) != RECORD_PACKET_TYPE)
+        return false;
+    uint32_t number = get_u32(head + 8);
+    if (number >= output->capture->descriptions.count)
+        return false;
+    uint32_t device = output->capture->descriptions.items[number]->device;
+    struct device_counts *counts = &output->capture->devices[device].counts;
+    output->bytes -= length;
+    output->packets--;
+    counter_set(&counts->written, counter_get(&counts->written) - 1);
+    counter_add(&counts->dropped_disk, 1);
+    return true;
+}
+
+static void add_statistics(struct output *output, struct block_buffer *buffer, uint32_t number) {
+    const struct capture *capture = output->capture;
+    uint32_t device = capture->descriptions.items[number]->device;
+    struct counts now = counts_of(&capture->devices[device].counts);
+    const struct file_counts *before = &output->before[device];
+    uint64_t kernel = now.dropped_kernel - before->dropped_kernel,
+             queue = now.dropped_queue - before->dropped_queue,
+             disk = now.dropped_disk - before->dropped_disk,
+             written = now.written - before->written;
+    char comment[256];
+    snprintf(comment, sizeof comment,
+             "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
+             "interface, %llu by the queue, %llu by the disk",
+             (unsigned long long)kernel,
+             (unsigned long long)(now.dropped_interface - before->dropped_interface),
+             (unsigned long long)queue, (unsigned long long)disk);
+    block_statistics(buffer,
+                     &(struct block_statistics){.interface = number,
+                                                .start_ns = output->begun_ns,
+                                                .end_ns = wall_ns(),
+                                                .drops_known = true,
+                                                .received = written + kernel + queue + disk,
+                                                .dropped_interface = now.dropped_interface -
+                                                                     before->dropped_interface,
+                                                .dropped_host = kernel + queue + disk,
+                                                .delivered = written},
+                     comment);
+}
+
+static void make_statistics(struct output *output, struct block_buffer *buffer) {
+    buffer->fill = 0;
+    for (uint32_t i = 0; i < output->described; i++)
+        if (output_description_of(output->capture,
+                                  output->capture->descriptions.items[i]->device) == (int)i)
+            add_statistics(output, buffer, i);
+}
+
+/* On a full disk the last packets give their place to the counts, in pages that the file has
+ * already. */
+void output_store_statistics(struct output *output) {
+    struct block_buffer buffer = {0};
+    uint64_t end = output->bytes;
+    make_statistics(output, &buffer);
+    size_t done = buffer.failed ? 0 : output_store(output, buffer.data, buffer.fill);
+    while (!buffer.failed && done < buffer.fill && !output->folder->is_stream) {
+        while (output->bytes + buffer.fill > end && drop_last_packet(output))
+            continue;
+        if (output->bytes + buffer.fill > end)
+            break;
+        make_statistics(output,
+                        &buffer); /* they count what was just dropped; the size is the same */
+        done = output_store(output, buffer.data, buffer.fill);
+        end = done < buffer.fill ? output->bytes : end;
+    }
+    if (!buffer.failed && done == buffer.fill) {
+        output->bytes += done;
+        atomic_fetch_add(&output->total_bytes, done);
+    }
+    block_free(&buffer);
+}

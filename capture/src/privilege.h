@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who the program is while it captures. It keeps one capability, CAP_NET_RAW, without which an
+ * interface that went away could not be opened again. */
+#ifndef WIRETALE_PRIVILEGE_H
+#define WIRETALE_PRIVILEGE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "folder.h"
+
+struct identity {
+    bool changes; /* root, to be given up */
+    uid_t user, file_user;
+    gid_t group, file_group;
+    char name[64];
+};
+
+bool privilege_may_capture(void);
+/* Fails with the one command that grants it. */
+_Noreturn void privilege_refuse(const char *reason);
+/* Chooses the user; fails with one line when -Z names none. */
+void privilege_choose(struct identity *identity, const char *wanted, struct folder *folder);
+/* Becomes it: user, groups, capabilities, and nothing that runs from here may get more. */
+void privilege_drop(const struct identity *identity);
+/* For a process that opens no interfaces: no capability at all. */
+void privilege_drop_all(const struct identity *identity);
+
+#endif

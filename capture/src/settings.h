@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that the command line says, checked and in plain units. 0 or NULL: not asked for. */
+#ifndef WIRETALE_SETTINGS_H
+#define WIRETALE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "chunk_queue.h"
+#include "record.h"
+
+enum direction_wish { WISH_BOTH, WISH_IN, WISH_OUT };
+
+struct settings {
+    /* interfaces */
+    const char *interfaces[DEVICES_MAX];
+    uint32_t interface_count;
+    char *filter;
+    uint32_t snaplen;
+    bool no_promiscuous, immediate;
+    enum direction_wish direction;
+    uint64_t ring_bytes; /* of the kernel, for each interface */
+    const char *time_source;
+    const char *link_type;
+    /* files */
+    const char *output;
+    enum record_format format;
+    bool compress, align;
+    uint64_t file_bytes, file_packets;
+    int64_t file_ns;
+    uint64_t ring_files, ring_total_bytes;
+    char *on_close;
+    /* the end */
+    uint64_t stop_packets, stop_bytes, stop_files;
+    int64_t stop_ns;
+    /* the program */
+    uint64_t buffer_bytes;
+    const char *status;
+    int64_t interval_ns;
+    const char *user;
+    bool quiet, json, list, no_sandbox;
+};
+
+/* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
+ * --version. */
+void settings_read(struct settings *settings, int count, char **arguments);
+void settings_free(struct settings *settings);
+void settings_help(void);
+
+#endif

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab's results in the terminal."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+from wiretale.analyzer.units import UNKNOWN
+
+# Heading, measured, published, decimals.
+FIGURES = (
+    ("sent", "packets_sent", "packets_sent", 0),
+    ("received", "packets_received", "packets_received", 0),
+    ("latency ms", "latency_ms", "latency_ms", 2),
+    ("jitter ms", "jitter_ms", "jitter_ms", 3),
+    ("queued", "queue_packets", "queue_length_packets", 0),
+    ("kibit/s", "throughput_kibps", "throughput_kibps", 0),
+    ("KiB", "kb_transferred", "kb_transferred", 0),
+)
+
+
+def shown(value: float | None, decimals: int) -> str:
+    """A number, or a dash for what is not known."""
+    return UNKNOWN if value is None else f"{value:,.{decimals}f}"
+
+
+def print_rows(results: dict[str, Any], out: IO[str]) -> None:
+    """Each row's figures, measured beside published."""
+    rows = results.get("rows", [results])
+    print(f"{'measured / published':24}" + "".join(f"{heading:>18}" for heading, *_ in FIGURES), file=out)
+    for row in rows:
+        cells = [
+            f"{shown(row[measured], decimals)} / {shown(row['published'].get(published), decimals)}"
+            for _, measured, published, decimals in FIGURES
+        ]
+        print(f"{row['case'][:23]:24}" + "".join(f"{cell:>18}" for cell in cells), file=out)
+        far = [name for name, near in row["as_published"].items() if not near]
+        if far:
+            print(f"{'':24}not as published: {', '.join(far)}", file=out)
+
+
+def print_check(result: dict[str, Any], out: IO[str]) -> None:
+    """How precise the link was, one line for each trial."""
+    for trial in result["trials"]:
+        print(
+            f"{trial['asked_bps'] / 1e6:6.0f} Mbit/s: carried {trial['carried_bps'] / 1e6:.0f} Mbit/s, "
+            f"{trial['packets']:,} packets, {trial['overruns']:,} lost by the link itself; added delay error "
+            f"{trial['error_us_median']:.0f} µs (median), {trial['error_us_p99']:.0f} µs (p99)",
+            file=out,
+        )
+    print(result["verdict"], file=out)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a link can carry, as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from wiretale.analyzer import theory
+from wiretale.analyzer.errors import UsageError
+
+SCHEMA = "wiretale.theory/1"
+
+
+def protocol_object(link: theory.Link, protocol: str, block: int | None) -> dict[str, Any]:
+    """The figures of one protocol; those of a block where its size is given."""
+    figures = asdict(theory.maximum(link, protocol))
+    if protocol == "udp":
+        figures["largest_unfragmented_payload"] = theory.datagram_most(link)
+    if block is None:
+        return figures
+    try:
+        figures |= asdict(theory.block_maximum(link, protocol, block))
+    except UsageError as error:  # the other protocol may carry it
+        return {**figures, "block_problem": str(error)}
+    if protocol == "tcp":
+        figures["stream"] = asdict(theory.stream(link, block))
+    return figures
+
+
+def theory_object(link: theory.Link, protocols: Sequence[str], block: int | None, version: str) -> dict[str, Any]:
+    """All that `wiretale theory` tells. UsageError for a block that none of the protocols can carry."""
+    if block is not None and len(protocols) == 1:
+        theory.check_block(link, protocols[0], block)
+    return {
+        "schema": SCHEMA,
+        "wiretale": version,
+        "link_bps": link.bps,
+        "mtu": link.mtu,
+        "framing": link.framing,
+        "ip": link.ip,
+        "tcp_options": link.tcp_options,
+        "block_bytes": block,
+        **{protocol: protocol_object(link, protocol, block) for protocol in protocols},
+    }

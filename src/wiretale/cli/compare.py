@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale compare: the same packets at several capture points."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.vantage import Vantage
+
+EXAMPLES = """\
+examples:
+  wiretale compare sender.pcapng receiver.pcapng
+  wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.html
+  wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --sender-log send.json --receiver-log receive.json
+  wiretale compare tracer.pcapng --receiver-log receive.json        did the tracer see it all?
+  wiretale compare sender.pcapng receiver.pcapng --json | jq .losses
+
+Finds each packet of one capture in the others, also behind address translation, fragmentation or segmentation offload,
+and says how long it took, where it was last seen, and where what is missing was lost. The clocks of the captures need not
+agree: offset and skew are estimated from the packets of both directions.
+"""
+EXIT_CODES = """\
+exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
+writable, 130 interrupted
+"""
+DAMAGED = 3
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "compare",
+        help="the same packets at several capture points: delays, and where losses were",
+        usage="wiretale compare SENDER [TRACER] RECEIVER [options]\n       wiretale compare TRACER --receiver-log FILE [options]",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "captures",
+        nargs="+",
+        metavar="CAPTURE",
+        help="capture or folder of captures, in the order of the way; one: the tracer's",
+    )
+    parser.add_argument("--sender-log", metavar="FILE", help="what `wiretale send --json` printed")
+    parser.add_argument("--receiver-log", metavar="FILE", help="what `wiretale receive --json` printed")
+    parser.add_argument("--same-clock", action="store_true", help="the captures share one clock: nothing is estimated")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write an interactive page")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="write every packet as Parquet, and report.html"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
+    parser.set_defaults(command=compare)
+
+
+def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
+    """The summary, or --json."""
+    if arguments.json:
+        from wiretale.reports.compare_json import write_json
+
+        write_json(vantage, __version__, sys.stdout)
+    elif not arguments.quiet:
+        from wiretale.reports.compare_text import print_comparison
+
+        print_comparison(vantage, sys.stdout)
+    sys.stdout.flush()
+
+
+def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
+    """What -o and --report ask for, each named on stderr when it is there."""
+    written: list[Path] = []
+    if arguments.output:
+        from wiretale.reports.compare_parquet import write_tables
+
+        written.append(write_tables(vantage, arguments.output))
+    pages = [arguments.report, arguments.output / "report.html" if arguments.output else None]
+    for page in filter(None, pages):
+        from wiretale.reports.compare_html import write_report
+
+        written.append(write_report(vantage, page))
+    for path in written if not arguments.quiet else []:
+        print(f"wiretale: wrote {path}", file=sys.stderr)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    from wiretale.analyzer.printable import printable
+    from wiretale.analyzer.vantage import compare_captures
+
+    with compare_captures(
+        *arguments.captures,
+        sender_log=arguments.sender_log,
+        receiver_log=arguments.receiver_log,
+        same_clock=arguments.same_clock,
+    ) as vantage:
+        try:
+            write_stdout(vantage, arguments)
+        except BrokenPipeError:  # `| head` must not cost the files
+            write_files(vantage, arguments)
+            raise
+        write_files(vantage, arguments)
+        for point in vantage.points:
+            for text in point.damage:
+                print(f"wiretale: {printable(text)}", file=sys.stderr)
+        return DAMAGED if vantage.damaged else 0

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale experiment: plans that run themselves, and a report of what came of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wiretale.traffic.endpoint import Endpoint
+    from wiretale.traffic.plan import Plan, Test, Tracer
+    from wiretale.traffic.run import Done
+
+EXAMPLES = """\
+examples:
+  wiretale experiment list                                  the plans that are built in
+  wiretale experiment run quick -o quick/                   all of it on this host, in ten seconds
+  wiretale experiment report quick/ -o report.html
+  wiretale experiment run s2-controller-sweep -o s2/ --receiver ssh:me@far --host 192.0.2.7
+  wiretale experiment run s5-rate-sweep -o s5/ --sender netns:a --receiver netns:b --host 10.0.0.2 --interface veth0
+  wiretale experiment run my-plan.toml -o out/ --scale 0.1 --dry-run
+
+A plan says what is sent from where to where and how often (docs/experiments.md). A run starts the receiver, then for
+each test the tracer and the senders; it keeps their JSON (raw/), captures (captures/) and results.csv in the folder. Run
+the same again and it goes on where it was broken off.
+"""
+EXIT_CODES = """\
+exit codes: 0 done, 2 wrong usage or plan, 3 done but a test failed (results.csv says why), 4 no such plan or folder,
+or the receiver did not come up, 5 a program or a permission is missing, 130 interrupted
+"""
+FAILED = 3
+
+
+def scale(text: str) -> float:
+    """A factor over 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}: a factor over 0, as 0.1, was expected")
+    return value
+
+
+def trials(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or not 0 < int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 to 1000 was expected")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port."""
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r}: a port from 1 to 65535 was expected")
+    return int(text)
+
+
+def endpoint(text: str) -> Endpoint:
+    """Where a program is run."""
+    from wiretale.traffic.endpoint import parse_endpoint
+
+    try:
+        return parse_endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command, what it does, and options."""
+    parser = commands.add_parser(
+        "experiment",
+        help="run a plan of tests, and report on it",
+        usage="wiretale experiment list | run PLAN -o DIR [options] | report DIR -o FILE",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True, prog="wiretale experiment")
+    listing = actions.add_parser("list", help="the built-in plans")
+    listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    listing.set_defaults(command=list_plans)
+    add_run(actions)
+    reporting = actions.add_parser("report", help="one page of figures", usage="wiretale experiment report DIR -o FILE")
+    reporting.add_argument("folder", type=Path, metavar="DIR", help="what `wiretale experiment run` wrote")
+    reporting.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML page to write")
+    reporting.set_defaults(command=report)
+
+
+def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The action `run`."""
+    parser = actions.add_parser(
+        "run", help="run a plan", usage="wiretale experiment run PLAN -o DIR [options]", epilog=EXIT_CODES
+    )
+    parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where results are kept")
+    parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
+    parser.add_argument("--trials", type=trials, metavar="N", help="of each test, whatever the plan says")
+    parser.add_argument("--scale", type=scale, default=1.0, metavar="X", help="counts, times and offsets by a factor")
+    parser.add_argument("--file", metavar="FILE", help="send this file in place of what the plan says")
+    where = parser.add_argument_group("where (here, ssh:user@host, netns:NAME)")
+    where.add_argument("--sender", type=endpoint, metavar="ENDPOINT", help="where blocks are sent")
+    where.add_argument("--receiver", type=endpoint, metavar="ENDPOINT", help="where they are received")
+    where.add_argument("--host", metavar="ADDRESS", help="the receiver's address, as the sender reaches it")
+    where.add_argument("--port", type=port, metavar="PORT", help="of the receiver")
+    where.add_argument("--tracer", type=endpoint, metavar="ENDPOINT", help="where it is captured (at the receiver)")
+    where.add_argument("--interface", metavar="IF", help="capture on this interface")
+    where.add_argument("--no-capture", action="store_true", help="capture nothing")
+    parser.set_defaults(command=run)
+
+
+def list_plans(arguments: argparse.Namespace) -> int:
+    """The built-in plans."""
+    from wiretale.traffic.plan import BUILT_IN, plan_text, read_plan
+
+    plans = [read_plan(*plan_text(name)) for name in BUILT_IN]
+    if arguments.json:
+        import json
+
+        listed = [{"name": plan.name, "title": plan.title, "tests": len(plan.tests)} for plan in plans]
+        print(json.dumps({"schema": "wiretale.experiment-list/1", "plans": listed}))
+        return 0
+    for plan in plans:
+        print(f"{plan.name:20}  {len(plan.tests):4} tests  {plan.title}")
+    return 0
+
+
+def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
+    """The plan's tracer, as the options have it."""
+    from wiretale.analyzer.errors import UsageError
+    from wiretale.traffic.plan import Tracer
+
+    if arguments.no_capture:
+        return None
+    tracer = plan.tracer
+    if arguments.interface:
+        if not arguments.interface.isprintable() or arguments.interface.startswith("-"):
+            raise UsageError(f"--interface {arguments.interface!r}: the name of an interface was expected")
+        where = arguments.tracer or (tracer.endpoint if tracer else plan.receiver)
+        old = tracer or Tracer(arguments.interface, where)
+        return replace(old, interface=arguments.interface, endpoint=where, optional=False)
+    if arguments.tracer and not tracer:
+        raise UsageError("--tracer: the plan names no interface to capture on: --interface was expected with it")
+    return replace(tracer, endpoint=arguments.tracer) if tracer and arguments.tracer else tracer
+
+
+def chosen_plan(arguments: argparse.Namespace) -> Plan:
+    """The plan as the options have it."""
+    from wiretale.analyzer.errors import UsageError
+    from wiretale.traffic.plan import plan_text, read_plan, scaled, with_file
+
+    plan = read_plan(*plan_text(arguments.plan), trials=arguments.trials)
+    follows = plan.tracer and plan.tracer.endpoint == plan.receiver
+    plan = replace(
+        plan,
+        sender=arguments.sender or plan.sender,
+        receiver=arguments.receiver or plan.receiver,
+        address=arguments.host or plan.address,
+        port=arguments.port or plan.port,
+    )
+    if plan.address.startswith("-") or not plan.address.isprintable():
+        raise UsageError(f"--host {plan.address!r}: an address was expected")
+    if follows and plan.tracer:
+        plan = replace(plan, tracer=replace(plan.tracer, endpoint=plan.receiver))
+    plan = replace(plan, tracer=chosen_tracer(plan, arguments))
+    if arguments.file:
+        plan = with_file(plan, arguments.file)
+    return scaled(plan, arguments.scale) if arguments.scale != 1 else plan
+
+
+def note(text: str) -> None:
+    """Something to know, on stderr."""
+    from wiretale.analyzer.printable import printable
+
+    print(f"wiretale: {printable(text)}", file=sys.stderr)
+
+
+@contextmanager
+def progress(plan: Plan) -> Iterator[Done]:
+    """Shows how far it is, where stderr is a terminal; tests that fail are told anywhere."""
+
+    def tell(test: Test, error: str | None) -> None:
+        if error is not None:
+            note(f"{test.name} failed: {error}")
+
+    if not sys.stderr.isatty():
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[last]}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=len(plan.tests), last="")
+
+        def show(test: Test, error: str | None) -> None:
+            bar.update(task, advance=1, last=test.name)
+            tell(test, error)
+
+        yield show
+
+
+def dry_run(plan: Plan) -> int:
+    """Every command, on stdout."""
+    from wiretale.analyzer.errors import WiretaleError
+    from wiretale.traffic.commands import CAPTURE_PROGRAMS, all_commands
+    from wiretale.traffic.program import program_path
+
+    here = [one for one in CAPTURE_PROGRAMS if program_path(one.name)]
+    try:
+        for line in all_commands(plan, (here or CAPTURE_PROGRAMS)[0]):
+            print(line)
+    except WiretaleError as error:
+        note(str(error))
+        return error.exit_code
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs a plan."""
+    from wiretale.analyzer.errors import UsageError
+
+    plan = chosen_plan(arguments)
+    if arguments.dry_run:
+        return dry_run(plan)
+    if not arguments.output:
+        raise UsageError("-o DIR, where results are kept, was expected")
+    from wiretale.traffic.run import run_plan
+    from wiretale.traffic.store import RESULTS, Store
+
+    with progress(plan) as done:
+        failed = run_plan(plan, Store(arguments.output), note, done)
+    note(f"wrote {arguments.output / RESULTS}" + (f"; {failed} of {len(plan.tests)} tests failed" if failed else ""))
+    return FAILED if failed else 0
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Writes the page."""
+    from wiretale.reports.experiment_page import write_page
+    from wiretale.traffic.outcome import read_outcome
+
+    note(f"wrote {write_page(read_outcome(arguments.folder), arguments.output)}")
+    return 0

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale explain: what limited each transfer, what went wrong, where, what it cost and what to change."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from wiretale.cli.analyze import add_reading, exit_code, positive, read
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+EXAMPLES = """\
+examples:
+  wiretale explain transfer.pcapng
+  wiretale explain transfer.pcapng --link 1G          against what the link can carry
+  wiretale explain transfer.pcapng --json | jq '.findings[0]'
+  wiretale explain --list                             every finding there is
+  wiretale explain --code bufferbloat                 how it is computed, and what it cannot know
+
+A headline for each transfer says what limited it, then its findings follow: the gravest and costliest first.
+"""
+EXIT_CODES = """\
+exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable, 130 interrupted
+"""
+Row = dict[str, Any]
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "explain",
+        help="what limited each transfer, what went wrong, and what to change",
+        usage="wiretale explain FILE... [options]",
+        description=EXAMPLES,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    add_reading(parser)
+    output = parser.add_argument_group("what comes out")
+    output.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    output.add_argument("--code", metavar="CODE", help="only findings of this code; without FILE its page")
+    output.add_argument("--list", action="store_true", help="list every finding there is")
+    output.add_argument("--top", type=positive, metavar="N", help="only the first N findings")
+    output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
+    output.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.set_defaults(command=explain)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """What is missing or contradicts."""
+    from wiretale.analyzer.errors import UsageError
+
+    if arguments.list and (arguments.files or arguments.code):
+        raise UsageError("--list shows every finding there is: no file and no --code was expected with it")
+    if not arguments.files and not arguments.code and not arguments.list:
+        raise UsageError("no capture given: a file, a folder, - for standard input, --code or --list was expected")
+
+
+def show_list(as_json: bool) -> None:
+    """Every code and title."""
+    from wiretale.analyzer.catalogue import pages
+
+    if as_json:
+        print(json.dumps([{"code": page.code, "title": page.title} for page in pages().values()]))
+        return
+    from wiretale.reports.explain_text import list_parts, print_parts
+
+    print_parts(sys.stdout, lambda console: list_parts())
+
+
+def show_page(code: str, as_json: bool) -> None:
+    """The page of a code."""
+    from wiretale.analyzer.catalogue import page_of
+
+    page = page_of(code)
+    if as_json:
+        from wiretale.reports.explain_json import page_object
+
+        print(json.dumps(page_object(page, __version__)))
+        return
+    from wiretale.reports.explain_text import page_parts, print_parts
+
+    print_parts(sys.stdout, lambda console: page_parts(page))
+
+
+def chosen_findings(trace: Trace, code: str | None) -> list[Row]:
+    """By rank; those of one code where it is asked for."""
+    return [row for row in trace.findings.rows() if code in (None, row["code"])]
+
+
+def show_trace(trace: Trace, arguments: argparse.Namespace, link_bps: int | None) -> None:
+    """Headlines and findings."""
+    from wiretale.analyzer.explanation import explain as explain_transfers
+
+    found = chosen_findings(trace, arguments.code)
+    shown = found[: arguments.top]
+    transfers = explain_transfers(trace, link_bps)
+    if arguments.json:
+        from wiretale.reports.explain_json import explain_object
+
+        print(json.dumps(explain_object(trace, transfers, shown, __version__)))
+        return
+    from wiretale.reports.explain_text import explain_parts, print_parts
+
+    left = len(found) - len(shown)
+    print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, left, console))
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    check_arguments(arguments)
+    if arguments.list:
+        show_list(arguments.json)
+        return 0
+    if arguments.code:
+        from wiretale.analyzer.catalogue import page_of
+
+        page_of(arguments.code)
+    if not arguments.files:
+        show_page(arguments.code, arguments.json)
+        return 0
+    from wiretale.analyzer.rate_parse import parse_rate
+
+    link_bps = parse_rate(arguments.link) if arguments.link is not None else None
+    trace = read(arguments, keep_packets=False)
+    show_trace(trace, arguments, link_bps)
+    sys.stdout.flush()
+    return exit_code(trace)

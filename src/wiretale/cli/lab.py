@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale lab: hosts joined by a link that is as bad as it is told to be, on one machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = """\
+examples:
+  wiretale lab up wan                      sender, tracer and receiver, joined by a long lossy path
+  wiretale lab shell sender                a shell on a host; `ip addr` shows its addresses
+  wiretale lab down                        removes the lab; --all removes every one, also after a crash
+  wiretale lab run s6-narrow-link -o DIR   a published simulation, run again: captures, truth, report
+  wiretale lab run s5-rate-sweep --profile wlan-g -o DIR     a plan of `wiretale experiment`
+  wiretale lab check                       how precise the link is on this machine
+
+Needs root, or a kernel that gives user namespaces to ordinary users. Profiles, settings and the truth: docs/lab.md.
+"""
+
+
+def sub_command(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, example: str
+) -> argparse.ArgumentParser:
+    """A command of the lab."""
+    return actions.add_parser(
+        name,
+        help=text,
+        description=f"example:\n  {example}\n\n{text[0].upper()}{text[1:]}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The command, its actions and their options."""
+    parser = commands.add_parser(
+        "lab",
+        help="an emulated network with known truth, on this machine",
+        usage="wiretale lab ACTION …",
+        description=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
+    up = sub_command(actions, "up", "make a lab that stays", "wiretale lab up wan --name mine")
+    up.add_argument("profile", metavar="PROFILE|FILE.toml", help="wiretale lab list shows their names")
+    up.add_argument("--name", help="of the lab (default: the profile's)")
+    up.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
+    )
+    up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
+    up.set_defaults(command=lab_command, action=up_action)
+    run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
+    run.add_argument(
+        "what", metavar="SCENARIO|PLAN", help="s6, s6-base …; with --profile a plan of `wiretale experiment`"
+    )
+    run.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="captures, truth, results, report")
+    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over")
+    run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
+    run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
+    run.set_defaults(command=lab_command, action=run_action)
+    shell = sub_command(actions, "shell", "a shell, or a command, on a host", "wiretale lab shell receiver -- ip addr")
+    shell.add_argument("host", choices=("sender", "tracer", "receiver"))
+    shell.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="instead of a shell")
+    shell.add_argument("--name", help="of the lab, when there are several")
+    shell.set_defaults(command=lab_command, action=shell_action)
+    down = sub_command(actions, "down", "remove a lab and all that runs in it", "wiretale lab down --all")
+    down.add_argument("name", nargs="?", help="of the lab, when there are several")
+    down.add_argument("--all", action="store_true", help="every lab, also what a crash left")
+    down.set_defaults(command=lab_command, action=down_action)
+    listing = sub_command(actions, "list", "labs that are up, and profiles", "wiretale lab list --json")
+    listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    listing.set_defaults(command=lab_command, action=list_action)
+    check = sub_command(actions, "check", "measure the link's precision on this machine", "wiretale lab check --json")
+    check.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    check.set_defaults(command=lab_command, action=check_action)
+
+
+def lab_command(arguments: argparse.Namespace) -> int:
+    """Runs an action, with the rights that it needs."""
+    from wiretale.traffic.lab_rights import with_rights
+
+    with_rights(keeping=arguments.action in (up_action, shell_action, down_action, list_action))
+    code: int = arguments.action(arguments)
+    return code
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """One object on stdout."""
+    print(json.dumps(content, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """A message for a person, on stderr."""
+    print(f"wiretale: {text}", file=sys.stderr)
+
+
+def chosen_profile(name: str, seed: int | None) -> Any:
+    """The profile, with another seed if one was given."""
+    from dataclasses import replace
+
+    from wiretale.traffic.lab_profile import load_profile
+
+    profile = load_profile(name)
+    return profile if seed is None else replace(profile, seed=seed)
+
+
+def up_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab up."""
+    from wiretale.traffic.lab import lab_up
+    from wiretale.traffic.lab_hosts import ADDRESSES
+
+    profile = chosen_profile(arguments.profile, arguments.seed)
+    lab = lab_up(profile, arguments.name or profile.name, arguments.output)
+    note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
+    note(f"wiretale lab shell sender --name {lab.name}")
+    return 0
+
+
+def run_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab run."""
+    from wiretale.traffic.lab_run import run_lab
+
+    results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note)
+    if arguments.json:
+        print_json(results)
+    elif results["schema"] != "wiretale.lab-plan/1":
+        from wiretale.reports.lab_text import print_rows
+
+        print_rows(results, sys.stdout)
+    return 0
+
+
+def shell_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab shell: becomes the program."""
+    from wiretale.traffic.lab_state import find_lab
+
+    lab = find_lab(arguments.name)
+    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    command = lab.inside(arguments.host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
+    sys.stdout.flush()
+    os.environ["WIRETALE_HOST"] = f"{lab.name}-{arguments.host}"
+    os.execv(command[0], command)
+
+
+def down_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab down."""
+    from wiretale.traffic.lab import lab_down
+    from wiretale.traffic.lab_rights import end_holder
+    from wiretale.traffic.lab_state import find_lab, known_labs
+
+    for lab in known_labs() if arguments.all else [find_lab(arguments.name)]:
+        lab_down(lab)
+        note(f"the lab {lab.name} is down")
+    if not known_labs():
+        end_holder()
+    return 0
+
+
+def list_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab list."""
+    from wiretale.traffic.lab import lab_status
+    from wiretale.traffic.lab_profile import load_profile, profile_names
+    from wiretale.traffic.lab_state import known_labs
+
+    labs = [{"name": lab.name, "profile": lab.profile, "status": lab_status(lab)} for lab in known_labs()]
+    profiles = [{"name": name, "description": load_profile(name).description} for name in profile_names()]
+    if arguments.json:
+        print_json({"schema": "wiretale.labs/1", "labs": labs, "profiles": profiles})
+        return 0
+    for lab in labs:
+        print(f"{lab['name']:24} {lab['status']:8} {lab['profile']}")
+    if not labs:
+        print("no lab is up")
+    print("\nprofiles:")
+    for profile in profiles:
+        print(f"  {profile['name']:22} {profile['description']}")
+    return 0
+
+
+def check_action(arguments: argparse.Namespace) -> int:
+    """wiretale lab check."""
+    from wiretale.traffic.lab_check import check_lab
+
+    result = check_lab()
+    if arguments.json:
+        print_json(result)
+    else:
+        from wiretale.reports.lab_text import print_check
+
+        print_check(result, sys.stdout)
+    return 0

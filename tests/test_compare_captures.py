@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several capture points of one path: what was lost where, against what the path did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_points import (
+    MS,
+    START_NS,
+    Clock,
+    Points,
+    block,
+    dice,
+    in_fragments,
+    log,
+    tcp,
+    translated,
+    udp,
+)
+
+from wiretale.analyzer.loss_ledger import Ledger
+from wiretale.analyzer.vantage import Vantage, compare_captures
+
+RUN = 77
+
+
+def ledger_of(vantage: Vantage, unit: str, heading: str = "sender → ") -> Ledger:
+    (found,) = [one for one in vantage.ledgers if one.unit == unit and heading in one.title]
+    assert found.balanced
+    return found
+
+
+def stages(ledger: Ledger) -> dict[str, int]:
+    return {stage.role: stage.seen for stage in ledger.stages}
+
+
+def answer_now_and_then(points: Points, seconds: float, path_ns: int = 5 * MS) -> None:
+    """Packets on the way back, so that the clocks can be told."""
+    for n in range(int(seconds * 50)):
+        sent = START_NS + n * 20 * MS
+        middle = sent + path_ns // 2
+        times = [sent + path_ns, middle, sent] if len(points.roles) == 3 else [sent + path_ns, sent]
+        points.put(udp(b"answer %d" % n, 9000 + n, ("10.0.1.1", 6000), ("10.0.0.1", 5000)), times)
+
+
+def blocks_with_fates(points: Points, count: int, lost: dict[str, set[int]], length: int = 200, **more: Any) -> None:
+    """Blocks 1 ms apart; 2 ms to the tracer, 3 ms more to the receiver."""
+    for n in range(count):
+        sent = START_NS + n * MS
+        at_tracer = None if n in lost.get("before", ()) else sent + 2 * MS
+        at_receiver = None if at_tracer is None or n in lost.get("after", ()) else sent + 5 * MS
+        seen = [
+            sent,
+            None if n in lost.get("tracer", ()) else at_tracer,
+            None if n in lost.get("capture", ()) else at_receiver,
+        ]
+        points.put(udp(block(RUN, 0, n, length), 30000 + n, **more), seen)
+
+
+def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
+    points, chance = Points(), dice(1)
+    before, after = set(chance.sample(range(1000), 20)), set(chance.sample(range(1000), 30))
+    blocks_with_fates(points, 1000, {"before": before, "after": after})
+    answer_now_and_then(points, 1)
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "blocks")
+        assert stages(found) == {"sender": 1000, "tracer": 980, "receiver": 1000 - len(before | after)}
+        assert found.lost == {"before_tracer": 20, "after_tracer": len(after - before)}
+        rows = vantage.rows("SELECT key1 AS n, place FROM outcomes WHERE kind = 2 AND place IS NOT NULL")
+        assert {row["n"] for row in rows if row["place"] == "before_tracer"} == before
+        assert {row["n"] for row in rows if row["place"] == "after_tracer"} == after - before
+
+
+def test_what_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
+    points = Points()
+    blocks_with_fates(points, 300, {"before": {5}, "tracer": {10, 11, 12}, "after": {20}})
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "blocks")
+        assert found.lost == {"before_tracer": 1, "after_tracer": 1}
+        assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "tracer": 3, "receiver": 0}
+        assert any("tracer's capture missed 3" in note for note in vantage.notes)
+
+
+def test_logs_tell_what_captures_cannot(tmp_path: Path) -> None:
+    points = Points()
+    lost = {"before": set(range(100, 110)), "after": set(range(200, 225)), "capture": set(range(300, 304))}
+    blocks_with_fates(points, 997, lost)
+    arrived = 997 - 10 - 25
+    sender = log(
+        tmp_path / "s.json",
+        test={"run": RUN, "protocol": "udp", "count": 1000},
+        sender={"blocks_sent": 997, "send_errors": {"ENOBUFS": 3}},
+    )
+    receiver = log(
+        tmp_path / "r.json",
+        test={"run": RUN, "protocol": "udp", "count": 1000},
+        receiver={"blocks_received": arrived - 8, "host_dropped": 6, "host_dropped_source": "SO_RXQ_OVFL"},
+    )
+    with compare_captures(
+        *map(str, points.write(tmp_path)), sender_log=str(sender), receiver_log=str(receiver)
+    ) as vantage:
+        found = ledger_of(vantage, "blocks")
+        # The receiver's capture has 958 of 962; its log proves 960 of them: two more may be lost after the tracer.
+        assert found.lost == {"never_sent": 3, "before_tracer": 10, "after_tracer": 27, "receiver_kernel": 6}
+        assert (found.sent, found.arrived) == (1000, arrived - 8)
+
+
+def test_kernel_and_application_are_told_apart(tmp_path: Path) -> None:
+    points = Points()
+    blocks_with_fates(points, 500, {"after": {7}})
+    receiver = log(tmp_path / "r.json", test={"run": RUN}, receiver={"blocks_received": 480, "host_dropped": 15})
+    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as vantage:
+        assert ledger_of(vantage, "blocks").lost == {"after_tracer": 1, "receiver_kernel": 15, "application": 4}
+
+
+@pytest.mark.parametrize(("received", "dropped", "saw"), [(994, 0, None), (990, 4, None), (1000, 0, False)])
+def test_the_tracer_alone_answers_whether_it_saw_it_all(
+    tmp_path: Path, received: int, dropped: int, saw: bool | None
+) -> None:
+    from wiretale.analyzer.vantage_answers import saw_all
+
+    points = Points(roles=("tracer",))
+    for n in range(1000):
+        if n % 200 != 7:
+            points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS])
+    receiver = log(
+        tmp_path / "r.json",
+        test={"run": RUN},
+        sender={"blocks_sent": 1000},
+        receiver={"blocks_received": received, "host_dropped": dropped},
+    )
+    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as vantage:
+        found = ledger_of(vantage, "blocks", "run")
+        assert saw_all(found) is saw
+        assert found.lost.get("before_tracer", 0) == 1000 - max(995, received + dropped)
+        assert found.lost.get("receiver_kernel", 0) == dropped
+
+
+def test_clocks_that_differ_are_compared_within_the_error(tmp_path: Path) -> None:
+    points = Points(clocks={"tracer": Clock(-1_500_000_000, -20.0), "receiver": Clock(3_200_000_000, 50.0)})
+    blocks_with_fates(points, 5_000, {"before": {4}})
+    answer_now_and_then(points, 5)
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        clocks = {(clock.earlier, clock.later): clock for clock in vantage.clocks}
+        for pair, offset, skew in (((0, 1), -1_500_000_000, -20.0), ((0, 2), 3_200_000_000, 50.0)):
+            clock = clocks[pair]
+            assert clock.offset_ns is not None and clock.error_ns is not None and clock.skew_ppm is not None
+            true = offset + (clock.stretches[0].middle_ns - START_NS) * skew * 1e-6
+            assert abs(clock.offset_ns - true) <= clock.error_ns + 1000
+            assert clock.skew_ppm == pytest.approx(skew, abs=1.0)
+        for delay in vantage.delays:
+            true = {("sender", "tracer"): 2, ("tracer", "receiver"): 3, ("sender", "receiver"): 5}.get(
+                (delay.start, delay.end), 2.5
+            )
+            assert delay.absolute and delay.error_ns is not None
+            if (delay.end, delay.start) != ("sender", "receiver"):
+                assert abs(delay.summary["median"] - true * MS) <= delay.error_ns + 10_000
+
+
+def test_a_clock_that_is_set_is_found(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"), {"receiver": Clock(40 * MS, 0.0, START_NS + 4_000 * MS, -300 * MS)})
+    for n in range(10_000):
+        points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS])
+    answer_now_and_then(points, 10)
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        (clock,) = vantage.clocks
+        ((time, change),) = clock.steps
+        assert abs(time - (START_NS + 4_000 * MS)) < 10 * MS
+        assert change == pytest.approx(-300 * MS, rel=0.001)
+        assert {round(delay.summary["median"] / MS) for delay in vantage.delays} == {5}
+
+
+def test_one_direction_tells_no_offset(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"), {"receiver": Clock(3_200_000_000)})
+    for n in range(1000):
+        points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS + n % 3 * MS])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        (clock,) = vantage.clocks
+        assert (clock.evidence, clock.offset_ns, clock.error_ns) == ("forward", None, None)
+        (delay,) = vantage.delays
+        assert not delay.absolute
+        assert round(delay.summary["min"]) == 0 and round(delay.summary["max"]) == 2 * MS
+
+
+def handshake(points: Points, **more: Any) -> None:
+    for n, (packet, times) in enumerate(
+        (
+            (tcp(-1, flags="S", ip_id=1, **more), (0, 2, 5)),
+            (tcp(-1, back=True, flags="SA", ip_id=1, **more), (10, 8, 5)),
+            (tcp(0, ip_id=2, **more), (10, 12, 15)),
+        )
+    ):
+        times = times if len(points.roles) == 3 else (times[0], times[-1])
+        points.put(packet, [START_NS + time * MS + n for time in times])
+
+
+@pytest.mark.parametrize("version", [4, 6], ids=["ids", "no-ids"])
+def test_a_retransmission_is_told_from_its_original(tmp_path: Path, version: int) -> None:
+    points = Points()
+    handshake(points, version=version)
+    fates = []
+    chance = dice(3)
+    for n in range(400):
+        sent = START_NS + (20 + n) * MS
+        fate = chance.choices(("arrives", "before", "after"), (90, 5, 5))[0]
+        fates.append(fate)
+        times = {"arrives": (0, 2, 5), "before": (0, None, None), "after": (0, 2, None)}[fate]
+        points.put(
+            tcp(n * 1000, 1000, ip_id=10 + n, version=version), [None if t is None else sent + t * MS for t in times]
+        )
+        if fate != "arrives":  # again, 60 ms later, the same bytes
+            again = [sent + (60 + t) * MS for t in (0, 2, 5)]
+            points.put(tcp(n * 1000, 1000, ip_id=5000 + n, version=version), again)
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        counts = Counter(fates)
+        assert found.lost == {"before_tracer": counts["before"], "after_tracer": counts["after"]}
+        assert found.sent == 2 + 400 + counts["before"] + counts["after"]
+        delays = {(delay.start, delay.end): delay.summary for delay in vantage.delays}
+        assert delays["sender", "receiver"]["max"] - delays["sender", "receiver"]["min"] < MS
+
+
+def test_translated_addresses_are_the_same_flow(tmp_path: Path) -> None:
+    points = Points(rewrites={"tracer": translated, "receiver": translated})
+    handshake(points)
+    for n in range(100):
+        times = (0, 2, None) if n == 50 else (0, 2, 5)
+        points.put(
+            tcp(n * 500, 500, ip_id=10 + n), [None if t is None else START_NS + (20 + n + t) * MS for t in times]
+        )
+    for n in range(200):
+        points.put(udp(b"voice %d" % n, 7000 + n, ("10.0.0.1", 5004)), [START_NS + (n + t) * MS for t in (0, 2, 5)])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert (found.sent, found.lost) == (2 + 100 + 200, {"after_tracer": 1})
+        assert {row["evidence"] for row in vantage.rows("SELECT evidence FROM members WHERE point = 1")} == {"carried"}
+        assert not [note for note in vantage.notes if "only the" in note]
+
+
+def test_super_segments_are_cut_into_what_the_wire_had(tmp_path: Path) -> None:
+    points = Points()
+    handshake(points)
+    lost = {3: "before", 17: "after", 44: "before"}
+    for n in range(10):
+        start = START_NS + (20 + 10 * n) * MS
+        points.put(tcp(n * 10_000, 10_000, ip_id=100 + 10 * n), [start, None, None])
+        for k in range(10):
+            fate = lost.get(10 * n + k)
+            times = [None, None if fate == "before" else start + 2 * MS + k, None if fate else start + 5 * MS + k]
+            points.put(tcp(n * 10_000 + k * 1000, 1000, ip_id=100 + 10 * n + k), times)
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert found.sent == 102
+        assert found.lost == {"before_tracer": 2, "after_tracer": 1}
+        places = vantage.rows(
+            "SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE place IS NOT NULL ORDER BY start"
+        )
+        assert [(row["start"] // 1000, row["place"]) for row in places] == [
+            (3, "before_tracer"),
+            (17, "after_tracer"),
+            (44, "before_tracer"),
+        ]
+
+
+def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
+    points = Points(rewrites={"tracer": in_fragments(), "receiver": in_fragments()})
+    for n in range(50):
+        points.put(
+            udp(block(RUN, 0, n, 4000), 500 + n), [START_NS + n * MS, START_NS + (n + 2) * MS, START_NS + (n + 5) * MS]
+        )
+    captures = points.write(tmp_path)
+    held = points.held["receiver"]
+    for n in (10, 20):  # a middle fragment, a last one
+        del held[3 * n + 1 + (n == 20) - (n > 10)]
+    points.write(tmp_path)
+    with compare_captures(*map(str, captures)) as vantage:
+        found = ledger_of(vantage, "blocks")
+        assert (found.sent, found.lost) == (50, {"after_tracer": 2})
+        assert ledger_of(vantage, "packets").incomplete == 2
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_identifications_that_wrap_still_tell_equal_payloads_apart(tmp_path: Path, step: int) -> None:
+    points, count = Points(("sender", "receiver")), 100_000
+    lost = set(dice(5).sample(range(count), 700))
+    template = bytearray(udp(b"\0" * 64))
+    for n in range(count):
+        template[4:6] = ((n * step + 11) % 65536).to_bytes(2, "big")
+        sent = START_NS + n * 20_000
+        points.put(bytes(template), [sent, None if n in lost else sent + 5 * MS])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        rows = vantage.rows("SELECT f0 - 1 AS n FROM outcomes WHERE place IS NOT NULL")
+        assert {row["n"] for row in rows} == lost
+        assert len(rows) == len(lost)
+        (delay,) = vantage.delays
+        assert delay.summary["max"] < 1000
+
+
+def test_copies_made_by_the_network_are_no_packets_of_their_own(tmp_path: Path) -> None:
+    points = Points()
+    for n in range(200):
+        packet = udp(block(RUN, 0, n), n)
+        points.put(packet, [START_NS + n * MS, START_NS + (n + 2) * MS, START_NS + (n + 5) * MS])
+        if n % 50 == 0:
+            points.put(packet, [None, None, START_NS + (n + 6) * MS])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert (found.sent, found.arrived, found.copies, found.lost) == (200, 200, 4, {})
+
+
+def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"))
+    for turn in range(3):
+        isn = (1000 + 7_000_000 * turn, 900_000 + turn)
+        base = START_NS + turn * 1000 * MS
+        points.put(tcp(-1, flags="S", isn=isn), [base, base + 5 * MS])
+        points.put(tcp(-1, back=True, flags="SA", isn=isn), [base + 10 * MS, base + 5 * MS])
+        for n in range(20):
+            sent = base + (20 + n) * MS
+            points.put(tcp(n * 100, 100, ip_id=n + 1, isn=isn), [sent, None if (turn, n) == (1, 4) else sent + 5 * MS])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert (found.sent, found.lost) == (63, {"network": 1})
+        assert len({row["flow"] for row in vantage.flows}) == 3
+
+
+def test_an_acknowledgment_proves_what_the_last_capture_missed(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"))
+    handshake(points)
+    for n in range(50):
+        sent = START_NS + (20 + n) * MS
+        points.put(tcp(n * 100, 100, ip_id=10 + n), [sent, None if n == 25 else sent + 5 * MS])
+        points.put(tcp(0, back=True, ack=100 * n + 100, ip_id=10 + n), [sent + 10 * MS, sent + 5 * MS + 1])
+    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert found.lost == {}
+        assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "receiver": 1}

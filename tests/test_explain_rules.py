@@ -1,0 +1,704 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each rule about transfers with a capture that shows it, and one that nearly does and must not."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, PSH, RST, SYN, Connection, Wire, block, sack
+
+import wiretale
+
+RTT = 20.0
+Row = dict[str, Any]
+Found = Callable[[Wire], dict[str, Row]]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Found:
+    """The first finding of each code in what was on a wire."""
+
+    def run(wire: Wire) -> dict[str, Row]:
+        rows = wiretale.analyze(wire.write(tmp_path / "wire.pcap")).findings.rows()
+        return {row["code"]: row for row in reversed(rows)}
+
+    return run
+
+
+def warned(found: dict[str, Row]) -> set[str]:
+    return {code for code, row in found.items() if row["severity"] != "info"}
+
+
+def connection(wire: Wire | None = None, **options: Any) -> Connection:
+    """A connection that is open."""
+    port = options.pop("port", 40000)
+    return Connection(wire or Wire(), port).open(**{"rtt": RTT, **options})
+
+
+def flights(one: Connection, count: int, each: int, trip: float = RTT, start: float = 30.0, window: int = 512) -> float:
+    """`count` flights of `each` segments, the next when the last is acknowledged; returns when that is over."""
+    at, now = 0, start
+    for _ in range(count):
+        for i in range(each):
+            one.data(now + i * 0.01, at + i * MSS)
+        at += each * MSS
+        for i in range(2, each + 1, 2):
+            one.ack(now + trip + i * 0.01, at - (each - i) * MSS, window)
+        now += trip + (each + 1) * 0.01
+    return now
+
+
+def steady(
+    one: Connection, count: int, gap: float = 2.0, delay: Callable[[float], float] | None = None, size: int = MSS
+) -> float:
+    """A segment every `gap` ms, acknowledged after `delay(ms)` (a round trip)."""
+    now = 30.0
+    for i in range(count):
+        now += gap
+        one.data(now, i * size, size)
+        one.ack(now + (delay(now) if delay else RTT), (i + 1) * size)
+    return now
+
+
+# --- limits
+
+
+def test_a_window_that_is_always_full_is_told(found: Found) -> None:
+    one = connection(window=160)
+    flights(one, 20, 14, window=160)  # 160 << 7 is 20,480 bytes: 14 segments
+    row = found(one.wire)["receive-window-limited"]
+    assert row["severity"] == "warning" and 0.3 < row["cost"] < 0.6 and row["cost_unit"] == "seconds"
+    assert (
+        "20.5 kB were allowed" in row["sentence"]
+        and "SO_RCVBUF" in row["advice"]
+        and "tcp.port == 40000" in row["filter"]
+    )
+
+
+def test_a_window_that_is_never_reached_is_not(found: Found) -> None:
+    one = connection(window=512)
+    flights(one, 20, 14)
+    assert "receive-window-limited" not in found(one.wire)
+
+
+def test_a_window_without_scaling_says_so(found: Found) -> None:
+    one = connection(scale=None, window=20480)
+    flights(one, 20, 14, window=20480)
+    assert "scaling is off" in found(one.wire)["receive-window-limited"]["sentence"]
+
+
+def test_a_closed_window_says_so(samples: Path) -> None:
+    rows = wiretale.analyze(samples / "zero_window.pcap").findings.rows()
+    assert all("closed for" in row["sentence"] for row in rows if row["code"] == "receive-window-limited")
+    assert "receive-window-limited" in {row["code"] for row in rows}
+
+
+def near_receiver(gap: float) -> Wire:
+    """Data every `gap` ms where each is acknowledged at once; the handshake tells the whole round trip of 100 ms."""
+    one = connection(rtt=100.0, near=99.9, window=160)
+    for i in range(600):
+        one.data(110 + i * gap, i * MSS).ack(110.1 + i * gap, (i + 1) * MSS, window=160)
+    return one.wire
+
+
+def test_one_window_a_round_trip_is_told_near_the_receiver(found: Found) -> None:
+    rows = found(near_receiver(100 / 14))
+    assert "20.5 kB" in rows["window-per-round-trip"]["sentence"]
+
+
+def test_half_a_window_a_round_trip_is_not(found: Found) -> None:
+    assert "window-per-round-trip" not in found(near_receiver(100 / 7))
+
+
+def test_no_scaling_matters_where_much_is_under_way(found: Found) -> None:
+    one = connection(rtt=100.0, scale=None, window=65535)
+    flights(one, 25, 30, trip=100.0, window=65535)
+    assert "at most 5.24 Mbit/s" in found(one.wire)["window-scaling-off"]["sentence"]
+
+
+def test_no_scaling_does_not_matter_on_a_short_path(found: Found) -> None:
+    one = connection(rtt=1.0, scale=None, window=65535)
+    steady(one, 800, 2.0, lambda ms: 1.0)
+    assert "window-scaling-off" not in found(one.wire)
+
+
+def small_writes(held: float) -> Wire:
+    """A short write, and the next one when it is acknowledged."""
+    one, now = connection(rtt=1.0), 10.0
+    for i in range(60):
+        one.data(now, i * 200, 200, PSH | ACK).ack(now + held, (i + 1) * 200)
+        now += held + 0.1
+    return one.wire
+
+
+def test_small_writes_that_wait_for_delayed_acknowledgments_are_told(found: Found) -> None:
+    row = found(small_writes(41.0))["delayed-ack"]
+    assert row["severity"] == "warning" and row["cost"] > 1.5 and "TCP_NODELAY" in row["advice"]
+
+
+def test_small_writes_that_are_acknowledged_at_once_are_not(found: Found) -> None:
+    assert "delayed-ack" not in found(small_writes(10.0))
+
+
+def test_requests_that_wait_for_answers_are_no_delayed_acks(found: Found) -> None:
+    one, now = connection(rtt=1.0), 10.0
+    for i in range(60):  # the server thinks for 50 ms, its answer acknowledges
+        one.data(now, i * 200, 200, PSH | ACK)
+        one.received[0] = i * 500
+        one.send(now + 50, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * 200)
+        one.received[0] = (i + 1) * 500
+        now += 50.5
+    assert found(one.wire) == {}
+
+
+def lossy(every: int, delay: Callable[[float], float] | None = None, count: int = 900) -> Wire:
+    """A bulk transfer that loses each so-many-th segment beyond this point and mends it fast."""
+    one, now, lost = connection(Wire(by_time=True)), 30.0, -1
+    for i in range(count):
+        now += 2.3
+        one.data(now, i * MSS)
+        trip = delay(now) if delay else RTT
+        if i % every == every - 1 and i + 25 < count:
+            lost = i
+        if lost >= 0 and lost < i < lost + 20:
+            one.ack(now + trip, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
+            if i == lost + 10:
+                one.data(now + trip + 0.1, lost * MSS)
+        elif lost >= 0 and i == lost + 20:
+            one.ack(now + trip, (i + 1) * MSS)
+            lost = -1
+        elif lost < 0:
+            one.ack(now + trip + 0.2, (i + 1) * MSS)
+    return one.wire
+
+
+def test_a_rate_that_loss_explains_is_told(found: Found) -> None:
+    rows = found(lossy(60))
+    assert "loss-limited-window" in warned(rows)
+    assert "1.53%" in rows["loss-limited-window"]["sentence"]
+    assert rows["recovery-limited"]["cost"] > 0.1
+
+
+def test_few_losses_do_not_explain_a_rate(found: Found) -> None:
+    rows = found(lossy(420))
+    assert not {"loss-limited-window", "recovery-limited"} & set(rows)
+
+
+def test_a_path_that_is_always_in_use_is_told_without_warning(found: Found) -> None:
+    one = connection()
+    steady(one, 900)
+    rows = found(one.wire)
+    assert rows["path-limited"]["severity"] == "info" and not warned(rows)
+
+
+def bursts_of_work(pause: float, rounds: int = 30) -> Wire:
+    """An application that has 40 kB to send, then nothing for a while."""
+    one, now, at = connection(), 30.0, 0
+    for _ in range(rounds):
+        for i in range(28):
+            last = i == 27
+            one.data(now + i * 0.1, at, MSS - 460 * last, ACK | PSH * last)
+            at += MSS - 460 * last
+            one.ack(now + i * 0.1 + RTT, at)
+        now += RTT + pause
+    return one.wire
+
+
+def test_a_sender_with_nothing_to_send_is_told_without_warning(found: Found) -> None:
+    rows = found(bursts_of_work(80.0))
+    assert rows["sender-idle"]["severity"] == "info" and 2.0 < rows["sender-idle"]["cost"] < 3.2 and not warned(rows)
+
+
+def test_a_sender_that_is_let_go_by_acknowledgments_is_not_idle(found: Found) -> None:
+    one = connection()
+    flights(one, 30, 28)
+    assert "sender-idle" not in found(one.wire)
+
+
+def test_slow_start_that_takes_most_of_a_transfer_is_told(found: Found) -> None:
+    one, at, now = connection(rtt=100.0, window=4096), 0, 110.0
+    for flight in (10, 20, 40, 80):
+        for i in range(flight):
+            one.data(now + i * 0.05, at + i * MSS)
+        for i in range(flight):
+            one.ack(now + 100 + i * 0.05, at + (i + 1) * MSS, window=4096)
+        at += flight * MSS
+        now += 100
+    assert found(one.wire)["slow-start"]["severity"] == "info"
+
+
+def test_flights_of_one_size_are_no_slow_start(found: Found) -> None:
+    one = connection(rtt=100.0)
+    flights(one, 6, 14, trip=100.0)
+    assert "slow-start" not in found(one.wire)
+
+
+# --- timeouts and retransmissions
+
+
+def test_timeouts_cost_the_silence_before_them(samples: Path) -> None:
+    rows = [
+        row for row in wiretale.analyze(samples / "timeouts.pcap").findings.rows() if row["code"] == "timeout-stalls"
+    ]
+    assert [row["cost"] for row in rows] == pytest.approx([0.248305, 0.25812, 0.25014])
+    assert {row["severity"] for row in rows} == {"warning"}
+
+
+def test_fast_retransmissions_are_no_stall(samples: Path) -> None:
+    assert "timeout-stalls" not in wiretale.analyze(samples / "fast_retransmissions.pcap").findings.column("code")
+
+
+def test_bytes_sent_again_are_summed(found: Found) -> None:
+    row = found(lossy(60))["retransmission-cost"]
+    assert row["cost"] == 14 * MSS and row["cost_unit"] == "bytes"
+    assert "retransmission-cost" not in found(lossy(420))
+
+
+# --- queues
+
+
+def test_a_queue_that_stands_is_told_in_time_and_bytes(found: Found) -> None:
+    one = connection()
+    steady(one, 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0))
+    row = found(one.wire)["bufferbloat"]
+    assert row["severity"] == "warning" and row["cost"] == pytest.approx(0.1, abs=0.02)
+    assert 70 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 80  # 6 Mbit/s for 100 ms
+
+
+def test_a_long_path_is_no_queue(found: Found) -> None:
+    one = connection(rtt=120.0)
+    steady(one, 800, 2.0, lambda ms: 120.0)
+    assert "bufferbloat" not in found(one.wire)
+
+
+def numbered(
+    count: int, keep: Callable[[int], bool], gap: Callable[[int], float] = lambda i: 2.0, late: float = 0.0
+) -> Wire:
+    """Blocks over UDP, some of which do not come; each delayed by up to `late` ms."""
+    wire, now, dice = Wire(), 0.0, random.Random(4)
+    for i in range(count):
+        now += gap(i)
+        if keep(i):
+            wire.udp(now + 5 + dice.random() * late, block(i, 200, sent_ms=now))
+    return wire
+
+
+def through_a_queue(count: int, gap: float = 2.0, service: float = 2.5, room: int = 20) -> Wire:
+    """Blocks every `gap` ms through a queue that sends one each `service` ms."""
+    wire, free = Wire(), 0.0
+    for i in range(count):
+        now = i * gap
+        if free - now < room * service or i == count - 1:
+            free = max(free, now) + service
+            wire.udp(free, block(i, 200, sent_ms=now))
+    return wire
+
+
+def test_an_offer_above_the_path_s_rate_is_told(found: Found) -> None:
+    row = found(through_a_queue(4000))["udp-above-path"]
+    assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
+
+
+def test_as_many_losses_by_chance_are_no_offer_above_the_rate(found: Found) -> None:
+    dice = random.Random(1)
+    rows = found(numbered(4000, lambda i: i in (0, 3999) or dice.random() > 0.2))
+    assert "udp-above-path" not in rows and "is random" in pattern(rows)
+
+
+def test_the_losses_of_an_overfull_queue_are_its_tail(found: Found) -> None:
+    assert "is tail drop: the delay had grown by 4" in pattern(found(through_a_queue(4000)))
+
+
+def test_a_single_outage_is_no_offer_above_the_rate(found: Found) -> None:
+    assert "udp-above-path" not in found(numbered(4000, lambda i: not 2000 <= i < 2600))
+
+
+def test_jitter_is_told_from_5_ms_on(found: Found) -> None:
+    rows = found(numbered(1000, lambda i: True, lambda i: 60.0, late=50.0))
+    assert rows["jitter"]["cost"] == pytest.approx(0.0167, abs=0.005) and rows["jitter"]["severity"] == "info"
+    assert "jitter" not in found(numbered(1000, lambda i: True, lambda i: 60.0, late=8.0))
+
+
+def test_bursts_that_lose_are_told(found: Found) -> None:
+    def keep(i: int) -> bool:
+        return i % 100 != 60 or i > 3900
+
+    bursty = found(numbered(4000, keep, lambda i: 100.0 if i % 100 == 0 else 0.01))
+    assert "times" in bursty["bursty-sender"]["sentence"]
+    assert "bursty-sender" not in found(numbered(4000, keep, lambda i: 1.01))
+
+
+def side_by_side(first: int, second: int) -> Wire:
+    """Two connections that share 2 s."""
+    wire = Wire()
+    for port, count in ((40001, first), (40002, second)):
+        one = connection(wire, port=port)
+        steady(one, count, 2000 / count)
+    return wire
+
+
+def test_an_uneven_share_has_jain_s_index(found: Found) -> None:
+    rows = found(side_by_side(3000, 750))
+    assert "Jain's index 0.7" in rows["unfair-share"]["sentence"] and rows["unfair-share"]["severity"] == "info"
+
+
+def test_an_even_share_is_not_told(found: Found) -> None:
+    assert "unfair-share" not in found(side_by_side(1500, 1400))
+
+
+# --- patterns of loss
+
+
+def pattern(rows: dict[str, Row]) -> str:
+    return str(rows["loss-pattern"]["sentence"].partition("pattern of its ")[2])
+
+
+def test_random_losses(found: Found) -> None:
+    dice = random.Random(2)
+    assert "is random" in pattern(found(numbered(3000, lambda i: i in (0, 2999) or dice.random() > 0.02)))
+
+
+def test_losses_in_runs(found: Found) -> None:
+    lost = {at + i for at in (100, 180, 500, 950, 1000, 1700, 2500, 2560) for i in range(7)}
+    words = pattern(found(numbered(3000, lambda i: i not in lost)))
+    assert "is bursty" in words and "7.0 packets long" in words
+
+
+def test_losses_at_even_distances(found: Found) -> None:
+    words = pattern(found(numbered(3000, lambda i: i % 150 != 75)))
+    assert "is periodic" in words and "every 300 ms" in words
+
+
+def test_losses_after_pauses(found: Found) -> None:
+    dice = random.Random(3)
+    starts, now = set(), 0
+    while now < 3000:
+        now += dice.randint(60, 400)
+        starts.add(now)
+    words = pattern(
+        found(numbered(3000, lambda i: i - 1 not in starts, lambda i: 300.0 * (1 + i % 7) if i in starts else 2.0))
+    )
+    assert "is start-of-burst" in words
+
+
+def overflowing(count: int = 6000) -> Wire:
+    """A queue that fills, overflows at uneven times and is then empty."""
+    dice, one, now, full, lost = random.Random(5), connection(Wire(by_time=True)), 30.0, 300, -1
+    since = 0
+    for i in range(count):
+        now += 0.7
+        since += 1
+        one.data(now, i * MSS)
+        queue = min(since, full) * 0.2
+        if since == full and i + 200 < count:
+            lost = i
+        if lost < 0:
+            one.ack(now + RTT + queue, (i + 1) * MSS)
+        elif i > lost:
+            one.ack(now + RTT + queue, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
+            if i == lost + 3:
+                one.data(now + RTT + queue + 0.1, lost * MSS)
+            if i == lost + 150:
+                one.ack(now + RTT + queue + 0.2, (i + 1) * MSS)
+                lost, since, full = -1, 0, dice.randint(150, 400)
+    return one.wire
+
+
+def test_losses_of_a_queue_that_overflows(found: Found) -> None:
+    assert "is tail drop" in pattern(found(overflowing()))
+
+
+def test_five_losses_have_no_pattern(found: Found) -> None:
+    assert "loss-pattern" not in found(numbered(3000, lambda i: i not in (100, 500, 900, 1300, 1700)))
+
+
+# --- order, fragments
+
+
+def overtaken(places: int, times: int) -> Wire:
+    """Every 50th segment comes `places` later, with its own IP id."""
+    one, wire = connection(), Wire()
+    count = 50 * times + 10
+    for i in range(count):
+        one.data(30 + 0.5 * i, i * MSS)
+    sent = one.wire.packets[3:]
+    wire.packets = one.wire.packets[:3]
+    for i, (ms, frame) in enumerate(sent):
+        late = i % 50 == 25
+        wire.packets.append((ms + 0.5 * places + 0.1 if late else ms, frame))
+        if not late:
+            missing = i // 50 * 50 + 25 if i % 50 > 25 and i % 50 <= 25 + places else i + 1
+            wire.ids["10.0.0.1"] = 0
+            Connection(wire).ack(ms + RTT, missing * MSS)
+    return wire
+
+
+def test_reordering_has_an_extent(found: Found) -> None:
+    row = found(overtaken(4, 4))["reordering-extent"]
+    assert "4 of 4 by three or more" in row["sentence"] and row["severity"] == "info"
+
+
+def test_one_swap_of_neighbours_has_none(found: Found) -> None:
+    assert "reordering-extent" not in found(overtaken(1, 1))
+
+
+def fragmented(lost: Callable[[int, int], bool], count: int = 60, pieces: int = 6) -> Wire:
+    """Datagrams of 8192 bytes in six fragments, some of which are lost."""
+    wire = Wire()
+    for number in range(count):
+        whole = struct.pack("!HHHH", 4000, 5000, 8200, 0) + bytes(8192)
+        for i in range(pieces):
+            if lost(number, i):
+                continue
+            part = whole[i * 1480 : (i + 1) * 1480]
+            more = 0x2000 if i < pieces - 1 else 0
+            header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(part), number + 1, more | i * 185, 64, 17, 0)
+            frame = bytes(12) + b"\x08\0" + header + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + part
+            wire.packets.append((number * 2 + i * 0.1, frame))
+    return wire
+
+
+def test_loss_of_fragments_is_amplified(found: Found) -> None:
+    dice = random.Random(6)
+    gone = {(n, i) for n in range(60) for i in range(6) if dice.random() < 0.05}
+    rows = found(fragmented(lambda n, i: (n, i) in gone))
+    share = len({n for n, _ in gone}) / 60
+    row = rows["loss-amplified"]
+    assert f"but {100 * share:.3g}% of the datagrams" in row["sentence"] and row["cost"] == pytest.approx(
+        100 * (share - len(gone) / 360), abs=0.1
+    )
+    assert "1-(1-p)^n" in row["sentence"]
+
+
+def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
+    rows = found(fragmented(lambda n, i: (n, i) in {(5, 2), (9, 3)}))
+    assert "datagram-incomplete" in rows and "loss-amplified" not in rows
+
+
+def test_fragmentation_tells_the_largest_payload_without(found: Found) -> None:
+    row = found(fragmented(lambda n, i: False))["fragmentation"]
+    assert "up to 1,472 bytes" in row["advice"] and "300 frames more" in row["sentence"]
+    assert "95.8% of those" in row["sentence"] and "it would be 95.7%" in row["sentence"]  # 8192 / 8548, 1472 / 1538
+
+
+# --- connections
+
+
+def test_a_syn_that_is_answered_at_the_second_try_is_told(found: Found) -> None:
+    one = Connection(Wire())
+    one.send(0, 0, -1, flags=SYN, options=b"")
+    one.open(ms=1000)
+    one.data(1050, 0, 100, PSH | ACK).ack(1060, 100)
+    row = found(one.wire)["syn-lost"]
+    assert (
+        row["severity"] == "warning" and row["cost"] == pytest.approx(1.0, abs=0.05) and row["cost_unit"] == "seconds"
+    )
+
+
+def test_a_syn_that_is_answered_at_once_is_not(found: Found) -> None:
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(60, 100)
+    assert found(one.wire) == {}
+
+
+def ended(silence_s: float) -> Wire:
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    one.data(50 + silence_s * 1000, 100, 100, PSH | ACK)
+    return one.send(70 + silence_s * 1000, 1, 0, flags=RST).wire
+
+
+def test_a_reset_after_a_long_silence_is_told(found: Found) -> None:
+    rows = found(ended(600))
+    assert (
+        rows["idle-reset"]["severity"] == "warning" and "10 min" in rows["idle-reset"]["sentence"]
+    ) or "600 s" in str(rows)
+
+
+def test_a_reset_out_of_silence_is_not(found: Found) -> None:
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    one.ack(45_000, 100)
+    rows = found(one.send(600_000, 1, 0, flags=RST).wire)
+    assert "reset" in rows and "idle-reset" not in rows
+
+
+def test_a_reset_of_a_busy_connection_is_not(found: Found) -> None:
+    rows = found(ended(5))
+    assert "reset" in rows and "idle-reset" not in rows
+
+
+def probed(answered: bool) -> Wire:
+    one = connection()
+    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    for i in range(1, 6):
+        one.send(50 + 10_000 * i, 0, 99)
+        if answered:
+            one.ack(70 + 10_000 * i, 100)
+    return one.wire
+
+
+def test_keep_alives_without_answer_are_told(found: Found) -> None:
+    assert found(probed(False))["keep-alive-unanswered"]["severity"] == "warning"
+
+
+def test_keep_alives_with_answers_are_not(found: Found) -> None:
+    assert found(probed(True)) == {}
+
+
+def stuck(arrives: bool) -> Wire:
+    """Small data passes; a large segment is sent four times."""
+    one = connection()
+    one.data(30, 0, 200, PSH | ACK).ack(50, 200)
+    for at in (60, 360, 960, 2160):
+        one.data(at, 200, MSS)
+    if arrives:
+        one.ack(2180, 200 + MSS)
+        one.data(2190, 200 + MSS, MSS).ack(2210, 200 + 2 * MSS)
+    return one.wire
+
+
+def test_large_segments_that_never_arrive_are_a_black_hole(found: Found) -> None:
+    row = found(stuck(False))["path-mtu-black-hole"]
+    assert row["severity"] == "warning" and "1,460 bytes" in row["sentence"] and "tcp.len >= 1460" in row["filter"]
+
+
+def test_a_large_segment_that_arrives_at_last_is_none(found: Found) -> None:
+    rows = found(stuck(True))
+    assert "path-mtu-black-hole" not in rows and "timeout-stalls" in rows
+
+
+def told_by_icmp(code: int) -> Wire:
+    one = connection()
+    one.data(30, 0, MSS)
+    quoted = one.wire.packets[-1][1][14 : 14 + 28]
+    return one.wire.ip(31, "10.0.0.9", "10.0.0.1", 1, struct.pack("!BBHHH", 3, code, 0, 0, 1400) + quoted)
+
+
+def test_path_mtu_discovery_is_told(found: Found) -> None:
+    assert found(told_by_icmp(4))["path-mtu"]["severity"] == "info"
+
+
+def test_an_unreachable_host_is_no_path_mtu(found: Found) -> None:
+    rows = found(told_by_icmp(1))
+    assert "icmp-errors" in rows and "path-mtu" not in rows
+
+
+def test_a_small_mss_is_told_for_bulk(found: Found) -> None:
+    one = connection(mss=1200)
+    steady(one, 1000, 2.0, size=1200)
+    assert found(one.wire)["mss-small"]["severity"] == "info"
+    usual = connection()
+    steady(usual, 1000, 2.0)
+    assert "mss-small" not in found(usual.wire)
+
+
+def marked(echoed: bool) -> Wire:
+    one = connection()
+    for i in range(20):
+        one.data(30 + i, i * MSS, ecn=ECT_CE if i == 5 else 2)
+        one.ack(50 + i, (i + 1) * MSS, flags=ACK | (ECE if echoed and i > 5 else 0))
+    return one.wire
+
+
+def test_marks_without_echo_are_told(found: Found) -> None:
+    assert "ecn-ignored" in warned(found(marked(False)))
+
+
+def test_marks_with_echo_are_not(found: Found) -> None:
+    rows = found(marked(True))
+    assert "ecn-ignored" not in rows and rows["congestion-marks"]["severity"] == "info"
+
+
+def test_packets_that_are_mostly_headers_are_told(found: Found) -> None:
+    small, large = Wire(), Wire()
+    for i in range(1200):
+        small.udp(i, bytes(32))
+        large.udp(i, bytes(400))
+    row = found(small)["small-packets"]
+    assert row["severity"] == "info" and row["cost"] == 1200 * (84 + 14 - 32) and "times as much" in row["sentence"]
+    assert "small-packets" not in found(large)
+
+
+# --- healthy transfers
+
+
+def healthy() -> Iterator[Wire]:
+    one = connection()
+    end = steady(one, 400)
+    one.send(end + 100, 0, 400 * MSS, flags=FIN | ACK)
+    one.send(end + 120, 1, 0, flags=FIN | ACK, ack=400 * MSS + 1)
+    yield one.send(end + 121, 0, 400 * MSS + 1, ack=1).wire
+    yield numbered(2000, lambda i: True, late=0.5)
+    yield bursts_of_work(30.0, 10)
+    yield small_writes(1.0)
+
+
+@pytest.mark.parametrize("wire", list(healthy()))
+def test_a_healthy_transfer_gives_no_warning(wire: Wire, found: Found) -> None:
+    assert warned(found(wire)) == set()
+
+
+# --- captures
+
+
+def pcapng_block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+
+@pytest.mark.parametrize("simple", [True, False])
+def test_packets_without_time_are_told(tmp_path: Path, simple: bool) -> None:
+    frame = Wire().udp(0, bytes(50)).packets[0][1]
+    head = pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + pcapng_block(
+        1, struct.pack("<HHI", 1, 0, 0)
+    )
+    packet = (
+        (3, struct.pack("<I", len(frame)) + frame),
+        (6, struct.pack("<IIIII", 0, 1, 1, len(frame), len(frame)) + frame),
+    )
+    (tmp_path / "wire.pcapng").write_bytes(head + pcapng_block(*packet[not simple]))
+    codes = wiretale.analyze(tmp_path / "wire.pcapng").findings.column("code")
+    assert ("time-unknown" in codes) == simple
+
+
+@pytest.mark.parametrize(("filter", "refused"), [("ether host 02:00:00:00:00:01", True), ("ip", False)])
+def test_a_filter_that_does_not_fit_an_interface_is_told(samples: Path, filter: str, refused: bool) -> None:
+    trace = wiretale.analyze(samples / "two_interfaces.pcapng", filter=filter)
+    assert ("filter-refused" in trace.findings.column("code")) == refused
+
+
+@pytest.mark.parametrize(("link_type", "known"), [(1, True), (147, False)])
+def test_link_types_that_are_not_read_are_told(tmp_path: Path, link_type: int, known: bool) -> None:
+    path = Wire().udp(0, bytes(50)).write(tmp_path / "wire.pcap")
+    data = bytearray(path.read_bytes())
+    data[20] = link_type
+    path.write_bytes(data)
+    assert ("not-understood" in wiretale.analyze(path).findings.column("code")) != known
+
+
+@pytest.mark.parametrize(("pieces", "evicted"), [(65_000, False), (66_000, True)])
+def test_too_many_open_datagrams_are_told(tmp_path: Path, pieces: int, evicted: bool) -> None:
+    wire = Wire()
+    for i in range(pieces):
+        address = bytes([10, 1 + i // 65536, i // 256 % 256, i % 256])
+        header = struct.pack("!BBHHHBBH", 0x45, 0, 28, 7, 0x2000, 64, 17, 0)
+        wire.packets.append((i / 1000, bytes(12) + b"\x08\0" + header + address + bytes([10, 0, 0, 2]) + bytes(8)))
+    trace = wiretale.analyze(wire.write(tmp_path / "wire.pcap"))
+    assert ("datagrams-evicted" in trace.findings.column("code")) == evicted
+
+
+@pytest.mark.parametrize("corrupt", [True, False])
+def test_a_block_that_is_not_what_it_says_is_an_error(found: Found, corrupt: bool) -> None:
+    wire = Wire()
+    for i in range(10):
+        data = bytearray(block(i, 200, sent_ms=i))
+        data[100] ^= corrupt and i == 5
+        wire.udp(i, bytes(data))
+    rows = found(wire)
+    assert ("blocks-corrupt" in rows) == corrupt and all(row["severity"] == "error" for row in rows.values())

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a program of an experiment runs: this host, another one through ssh, or a network namespace of this host."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiretale.analyzer.errors import MissingToolError, UsageError
+from wiretale.traffic.program import find_program, program_path
+
+# Ends the program when our end of its standard input is closed: by us, by a broken connection, by our own end, whatever
+# that was. A SIGUSR1 to all of them is for the program alone.
+WATCHED = (
+    "trap '' USR1; exec 3<&0; {command} </dev/null & p=$!; {{ cat <&3; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; "
+    "wait $p; s=$?; kill $w 2>/dev/null; exit $s"
+)
+SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5")
+SSH_NAME = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
+NETNS_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def watched(arguments: Sequence[str]) -> str:
+    """A line of shell that runs a program as long as its standard input is open."""
+    return WATCHED.format(command=shlex.join(arguments))
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """This host when neither is given."""
+
+    ssh: str | None = None
+    netns: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ssh is not None and self.netns is not None:
+            raise ValueError("either ssh or netns was expected")
+        if self.ssh is not None and (not SSH_NAME.fullmatch(self.ssh) or self.ssh.startswith("-")):
+            raise ValueError(f"ssh: {self.ssh!r}: user@host was expected")
+        if self.netns is not None and (not NETNS_NAME.fullmatch(self.netns) or self.netns.startswith("-")):
+            raise ValueError(f"netns: {self.netns!r}: the name of a network namespace was expected")
+
+    def __str__(self) -> str:
+        if self.ssh is not None:
+            return f"ssh:{self.ssh}"
+        return f"netns:{self.netns}" if self.netns is not None else "here"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it has another host's files."""
+        return self.ssh is not None
+
+    def program(self, name: str) -> str:
+        """How a program is called there: by its full path, on another host by its name."""
+        return name if self.is_remote else program_path(name) or name
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """What is run here so that a program runs there; it ends with what is run here."""
+        if self.ssh is not None:
+            return self.shell(watched(arguments))
+        if self.netns is not None:
+            return [program_path("ip") or "ip", "netns", "exec", self.netns, *arguments]
+        return list(arguments)
+
+    def shell(self, script: str) -> list[str]:
+        """What is run here so that a line of shell runs on the other host."""
+        assert self.ssh is not None
+        return [program_path("ssh") or "ssh", *SSH_OPTIONS, "--", self.ssh, script]
+
+    def check(self) -> None:
+        """MissingToolError, UsageError when nothing can be run there."""
+        if self.ssh is not None:
+            find_program("ssh", "apt-get install openssh-client")
+        if self.netns is None:
+            return
+        find_program("ip", "apt-get install iproute2")
+        if not Path("/run/netns", self.netns).exists():
+            raise UsageError(f"there is no network namespace {self.netns}: `ip netns list` shows those that are")
+        if os.geteuid():
+            raise MissingToolError(f"root is needed to run in the network namespace {self.netns}: run with sudo")
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """`here`, `ssh:user@host`, `netns:NAME`. ValueError for another."""
+    kind, colon, name = text.partition(":")
+    if text == "here":
+        return Endpoint()
+    if colon and kind == "ssh":
+        return Endpoint(ssh=name)
+    if colon and kind == "netns":
+        return Endpoint(netns=name)
+    raise ValueError("here, ssh:user@host or netns:NAME was expected")

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of one flow of blocks between two capture points: by the captures alone, joined by run, stream and sequence.
+
+Nothing is asked of the link, nor of its settings. A packet's latency is the difference of its two times. The least
+latency is that of a packet that found nobody before it, so a packet was begun to be sent that long before it came out:
+from this follow the packets that waited at any time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.errors import WiretaleError
+
+if TYPE_CHECKING:
+    import duckdb
+
+BIN_SECONDS = 0.1
+JITTER_SHARE = 0.95
+
+# One row for each block that was seen before the link: when it came, and when it was out (null: never).
+JOINED = """
+CREATE TABLE joined AS
+WITH sent AS (
+    SELECT stream, sequence, bytes, min(complete_ns) AS in_ns
+    FROM before_blocks WHERE complete_ns IS NOT NULL GROUP BY ALL
+), received AS (
+    SELECT stream, sequence, min(complete_ns) AS out_ns, count(*) AS copies
+    FROM after_blocks WHERE complete_ns IS NOT NULL GROUP BY ALL
+)
+SELECT stream, sequence, bytes, in_ns, out_ns, coalesce(copies, 0) AS copies, out_ns - in_ns AS latency_ns
+FROM sent LEFT JOIN received USING (stream, sequence)
+"""
+# The jitter of a packet: how much its latency differs from that of the packet received before it, for each packet sent
+# between the two.
+JITTERS = """
+CREATE TABLE jitters AS
+SELECT out_ns, abs(latency_ns - lag(latency_ns) OVER packets) / nullif(abs(sequence - lag(sequence) OVER packets), 0)
+    AS jitter_ns
+FROM joined WHERE out_ns IS NOT NULL
+WINDOW packets AS (PARTITION BY stream ORDER BY out_ns, sequence)
+"""
+# Packets that wait when a packet comes, itself among them unless it is lost, the one being sent not: those that came
+# less those that were begun.
+QUEUE = """
+CREATE TABLE queue AS
+WITH begun AS (
+    SELECT out_ns - (SELECT min(latency_ns) FROM joined) AS begin_ns,
+        row_number() OVER (ORDER BY out_ns, sequence) AS begun
+    FROM joined WHERE out_ns IS NOT NULL
+), came AS (
+    SELECT in_ns, count(out_ns) OVER (ORDER BY in_ns, sequence ROWS UNBOUNDED PRECEDING) AS came FROM joined
+)
+SELECT in_ns, came - coalesce(begun, 0) AS waiting
+FROM came ASOF LEFT JOIN begun ON came.in_ns > begun.begin_ns
+"""
+TOTALS = """
+SELECT count(*) AS packets_sent, count(out_ns) AS packets_received, count(*) - count(out_ns) AS packets_lost,
+    avg(latency_ns) / 1e6 AS latency_ms, min(latency_ns) / 1e6 AS latency_ms_min,
+    median(latency_ns) / 1e6 AS latency_ms_median, quantile_cont(latency_ns, 0.99) / 1e6 AS latency_ms_p99,
+    max(latency_ns) / 1e6 AS latency_ms_max, min(in_ns) AS first_in_ns, max(in_ns) AS last_in_ns,
+    min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns
+FROM joined
+"""
+BINS = """
+WITH span AS (SELECT min(in_ns) AS start_ns FROM joined),
+came AS (
+    SELECT (in_ns - start_ns) // $width AS bin, count(*) AS sent, count(*) FILTER (out_ns IS NULL) AS lost,
+        avg(latency_ns) / 1e6 AS latency_ms
+    FROM joined, span GROUP BY ALL
+), gone AS (
+    SELECT (out_ns - start_ns) // $width AS bin, count(*) AS received, max(out_ns) AS last_ns
+    FROM joined, span WHERE out_ns IS NOT NULL GROUP BY ALL
+), waits AS (
+    SELECT (in_ns - start_ns) // $width AS bin, max(waiting) AS waiting FROM queue, span GROUP BY ALL
+), spread AS (
+    SELECT (out_ns - start_ns) // $width AS bin, avg(jitter_ns) / 1e6 AS jitter_ms FROM jitters, span GROUP BY ALL
+)
+SELECT bin * $width / 1e9 AS seconds, coalesce(sent, 0) AS sent, coalesce(received, 0) AS received,
+    coalesce(lost, 0) AS lost, latency_ms, jitter_ms, waiting,
+    coalesce(received, 0) * $packet * 8e9 / $width AS instant_bps,
+    sum(coalesce(received, 0)) OVER bins * $packet * 8 / ((bin + 1) * $width / 1e9) AS system_bps,
+    sum(coalesce(received, 0)) OVER bins * $packet AS bytes,
+    sum(coalesce(lost, 0)) OVER bins AS lost_so_far
+FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin)
+WINDOW bins AS (ORDER BY bin ROWS UNBOUNDED PRECEDING)
+ORDER BY bin
+"""
+
+
+@dataclass(frozen=True)
+class FlowMeasures:
+    """Figures of a flow, and the same over time."""
+
+    totals: dict[str, Any]
+    bins: dict[str, list[Any]]
+
+
+def rows_of(
+    connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
+) -> dict[str, list[Any]]:
+    """The columns of a query's result."""
+    result = connection.execute(query, values or {})
+    names = [column[0] for column in result.description]
+    return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {
+        name: [] for name in names
+    }
+
+
+def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
+    """The blocks at a capture point, as a table."""
+    from wiretale.analyzer.trace import analyze
+
+    trace = analyze(str(captured))
+    connection.register("the_blocks", trace.blocks)
+    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM the_blocks")
+    connection.unregister("the_blocks")
+
+
+def measure_flow(before: Path, after: Path, packet_bytes: int) -> FlowMeasures:
+    """The flow's figures from its two captures; `packet_bytes` is what a block is on the wire, as an IP packet."""
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS
+
+    with duckdb.connect(config=dict(SETTINGS)) as connection:
+        load_blocks(connection, "before_blocks", before)
+        load_blocks(connection, "after_blocks", after)
+        for query in (JOINED, JITTERS, QUEUE):
+            connection.execute(query)
+        totals = {name: column[0] for name, column in rows_of(connection, TOTALS).items()}
+        if not totals["packets_received"]:
+            raise WiretaleError(f"{before}, {after}: no block was seen at both: nothing to measure")
+        waits = rows_of(
+            connection,
+            "SELECT median(waiting) AS queue_packets, max(waiting) AS queue_packets_max FROM queue",
+        )
+        jitter = rows_of(
+            connection,
+            f"SELECT quantile_cont(jitter_ns, {JITTER_SHARE}) / 1e6 AS jitter_ms, avg(jitter_ns) / 1e6 AS jitter_ms_mean,"
+            " max(jitter_ns) / 1e6 AS jitter_ms_max FROM jitters",
+        )
+        extra = {name: column[0] for table in (waits, jitter) for name, column in table.items()}
+        values = {"width": round(BIN_SECONDS * 1e9), "packet": packet_bytes}
+        bins = rows_of(connection, BINS, values)
+    return FlowMeasures({**totals, **extra, **rates(totals, packet_bytes)}, bins)
+
+
+def rates(totals: dict[str, Any], packet_bytes: int) -> dict[str, Any]:
+    """Bits between the first and the last arrival over the time between them: the first packet is not in it."""
+    elapsed_ns = totals["last_out_ns"] - totals["first_out_ns"]
+    received = totals["packets_received"]
+    sent_ns = totals["last_in_ns"] - totals["first_in_ns"]
+    bits = 8 * packet_bytes
+    return {
+        "throughput_bps": (received - 1) * bits * 1e9 / elapsed_ns if elapsed_ns else None,
+        "offered_bps": (totals["packets_sent"] - 1) * bits * 1e9 / sent_ns if sent_ns else None,
+        "bytes_received": received * packet_bytes,
+    }

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: what a lab's link is like, as TOML; the ones that come with wiretale, or a file.
+
+description = "100 Mb/s Ethernet through one switch"
+mtu = 1500                 # of the hosts' interfaces
+seed = 1                   # of the link's chance
+[both]                     # or [forward] and [reverse]: settings of wiretale-link
+rate = "100Mbit"
+[sysctl]                   # of both hosts
+"net.ipv4.tcp_sack" = 0
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import InputError, UsageError
+
+MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
+CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
+SETTING = re.compile(r"[a-z][a-z-]*")
+SYSCTL = re.compile(r"net\.[a-z0-9_.]+")
+SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_. \t-]*")
+MTU_LEAST, MTU_MOST = 68, 65535
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One flow that is sent over the link, as a study did."""
+
+    study: str
+    row: int  # of the study's table
+    case: str
+    protocol: str
+    packet_bytes: int
+    rate_bps: float
+    seconds: float
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A link and the hosts at its ends."""
+
+    name: str
+    description: str = ""
+    mtu: int = 1500
+    card: str = ""
+    seed: int = 1
+    forward: str = ""
+    reverse: str = ""
+    sysctl: dict[str, str] = field(default_factory=dict)
+    scenario: Scenario | None = None
+    published: dict[str, Any] = field(default_factory=dict)
+
+
+def profile_names() -> list[str]:
+    """Of the profiles that come with wiretale."""
+    folder = files("wiretale.traffic").joinpath("profiles")
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    """A table of the file; empty when it has none."""
+    table = content.get(name, {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{where}: {name}: a table was expected")
+    return table
+
+
+def setting_text(value: Any, name: str, where: str) -> str:
+    """A setting's value as wiretale-link takes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ",".join(setting_text(part, name, where) for part in value)
+    text = str(value)
+    if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
+        raise UsageError(f"{where}: {name} = {value!r}: a number or a text without blanks was expected")
+    return text
+
+
+def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
+    """The link's settings in one direction: those of both, then its own."""
+    parts = []
+    for name, value in {**table_of(content, "both", where), **table_of(content, direction, where)}.items():
+        key = name.replace("_", "-")
+        if not SETTING.fullmatch(key):
+            raise UsageError(f"{where}: {name!r}: no such setting of a link")
+        text = setting_text(value, name, where)
+        if key == "trace" and folder:
+            text = setting_text(str(folder / text), name, where)
+        parts.append(f"{key}={text}")
+    return " ".join(parts)
+
+
+def whole_number(content: dict[str, Any], name: str, least: int, most: int, default: int, where: str) -> int:
+    """A whole number within bounds."""
+    value = content.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise UsageError(f"{where}: {name} = {value!r}: a whole number from {least} to {most} was expected")
+    return value
+
+
+def read_card(content: dict[str, Any], where: str) -> str:
+    """The speed of the hosts' cards."""
+    card = content.get("card", "")
+    if card and not (isinstance(card, str) and CARD.fullmatch(card)):
+        raise UsageError(f"{where}: card = {card!r}: a speed as 100Mbit was expected")
+    return str(card)
+
+
+def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
+    """Kernel settings of both hosts; only those of a network namespace."""
+    chosen = {}
+    for name, value in table_of(content, "sysctl", where).items():
+        if not SYSCTL.fullmatch(name) or ".." in name or not SYSCTL_VALUE.fullmatch(str(value)):
+            raise UsageError(f"{where}: sysctl {name!r} = {value!r}: a setting below net. was expected")
+        chosen[name] = str(value)
+    return chosen
+
+
+def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
+    """The flow, if the profile has one."""
+    table = table_of(content, "scenario", where)
+    try:
+        return Scenario(**table) if table else None
+    except TypeError as error:
+        raise UsageError(f"{where}: scenario: {error}") from None
+
+
+def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
+    """A profile from the text of its file. UsageError, naming the file, when it is none."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where}: no TOML: {error}") from None
+    unknown = sorted(set(content) - MEMBERS)
+    if unknown:
+        raise UsageError(f"{where}: {unknown[0]!r} is no member of a profile: there are {', '.join(sorted(MEMBERS))}")
+    return Profile(
+        name=name,
+        description=str(content.get("description", "")),
+        mtu=whole_number(content, "mtu", MTU_LEAST, MTU_MOST, 1500, where),
+        card=read_card(content, where),
+        seed=whole_number(content, "seed", 0, 2**63 - 1, 1, where),
+        forward=settings(content, "forward", where, folder),
+        reverse=settings(content, "reverse", where, folder),
+        sysctl=read_sysctl(content, where),
+        scenario=read_scenario(content, where),
+        published=table_of(content, "published", where),
+    )
+
+
+def load_profile(name: str) -> Profile:
+    """A profile by its name, or the file at a path that ends with .toml."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        return make_profile(path.stem, text, str(path), path.resolve().parent)
+    if name not in profile_names():
+        raise UsageError(f"{name!r} is no profile: there are {', '.join(profile_names())}; or FILE.toml")
+    text = files("wiretale.traffic").joinpath("profiles", f"{name}.toml").read_text("utf-8")
+    return make_profile(name, text, f"profile {name}")
+
+
+def study_profiles(study: str) -> list[Profile]:
+    """The profiles of a study's rows, in their order."""
+    profiles = map(load_profile, profile_names())
+    rows = [
+        (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study
+    ]
+    return [profile for _, profile in sorted(rows, key=lambda row: row[0])]

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a lab leaves behind is written down before it is made, so that `lab down` finds it after any crash.
+
+A lab is a file `NAME.json` in /run/wiretale/labs (root) or $XDG_RUNTIME_DIR/wiretale/labs; WIRETALE_STATE names
+another folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wiretale.analyzer.errors import OutputError, UsageError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: who it is outside
+HOSTS = ("sender", "tracer", "receiver")
+
+
+@dataclass
+class Lab:
+    """A lab that is up, or was."""
+
+    name: str
+    profile: str
+    description: str = ""
+    folder: str = ""  # of the truth and the link's messages
+    keeps: bool = True  # the folder is the user's, and stays
+    owner: int = 0  # process that ends with it; 0: it stays up
+    created_ns: int = 0
+
+    def namespace(self, host: str) -> str:
+        """The network namespace of a host."""
+        return f"wt-{self.name}-{host}"
+
+    def inside(self, host: str, *command: str) -> list[str]:
+        """A command as it is run on a host."""
+        from wiretale.traffic.lab_program import find_program
+
+        return [find_program("ip"), "netns", "exec", self.namespace(host), *command]
+
+
+def check_name(name: str) -> str:
+    """The name, if a lab can have it."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{name!r}: a lab's name has up to 40 letters, digits, - and _")
+    return name
+
+
+def state_folder() -> Path:
+    """Where labs of this user are written down."""
+    chosen = os.environ.get("WIRETALE_STATE")
+    if chosen:
+        return Path(chosen)
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    user = os.environ.get(USER, str(os.getuid()))
+    if user == "0":
+        return Path("/run/wiretale/labs")
+    if runtime:
+        return Path(runtime) / "wiretale" / "labs"
+    return Path(tempfile.gettempdir()) / f"wiretale-{user}" / "labs"
+
+
+def save_lab(lab: Lab) -> None:
+    """Writes the lab down; whole or not at all."""
+    folder = state_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = folder / f".{lab.name}.{os.getpid()}"
+        partial.write_text(json.dumps(asdict(lab)))
+        partial.replace(folder / f"{lab.name}.json")
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write down the lab {lab.name}: {error.strerror}") from None
+
+
+def forget_lab(lab: Lab) -> None:
+    """It is down."""
+    (state_folder() / f"{lab.name}.json").unlink(missing_ok=True)
+
+
+def read_lab(path: Path) -> Lab:
+    """A lab as it was written down. What cannot be read is still a lab of that name, to be taken down."""
+    try:
+        content = json.loads(path.read_text())
+        return Lab(**{**content, "name": check_name(path.stem)})
+    except (OSError, ValueError, TypeError, UsageError):
+        return Lab(path.stem, "unknown")
+
+
+def known_labs() -> list[Lab]:
+    """All labs of this user, by name."""
+    folder = state_folder()
+    return [read_lab(path) for path in sorted(folder.glob("*.json")) if NAME.fullmatch(path.stem)]
+
+
+def find_lab(name: str | None) -> Lab:
+    """The lab of that name; without a name, the only one."""
+    labs = known_labs()
+    found = [lab for lab in labs if name in (None, lab.name)]
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(lab.name for lab in labs) or "none"
+    raise UsageError(f"{'which lab?' if name is None else f'no lab {name!r}:'} there are: {there}")

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study's rows run again: measured beside published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import OutputError
+from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab_profile import Profile
+from wiretale.traffic.lab_scenario import block_bytes, run_scenario
+from wiretale.version import __version__
+
+KIB = 1024
+# Published figure, the measured one that it is compared with, and how much they may differ: share, absolute.
+COMPARED = (
+    ("throughput_kibps", "throughput_kibps", 0.01, 0.0),
+    ("latency_ms", "latency_ms", 0.0, 1.0),
+    ("jitter_ms", "jitter_ms", 0.0, 1.0),
+    ("kb_transferred", "kb_transferred", 0.0, 3.0),
+    ("packets_sent", "packets_sent", 0.0, 3.0),
+    ("packets_received", "packets_received", 0.0, 3.0),
+    ("queue_length_packets", "queue_packets", 0.0, 1.0),
+)
+# Where the study's own figure is a point of a curve that is still moving.
+LOOSER = {("narrow link", "latency_ms"): 8.0}
+
+
+def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
+    """For each published figure, whether the measured one is as near as it should be."""
+    near = {}
+    for published, measured, share, absolute in COMPARED:
+        figure = row["published"].get(published)
+        if figure is not None:
+            room = max(abs(figure) * share, LOOSER.get((case, published), absolute))
+            near[published] = row[measured] is not None and abs(row[measured] - figure) <= room
+    return near
+
+
+def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> dict[str, Any]:
+    """One row: what was measured, and what was published."""
+    scenario = profile.scenario
+    assert scenario
+    totals = measures.totals
+    row = {
+        "schema": "wiretale.lab/1",
+        "wiretale": __version__,
+        "profile": profile.name,
+        "study": scenario.study,
+        "case": scenario.case,
+        "protocol": scenario.protocol,
+        "packet_bytes": scenario.packet_bytes,
+        "block_bytes": block_bytes(scenario),
+        **{name: rounded(value) for name, value in totals.items()},
+        "throughput_kibps": rounded(totals["throughput_bps"] / KIB if totals["throughput_bps"] else None),
+        "kb_transferred": totals["bytes_received"] / KIB,
+        "capture_drops": run["capture_drops"],
+        "link": run["link"]["directions"],
+        "published": profile.published,
+    }
+    return {**row, "as_published": compare(row, scenario.case)}
+
+
+def rounded(value: Any) -> Any:
+    """Six decimals are more than any clock gives."""
+    if not isinstance(value, float):
+        return value
+    return int(value) if value == int(value) else round(value, 6)
+
+
+def run_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasures]:
+    """Runs one profile's scenario, measures it from its captures, and writes result.json."""
+    assert profile.scenario
+    run = run_scenario(profile, profile.scenario, folder)
+    measures = measure_flow(Path(run["before"]), Path(run["after"]), profile.scenario.packet_bytes)
+    row = study_row(profile, measures, run)
+    write_json(folder / "result.json", row)
+    return row, measures
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """One object, readable."""
+    try:
+        path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write: {error.strerror}") from None

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link_worker.h"
+
+#include <err.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "packet_id.h"
+
+#define SLEEP_MOST_NS    INT64_C(100000000)
+#define FLUSH_EVERY_NS   INT64_C(200000000)
+#define LATENESS_STEP_NS INT64_C(500)
+#define LATENESS_MOST_NS INT64_C(200000)
+
+static int64_t clock_ns(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+int64_t monotonic_ns(void) {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void log_fate(void *context, const struct truth_record *truth) {
+    struct link_worker *worker = context;
+    truth_pen_write(&worker->pen, truth);
+}
+
+/* An answer leaves where the packet came in, at once: the link is a router there. */
+static void answer_too_big(void *context, const struct link_packet *packet) {
+    struct link_worker *worker = context;
+    uint8_t frame[TOO_BIG_FRAME_MOST];
+    uint32_t size = icmp_too_big(packet, (uint16_t)worker->spec->mtu, worker->addresses, frame);
+    if (!size || !link_port_send_frame(worker->from, frame, size))
+        return;
+    struct truth_record truth = {
+        .fate = FATE_MADE, .direction = !worker->direction.number, .copies = 1};
+    struct link_packet *answer = link_packet_new(frame, size);
+    if (!answer)
+        return;
+    worker->answers++;
+    packet_identify(frame, size, &truth, &answer->ip_at);
+    truth.out_ns = clock_ns(CLOCK_REALTIME);
+    truth_pen_write(&worker->pen, &truth);
+    free(answer);
+}
+
+static unsigned take_arrivals(struct link_worker *worker, struct port_frame *frames) {
+    unsigned count = link_port_receive(worker->from, frames);
+    int64_t now = count ? monotonic_ns() : 0;
+    for (unsigned i = 0; i < count; i++) {
+        int64_t arrival = frames[i].in_ns - worker->offset_ns;
+        if (!frames[i].in_ns || arrival > now || arrival < now - 1000000000) { /* a clock was set */
+            arrival = now;
+            frames[i].in_ns = now + worker->offset_ns;
+        }
+        if (!link_direction_arrive(&worker->direction, frames[i].bytes, frames[i].size, arrival,
+                                   frames[i].in_ns)) {
+            worker->passed++;
+            link_port_send_frame(worker->to, frames[i].bytes, frames[i].size);
+        }
+    }
+    return count;
+}
+
+static void send_batch(struct link_worker *worker, struct link_packet **packets, unsigned count) {
+    for (unsigned at = 0; at < count;) {
+        unsigned sent = link_port_send(worker->to, packets + at, count - at);
+        int64_t out = monotonic_ns() + worker->offset_ns;
+        for (unsigned i = 0; i < sent; i++)
+            link_direction_sent(&worker->direction, packets[at + i], out,
+                                packets[at + i]->out_ns + worker->offset_ns);
+        at += sent;
+        if (at < count) { /* the next one was refused */
+            link_direction_sent(&worker->direction, packets[at], 0, 0);
+            at++;
+        }
+    }
+}
+
+static unsigned send_due(struct link_worker *worker, int64_t now_ns) {
+    struct link_packet *packets[PORT_BATCH];
+    unsigned count = 0;
+    link_direction_advance(&worker->direction, now_ns);
+    while (count < PORT_BATCH && (packets[count] = link_direction_take(&worker->direction, now_ns)))
+        count++;
+    send_batch(worker, packets, count);
+    return count;
+}
+
+/* Follows the median of how late the timer wakes, half a microsecond at a time. */
+static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
+    worker->late_ns += late_ns > worker->late_ns ? LATENESS_STEP_NS : -LATENESS_STEP_NS;
+    if (worker->late_ns > LATENESS_MOST_NS)
+        worker->late_ns = LATENESS_MOST_NS;
+    if (worker->late_ns < 0)
+        worker->late_ns = 0;
+}
+
+/* A timer wakes late, on virtual machines by some 70 us, so it is set as much earlier; what is left
+ * then is waited for awake. */
+static void sleep_until_due(struct link_worker *worker, int64_t now_ns) {
+    int64_t wait = link_direction_next_ns(&worker->direction);
+    bool timed = wait - now_ns < SLEEP_MOST_NS;
+    wait = timed ? wait - now_ns - worker->spin_ns - worker->late_ns : SLEEP_MOST_NS;
+    if (wait <= 0)
+        return;
+    struct timespec time = {.tv_sec = 0, .tv_nsec = wait};
+    struct pollfd frames = {.fd = worker->from->socket, .events = POLLIN};
+    if (!ppoll(&frames, 1, &time, NULL) && timed)
+        learn_lateness(worker, monotonic_ns() - now_ns - wait);
+}
+
+static void flush_sometimes(struct link_worker *worker, int64_t now_ns) {
+    if (now_ns - worker->flushed_ns < FLUSH_EVERY_NS)
+        return;
+    truth_pen_flush(&worker->pen);
+    worker->flushed_ns = now_ns;
+}
+
+static void make_frames(struct port_frame *frames) {
+    for (unsigned i = 0; i < PORT_BATCH; i++)
+        if (!(frames[i].bytes = malloc(FRAME_MOST)))
+            errx(1, "out of memory for %u frames", PORT_BATCH);
+}
+
+void *link_worker_run(void *context) {
+    struct link_worker *worker = context;
+    struct port_frame frames[PORT_BATCH];
+    make_frames(frames);
+    prctl(PR_SET_TIMERSLACK, 1UL); /* ns; the usual 50 us would be half of what is promised */
+    worker->events.context = worker;
+    worker->events.fate_known = log_fate;
+    worker->events.too_big = answer_too_big;
+    while (!atomic_load_explicit(worker->ending, memory_order_relaxed)) {
+        worker->offset_ns = clock_ns(CLOCK_REALTIME) - monotonic_ns();
+        unsigned came = take_arrivals(worker, frames);
+        int64_t now = monotonic_ns();
+        unsigned went = send_due(worker, now);
+        flush_sometimes(worker, now);
+        if (!came && !went)
+            sleep_until_due(worker, monotonic_ns());
+    }
+    link_direction_end(&worker->direction);
+    truth_pen_flush(&worker->pen);
+    for (unsigned i = 0; i < PORT_BATCH; i++)
+        free(frames[i].bytes);
+    return NULL;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "packet_queue.h"
+
+#include <math.h>
+
+#include "random_draw.h"
+
+void packet_queue_init(struct packet_queue *queue, const struct link_spec *spec, uint64_t seed) {
+    *queue = (struct packet_queue){.spec = spec, .seed = seed, .red = {.since = -1}};
+}
+
+static bool is_full(const struct packet_queue *queue, const struct link_packet *packet,
+                    uint32_t busy_bytes) {
+    const struct link_spec *spec = queue->spec;
+    if (spec->queue_packets && queue->packets + (busy_bytes > 0) >= spec->queue_packets)
+        return true;
+    return spec->queue_bytes && queue->bytes + busy_bytes + packet->link_bytes > spec->queue_bytes;
+}
+
+static double red_limit(const struct link_spec *spec) {
+    return spec->queue_packets ? (double)spec->queue_packets : (double)spec->queue_bytes;
+}
+
+static double red_upper(const struct link_spec *spec) {
+    return spec->red_max > 0 ? spec->red_max : red_limit(spec) / 2;
+}
+
+static double red_lower(const struct link_spec *spec) {
+    return spec->red_min > 0 ? spec->red_min : red_upper(spec) / 3;
+}
+
+/* The average falls while nothing is there, as if small packets had come all the time. */
+static void red_average(struct packet_queue *queue, const struct link_packet *packet,
+                        uint32_t busy_bytes) {
+    struct red_state *red = &queue->red;
+    const struct link_spec *spec = queue->spec;
+    bool by_bytes = spec->queue_bytes > 0;
+    double now = by_bytes ? (double)(queue->bytes + busy_bytes)
+                          : (double)(queue->packets + (busy_bytes > 0));
+    if (now > 0) {
+        red->average += spec->red_weight * (now - red->average);
+    } else if (spec->rate_bps > 0) {
+        double missed =
+            (double)(packet->arrival_ns - red->idle_ns) * spec->rate_bps / 8e9 / packet->link_bytes;
+        red->average *= pow(1 - spec->red_weight, fmax(missed, 0));
+    }
+}
+
+static double red_chance(const struct link_spec *spec, double average) {
+    double lower = red_lower(spec), upper = red_upper(spec);
+    if (average < upper)
+        return spec->red_probability * (average - lower) / (upper - lower);
+    if (average < 2 * upper)
+        return spec->red_probability + (1 - spec->red_probability) * (average - upper) / upper;
+    return 1;
+}
+
+static bool red_drops(struct packet_queue *queue, const struct link_packet *packet,
+                      uint32_t busy_bytes) {
+    struct red_state *red = &queue->red;
+    red_average(queue, packet, busy_bytes);
+    if (red->average < red_lower(queue->spec)) {
+        red->since = -1;
+        return false;
+    }
+    red->since++;
+    double chance = red_chance(queue->spec, red->average);
+    double spread = 1 - (double)red->since * chance; /* evens the gaps out */
+    chance = spread > chance ? chance / spread : 1;
+    if (random_share(queue->seed, DRAW_RED, packet->original->truth.index) >= chance)
+        return false;
+    red->since = 0;
+    return true;
+}
+
+enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packet,
+                           uint32_t busy_bytes) {
+    if (queue->spec->discipline == QUEUE_RED && red_drops(queue, packet, busy_bytes))
+        return FATE_RED;
+    if (is_full(queue, packet, busy_bytes))
+        return FATE_QUEUE;
+    packet->next = NULL;
+    if (queue->tail)
+        queue->tail->next = packet;
+    else
+        queue->head = packet;
+    queue->tail = packet;
+    queue->packets++;
+    queue->bytes += packet->link_bytes;
+    if (packet->link_bytes > queue->most_seen)
+        queue->most_seen = packet->link_bytes;
+    return FATE_DELIVERED;
+}
+
+static struct link_packet *take_head(struct packet_queue *queue) {
+    struct link_packet *packet = queue->head;
+    if (!packet)
+        return NULL;
+    queue->head = packet->next;
+    if (!queue->head)
+        queue->tail = NULL;
+    queue->packets--;
+    queue->bytes -= packet->link_bytes;
+    packet->next = NULL;
+    return packet;
+}
+
+/* dodequeue() of RFC 8289, 5.5: the head, and whether the queue has stood too long to keep it. */
+static struct link_packet *codel_head(struct packet_queue *queue, int64_t now_ns,
+                                      bool *ok_to_drop) {
+    struct codel_state *codel = &queue->codel;
+    struct link_packet *packet = take_head(queue);
+    *ok_to_drop = false;
+    if (!packet) {
+        codel->first_above_ns = 0;
+        return NULL;
+    }
+    if (now_ns - packet->arrival_ns < queue->spec->codel_target_ns ||
+        queue->bytes <= queue->most_seen)
+        codel->first_above_ns = 0;
+    else if (!codel->first_above_ns)
+        codel->first_above_ns = now_ns + queue->spec->codel_interval_ns;
+    else
+        *ok_to_drop = now_ns >= codel->first_above_ns;
+    return packet;
+}
+
+static int64_t codel_law(const struct packet_queue *queue, int64_t time_ns) {
+    return time_ns + (int64_t)((double)queue->spec->codel_interval_ns / sqrt(queue->codel.count));
+}
+
+static void codel_drop(struct packet_queue *queue, struct link_packet *packet) {
+    packet->next = queue->dropped;
+    queue->dropped = packet;
+}
+
+/* While dropping: as many as the law wants until now. */
+static struct link_packet *codel_go_on(struct packet_queue *queue, struct link_packet *packet,
+                                       int64_t now_ns, bool ok_to_drop) {
+    struct codel_state *codel = &queue->codel;
+    codel->dropping = ok_to_drop;
+    while (codel->dropping && now_ns >= codel->drop_next_ns) {
+        codel_drop(queue, packet);
+        codel->count++;
+        packet = codel_head(queue, now_ns, &ok_to_drop);
+        if (ok_to_drop)
+            codel->drop_next_ns = codel_law(queue, codel->drop_next_ns);
+        else
+            codel->dropping = false;
+    }
+    return packet;
+}
+
+/* Begins with the rate that was found last, when that is not long ago (RFC 8289, 5.4). */
+static struct link_packet *codel_begin(struct packet_queue *queue, struct link_packet *packet,
+                                       int64_t now_ns) {
+    struct codel_state *codel = &queue->codel;
+    bool ok_to_drop;
+    codel_drop(queue, packet);
+    packet = codel_head(queue, now_ns, &ok_to_drop);
+    codel->dropping = true;
+    uint32_t delta = codel->count - codel->last_count;
+    bool recent = now_ns - codel->drop_next_ns < 16 * queue->spec->codel_interval_ns;
+    codel->count = delta > 1 && recent ? delta : 1;
+    codel->drop_next_ns = codel_law(queue, now_ns);
+    codel->last_count = codel->count;
+    return packet;
+}
+
+static struct link_packet *codel_take(struct packet_queue *queue, int64_t now_ns) {
+    bool ok_to_drop;
+    struct link_packet *packet = codel_head(queue, now_ns, &ok_to_drop);
+    if (!packet) {
+        queue->codel.dropping = false;
+        return NULL;
+    }
+    if (queue->codel.dropping)
+        return codel_go_on(queue, packet, now_ns, ok_to_drop);
+    return ok_to_drop ? codel_begin(queue, packet, now_ns) : packet;
+}
+
+struct link_packet *packet_queue_take(struct packet_queue *queue, int64_t now_ns) {
+    if (queue->spec->discipline == QUEUE_CODEL)
+        return codel_take(queue, now_ns);
+    struct link_packet *packet = take_head(queue);
+    if (packet && !queue->packets && queue->spec->rate_bps > 0)
+        queue->red.idle_ns = now_ns + (int64_t)(packet->link_bytes * 8e9 / queue->spec->rate_bps);
+    return packet;
+}

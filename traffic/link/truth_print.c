@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A truth file as CSV; what is not known of a packet is empty. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "truth_log.h"
+
+static const char columns[] =
+    "direction,index,fate,in_ns,out_ns,due_ns,queue_packets,queue_bytes,copies,copied,reordered,"
+    "corrupted_bits,ip_bytes,"
+    "ip_version,protocol,source,source_port,destination,destination_port,ip_id,fragment_offset,"
+    "payload_bytes,"
+    "tcp_sequence,tcp_ack,tcp_flags,block_run,block_stream,block_sequence\n";
+
+static void print_known(bool known, uint64_t value) {
+    if (known)
+        printf(",%" PRIu64, value);
+    else
+        putchar(',');
+}
+
+static void print_address(const struct truth_record *record, const uint8_t *address) {
+    char text[INET6_ADDRSTRLEN] = "";
+    if (record->ip_version)
+        inet_ntop(record->ip_version == 4 ? AF_INET : AF_INET6, address, text, sizeof text);
+    printf(",%s", text);
+}
+
+static void print_fate(const struct truth_record *record) {
+    const char *fate = record->fate < FATES ? fate_names[record->fate] : "unknown";
+    printf("%u", record->direction);
+    print_known(record->index, record->index);
+    printf(",%s", fate);
+    print_known(record->in_ns, (uint64_t)record->in_ns);
+    print_known(record->out_ns, (uint64_t)record->out_ns);
+    print_known(record->due_ns, (uint64_t)record->due_ns);
+    printf(",%u,%u,%u,%s,%s,%u", record->queue_packets, record->queue_bytes, record->copies,
+           record->bits & TRUTH_COPIED ? "true" : "false",
+           record->bits & TRUTH_REORDERED ? "true" : "false", record->corrupted_bits);
+}
+
+static void print_id(const struct truth_record *record) {
+    bool ports = record->bits & TRUTH_PORTS, tcp = record->bits & TRUTH_TCP,
+         block = record->bits & TRUTH_BLOCK;
+    bool fragment = record->bits & TRUTH_FRAGMENT;
+    printf(",%u,%u,%u", record->ip_bytes, record->ip_version, record->protocol);
+    print_address(record, record->source);
+    print_known(ports, record->source_port);
+    print_address(record, record->destination);
+    print_known(ports, record->destination_port);
+    print_known(record->ip_version == 4 || fragment, record->ip_id);
+    print_known(fragment, record->fragment_offset * 8u);
+    printf(",%u", record->payload_bytes);
+    print_known(tcp, record->tcp_sequence);
+    print_known(tcp, record->tcp_ack);
+    print_known(tcp, record->tcp_flags);
+    print_known(block, record->block_run);
+    print_known(block, record->block_stream);
+    print_known(block, record->block_sequence);
+    putchar('\n');
+}
+
+static int print_records(const char *path, FILE *file) {
+    struct truth_header header;
+    struct truth_record record;
+    if (fread(&header, sizeof header, 1, file) != 1 ||
+        memcmp(header.magic, TRUTH_MAGIC, sizeof header.magic) ||
+        header.header_bytes != sizeof header || header.record_bytes != sizeof record) {
+        fprintf(stderr, "wiretale-link: %s: expected a truth file, which begins with %s\n", path,
+                TRUTH_MAGIC);
+        return 4;
+    }
+    fputs(columns, stdout);
+    size_t got;
+    while ((got = fread(&record, 1, sizeof record, file)) == sizeof record) {
+        print_fate(&record);
+        print_id(&record);
+    }
+    if (got || ferror(file))
+        fprintf(stderr,
+                "wiretale-link: %s: cut short within a record: the ones before it are printed\n",
+                path);
+    return got || ferror(file) ? 3 : fflush(stdout) ? 4 : 0;
+}
+
+int truth_print(const char *path) {
+    FILE *file = fopen(path, "rbe");
+    if (!file) {
+        fprintf(stderr, "wiretale-link: %s: %s\n", path, strerror(errno));
+        return 4;
+    }
+    int code = print_records(path, file);
+    fclose(file);
+    return code;
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the C programs are, and how a command becomes one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from wiretale.analyzer.errors import MissingToolError
+
+# What `wiretale COMMAND` runs, with the arguments that come before the user's.
+PROGRAM_OF_COMMAND = {
+    "send": ("wiretale-traffic", "send"),
+    "receive": ("wiretale-traffic", "receive"),
+    "ttcp": ("wiretale-traffic", "ttcp"),
+    "capture": ("wiretale-capture",),
+    "link": ("wiretale-link",),
+}
+
+
+def program_path(name: str) -> str | None:
+    """The full path of a program: in the folder WIRETALE_PROGRAMS, beside the Python interpreter, where pip puts ours,
+    then in PATH."""
+    for folder in (os.environ.get("WIRETALE_PROGRAMS"), Path(sys.executable).parent):
+        if folder and os.access(path := Path(folder, name), os.X_OK) and path.is_file():
+            return str(path)
+    return shutil.which(name)
+
+
+def find_program(name: str, mend: str = "install wiretale again") -> str:
+    """The full path of a program. MissingToolError, with what mends it, when there is none."""
+    path = program_path(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not beside {sys.executable} and not in PATH: {mend}")
+    return path
+
+
+def become_program(command: str, arguments: list[str]) -> NoReturn:
+    """Replaces this process by the program of a command. MissingToolError when that cannot be run."""
+    name, *first = PROGRAM_OF_COMMAND[command]
+    program = find_program(name)
+    sys.stdout.flush()
+    try:
+        os.execv(program, [program, *first, *arguments])
+    except OSError as error:
+        raise MissingToolError(f"{program} cannot be run: {error.strerror}") from None

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ttcp: options, a buffer where it is asked for, one role. */
+#include "ttcp.h"
+
+#include "ttcp_transfer.h"
+
+#include <stdlib.h>
+
+volatile sig_atomic_t ttcp_stopped;
+
+static void stop(int number) {
+    (void)number;
+    ttcp_stopped = 1;
+}
+
+/* No SA_RESTART: what waits is to look up. */
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* The first multiple of the alignment in the memory, and the offset beyond. */
+static uint8_t *aligned(uint8_t *memory, const struct ttcp_options *options) {
+    uint64_t past = (uintptr_t)memory % options->align;
+    return memory + (past ? options->align - past : 0) + options->offset;
+}
+
+int ttcp_main(int argc, char **argv) {
+    struct ttcp_options options;
+    if (!ttcp_read_options(&options, argc, argv))
+        return TTCP_USAGE;
+    if (options.help) {
+        ttcp_print_help();
+        return TTCP_DONE;
+    }
+    /* Room to read a mark's worth ahead (ttcp_transmit.c). */
+    uint64_t room = options.length + options.align + options.offset + TTCP_MARK_BYTES + 1;
+    uint8_t *memory = calloc(1, room);
+    if (!memory) {
+        ttcp_say(&options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)room);
+        return TTCP_UNREACHABLE;
+    }
+    ttcp_stopped = 0;
+    catch_signals();
+    uint8_t *data = aligned(memory, &options);
+    int code = options.transmit ? ttcp_transmit(&options, data) : ttcp_receive(&options, data);
+    free(memory);
+    return code;
+}
