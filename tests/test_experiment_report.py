@@ -255,7 +255,7 @@ def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(path.as_uri())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not page.evaluate("document.body.dataset.ready"):
         assert time.monotonic() < deadline, complaints
         time.sleep(0.05)
