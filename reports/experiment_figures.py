@@ -61,10 +61,11 @@ def axis(title: str, **more: Any) -> Row:
 
 
 def size_axis(sizes: Sequence[float]) -> Row:
-    """Block sizes: a power apart, so on a logarithmic axis, with the sizes themselves as ticks."""
-    ticks = sorted(set(sizes))
-    if len(ticks) > 12:  # 32 and 44: one of the two is named
-        ticks = [tick for n, tick in enumerate(ticks) if n == 0 or tick >= 1.5 * ticks[n - 1]]
+    """Block sizes on a logarithmic axis; ticks are sizes that are not too near to the one before: 32 and not 44."""
+    ticks: list[float] = []
+    for size in sorted(set(sizes)):
+        if not ticks or size >= 1.5 * ticks[-1]:
+            ticks.append(size)
     return axis("block size, bytes (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
 
 
