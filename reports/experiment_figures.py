@@ -61,10 +61,11 @@ def axis(title: str, **more: Any) -> Row:
 
 
 def size_axis(sizes: Sequence[float]) -> Row:
-    """Block sizes: a power apart, so on a logarithmic axis, with the sizes themselves as ticks."""
-    ticks = sorted(set(sizes))
-    if len(ticks) > 12:  # 32 and 44: one of the two is named
-        ticks = [tick for n, tick in enumerate(ticks) if n == 0 or tick >= 1.5 * ticks[n - 1]]
+    """Block sizes on a logarithmic axis; ticks are sizes that are not too near to the one before: 32 and not 44."""
+    ticks: list[float] = []
+    for size in sorted(set(sizes)):
+        if not ticks or size >= 1.5 * ticks[-1]:
+            ticks.append(size)
     return axis("block size, bytes (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
 
 
@@ -118,25 +119,47 @@ def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
     }
 
 
-def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
-    """Each trial: as faint points beside the means, or as a line of its own."""
+def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], number: int, hover: str) -> Row:
+    """A trial: faint points beside the means, or a line of its own."""
     color = COLORS[number % len(COLORS)]
-    for trial in sorted({trial for point in line for trial, _ in point.trials}):
+    return {
+        "type": "scatter",
+        "name": f"{name}, trial {trial}",
+        "legendgroup": name,
+        "showlegend": False,
+        "mode": "markers",
+        "meta": "trial",
+        "opacity": 0.45,
+        "x": [x for x, _ in pairs],
+        "y": [value for _, value in pairs],
+        "line": {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]},
+        "marker": {"color": color, "size": 5},
+        "hovertemplate": f"{name}, trial {trial}<br>{hover}, %{{y:.4g}}<extra></extra>",
+    }
+
+
+def trial_numbers(line: Sequence[Point]) -> list[int]:
+    """Those that any of the points has."""
+    return sorted({trial for point in line for trial, _ in point.trials})
+
+
+def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
+    """Each trial."""
+    for trial in trial_numbers(line):
         pairs = [(point.x, dict(point.trials)[trial]) for point in line if trial in dict(point.trials)]
-        yield {
-            "type": "scatter",
-            "name": f"{name}, trial {trial}",
-            "legendgroup": name,
-            "showlegend": False,
-            "mode": "markers",
-            "meta": "trial",
-            "opacity": 0.45,
-            "x": [x for x, _ in pairs],
-            "y": [value for _, value in pairs],
-            "line": {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]},
-            "marker": {"color": color, "size": 5},
-            "hovertemplate": f"{name}, trial {trial}<br>{hover}, %{{y:.4g}}<extra></extra>",
-        }
+        yield trial_line(name, trial, pairs, number, hover)
+
+
+def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Iterator[Row]:
+    """Each trial, by the time that it took; its sizes in their order."""
+    for trial in trial_numbers(times):
+        both = [(dict(time.trials), dict(rate.trials)) for time, rate in zip(times, rates, strict=True)]
+        pairs = [(time[trial], rate[trial]) for time, rate in both if trial in time]
+        yield trial_line(name, trial, pairs, number, "%{x:.4g} s")
+
+
+# Plotly's chosen button is light in any theme.
+BUTTON_COLORS: Row = {"bgcolor": "#dfe5ea", "bordercolor": GREY, "font": {"size": 11, "color": "#1c2530"}}
 
 
 def trial_choice(data: Sequence[Row]) -> Row:
@@ -147,12 +170,14 @@ def trial_choice(data: Sequence[Row]) -> Row:
     means = ["error_y" in trace for trace in data]
     shown = [trace.get("visible", True) for trace in data]
     per_trial = {
-        "visible": ["legendonly" if mean else one for mean, one in zip(means, shown, strict=True)],
+        "visible": [False if mean else one for mean, one in zip(means, shown, strict=True)],
+        "showlegend": [trial or trace.get("showlegend", True) for trial, trace in zip(trials, data, strict=True)],
         "mode": ["lines+markers" if trial else trace["mode"] for trial, trace in zip(trials, data, strict=True)],
         "opacity": [1.0 for _ in data],
     }
     averaged = {
         "visible": shown,
+        "showlegend": [trace.get("showlegend", True) for trace in data],
         "mode": [trace["mode"] for trace in data],
         "opacity": [trace.get("opacity", 1.0) for trace in data],
     }
@@ -161,7 +186,7 @@ def trial_choice(data: Sequence[Row]) -> Row:
         {"label": "per trial", "method": "restyle", "args": [per_trial]},
     ]
     place = {"x": 1, "y": -0.13, "xanchor": "right", "yanchor": "top", "pad": {"t": 4}}
-    menu = {"type": "buttons", "direction": "right", "buttons": buttons, "font": {"size": 11}, **place}
+    menu = {"type": "buttons", "direction": "right", "buttons": buttons, **BUTTON_COLORS, **place}
     return {"updatemenus": [menu]}
 
 
@@ -240,14 +265,17 @@ def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
     figure = Figure(
         "Throughput against elapsed time",
         "A mark for each block size: means of its trials, with bars from the least to the greatest of both; its number is "
-        "the block size in bytes. Elapsed is from the first to the last block.",
+        "the block size in bytes; faint points are single trials. Elapsed is from the first to the last block.",
     )
     for number, (name, line) in enumerate(times.items()):
         figure.data.append(time_line(name, line, rates[name], number))
+        if any(len(point.trials) > 1 for point in line):
+            figure.data += time_trials(name, line, rates[name], number)
     figure.layout = {
         "xaxis": log_axis("elapsed, s", [row["elapsed_s"] for row in rows]),
         "yaxis": log_axis("throughput, Mbit/s", [row["throughput_mbit_s"] for row in rows]),
         "height": 480,
+        **trial_choice(figure.data),
     }
     yield figure
 

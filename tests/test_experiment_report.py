@@ -105,7 +105,7 @@ def test_s2_has_its_three_graphs_averaged_and_per_trial(tmp_path: Path) -> None:
         "Throughput against elapsed time",
         "Percent received against block size",
     ]
-    for title in ("Throughput against block size", "Percent received against block size"):
+    for title in found:
         assert {"tcp, trial 1", "udp, trial 2", "udp+12"} <= set(traces(found[title]))
         (menu,) = found[title]["layout"]["updatemenus"]
         assert [button["label"] for button in menu["buttons"]] == ["averaged", "per trial"]
@@ -255,7 +255,7 @@ def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(path.as_uri())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while not page.evaluate("document.body.dataset.ready"):
         assert time.monotonic() < deadline, complaints
         time.sleep(0.05)

@@ -22,6 +22,7 @@ from wiretale.traffic.tracing import Recording, find_capture, tracing
 RECEIVER_S = 15.0
 SPARE_S = 60.0  # beyond a session's planned time
 POLL_S = 0.01
+TABLE_SHARE = 10
 
 Note = Callable[[str], None]
 Done = Callable[[Test, str | None], None]  # a test, and why it failed
@@ -39,6 +40,7 @@ class Runner:
         self.plan, self.store, self.note = plan, store, note
         self.capture: CaptureProgram | None = None
         self.receiver: Child | None = None
+        self.next_table = 0.0  # when results.csv may be made again
 
     # --- before the first test
 
@@ -157,6 +159,15 @@ class Runner:
         self.capture = None
         return True
 
+    def write_results(self) -> None:
+        """The table of what is there, unless making it would take a tenth of the run: the end makes it anyway."""
+        begin = time.monotonic()
+        if begin < self.next_table:
+            return
+        write_results(self.store)
+        end = time.monotonic()
+        self.next_table = end + TABLE_SHARE * (end - begin)
+
     def run(self, done: Done) -> int:
         """Runs what is not done yet; returns how many tests failed."""
         failed = 0
@@ -166,7 +177,7 @@ class Runner:
                     done(test, None)
                     continue
                 error = self.run_test(test)
-                write_results(self.store)
+                self.write_results()
                 failed += error is not None
                 done(test, error)
                 time.sleep(self.plan.pause_s)

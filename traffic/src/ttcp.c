@@ -5,6 +5,7 @@
 #include "ttcp_transfer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 volatile sig_atomic_t ttcp_stopped;
 
@@ -27,25 +28,49 @@ static uint8_t *aligned(uint8_t *memory, const struct ttcp_options *options) {
     return memory + (past ? options->align - past : 0) + options->offset;
 }
 
-int ttcp_main(int argc, char **argv) {
-    struct ttcp_options options;
-    if (!ttcp_read_options(&options, argc, argv))
-        return TTCP_USAGE;
-    if (options.help) {
-        ttcp_print_help();
-        return TTCP_DONE;
-    }
+/* The arguments behind the name of the command, which callers may leave out: getopt wants one. The
+ * array is the caller's to free. */
+static char **with_name(int *argc, char **argv) {
+    static char name[] = "ttcp";
+    bool has_name = *argc > 0 && strcmp(argv[0], name) == 0;
+    char **named = calloc((size_t)*argc + 2, sizeof *named);
+    if (!named)
+        return NULL;
+    named[0] = name;
+    *argc -= has_name;
+    memcpy(named + 1, argv + has_name, (size_t)*argc * sizeof *named);
+    ++*argc;
+    return named;
+}
+
+static int run(const struct ttcp_options *options) {
     /* Room to read a mark's worth ahead (ttcp_transmit.c). */
-    uint64_t room = options.length + options.align + options.offset + TTCP_MARK_BYTES + 1;
+    uint64_t room = options->length + options->align + options->offset + TTCP_MARK_BYTES + 1;
     uint8_t *memory = calloc(1, room);
     if (!memory) {
-        ttcp_say(&options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)room);
+        ttcp_say(options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)room);
         return TTCP_UNREACHABLE;
     }
     ttcp_stopped = 0;
     catch_signals();
-    uint8_t *data = aligned(memory, &options);
-    int code = options.transmit ? ttcp_transmit(&options, data) : ttcp_receive(&options, data);
+    uint8_t *data = aligned(memory, options);
+    int code = options->transmit ? ttcp_transmit(options, data) : ttcp_receive(options, data);
     free(memory);
+    return code;
+}
+
+int ttcp_main(int argc, char **argv) {
+    struct ttcp_options options;
+    char **named = with_name(&argc, argv);
+    int code = TTCP_USAGE;
+    if (!named || !ttcp_read_options(&options, argc, named))
+        goto end;
+    code = TTCP_DONE;
+    if (options.help)
+        ttcp_print_help();
+    else
+        code = run(&options);
+end:
+    free(named);
     return code;
 }
