@@ -65,9 +65,22 @@ static void open_stream(struct folder *folder, const char *path) {
         fail(EXIT_UNREADABLE, "%s cannot be written: %s", path, strerror(errno));
 }
 
+static void open_around(struct folder *folder) {
+    char parent[PATH_MAX];
+    strcpy(parent, folder->path);
+    char *slash = strrchr(parent, '/');
+    if (slash)
+        slash[slash == parent] = '\0';
+    folder->parent_fd = open(slash ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 static bool open_path(struct folder *folder) {
-    int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const char *slash = strrchr(folder->path, '/'), *base = slash ? slash + 1 : folder->path;
     struct stat told;
+    int fd = openat(folder->parent_fd, *base ? base : ".", flags);
+    if (fd < 0) /* what is around it may be another, too */
+        fd = open(folder->path, flags);
     if (fd < 0 || fstat(fd, &told))
         return false;
     if (folder->fd >= 0)
@@ -87,6 +100,7 @@ static void open_folder(struct folder *folder) {
     folder->fd = -1;
     refuse_link(folder->path);
     folder->made = !mkdir(folder->path, FOLDER_MODE);
+    open_around(folder);
     if (!open_path(folder))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
              folder->path, strerror(errno));
@@ -127,7 +141,7 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
     bool slash = length > 1 && path[length - 1] == '/';
     while (length > 1 && path[length - 1] == '/')
         path[--length] = '\0';
-    *folder = (struct folder){.fd = -1};
+    *folder = (struct folder){.fd = -1, .parent_fd = -1};
     bool there = !lstat(path, &told);
     snprintf(folder->suffix, sizeof folder->suffix, "%s",
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");

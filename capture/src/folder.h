@@ -22,6 +22,7 @@
 struct folder {
     char path[PATH_MAX];
     int fd;         /* of the folder, or of the stream */
+    int parent_fd;  /* what it is in: the user may not be let through to it by name */
     bool is_stream; /* stdout, a FIFO or a device: no files at all */
     bool made;      /* by this run */
     bool plain;     /* one file, named as it was asked for */

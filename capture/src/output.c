@@ -184,6 +184,7 @@ void output_look(struct output *output, bool idle) {
     int64_t begin_ns = over && !wishes ? output->boundary_ns : wall_ns();
     output_close(output);
     if (wishes & WISH_REOPEN && !folder_reopen(output->folder))
-        output_note_failure(output, output->folder->path);
+        warn_of("%s cannot be opened again: %s; the folder that is open stays in use",
+                output->folder->path, strerror(errno));
     output_begin(output, begin_ns);
 }
