@@ -68,6 +68,13 @@ def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
         '[sysctl]\n"net.ipv4/../../kernel" = 1',
         '[sysctl]\n"net..ipv4" = 1',
         '[scenario]\nstudy = "S6"',
+        '[scenario]\nprotocol = "sctp"',
+        "[scenario]\npacket_bytes = 83",
+        "[scenario]\nrate_bps = nan",
+        "[scenario]\nseconds = inf",
+        "[scenario]\ncount = true",
+        "[published]\nlatency_ms = nan",
+        '[published]\nlatency_ms = "14"',
     ],
 )
 def test_what_is_no_profile_is_refused_with_its_place(text: str) -> None:

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -125,13 +127,40 @@ def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     return chosen
 
 
+# Of a scenario: what each member must be, in words and as a test.
+SCENARIO: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "study": ("a text", lambda value: isinstance(value, str)),
+    "row": ("a whole number", lambda value: type(value) is int),
+    "case": ("a text", lambda value: isinstance(value, str)),
+    "protocol": ('"udp" or "tcp"', lambda value: value in ("udp", "tcp")),
+    "packet_bytes": ("a whole number from 84 to 65535", lambda value: type(value) is int and 84 <= value <= 65535),
+    "rate_bps": ("a number from 1 to 1e11", lambda value: type(value) in (int, float) and 1 <= value <= 1e11),
+    "seconds": ("a number up to 3600", lambda value: type(value) in (int, float) and 0 < value <= 3600),
+    "count": ("a whole number from 1", lambda value: type(value) is int and 1 <= value <= 10**9),
+}
+
+
 def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
     """The flow, if the profile has one."""
     table = table_of(content, "scenario", where)
+    if not table:
+        return None
+    for name, (expected, is_right) in SCENARIO.items():
+        if name in table and not is_right(table[name]):
+            raise UsageError(f"{where}: scenario: {name} = {table[name]!r}: {expected} was expected")
     try:
-        return Scenario(**table) if table else None
+        return Scenario(**table)
     except TypeError as error:
         raise UsageError(f"{where}: scenario: {error}") from None
+
+
+def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
+    """Figures to compare with."""
+    table = table_of(content, "published", where)
+    for name, value in table.items():
+        if type(value) not in (int, float) or not isfinite(value):
+            raise UsageError(f"{where}: published: {name} = {value!r}: a number was expected")
+    return table
 
 
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
@@ -153,7 +182,7 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
         reverse=settings(content, "reverse", where, folder),
         sysctl=read_sysctl(content, where),
         scenario=read_scenario(content, where),
-        published=table_of(content, "published", where),
+        published=read_published(content, where),
     )
 
 
