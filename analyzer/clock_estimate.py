@@ -135,6 +135,12 @@ def height(samples: Sequence[Sample], slope: float, middle_ns: int) -> float | N
     return min((d - slope * (t - middle_ns) for t, d in samples), default=None)
 
 
+def excess(samples: Sequence[Sample], slope: float, middle_ns: int) -> float:
+    """How far above the line the lowest tenth of the samples reaches: the line rests on those."""
+    levels = sorted(d - slope * (t - middle_ns) for t, d in samples)
+    return levels[len(levels) // 10] - levels[0]
+
+
 def best_slope(score: Callable[[float], float], low: float, high: float) -> float:
     """Where a concave function is greatest."""
     for _ in range(SEARCHES):
@@ -168,12 +174,8 @@ def fit(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int, end_ns
 
     slope = best_slope(score, -SKEW_MOST, SKEW_MOST)
     a, b = height(forward, slope, middle), height(back, -slope, middle)
-    above = [
-        median(d - s * (t - middle) - least for t, d in samples)
-        for samples, s, least in ((forward, slope, a), (back, -slope, b))
-        if samples and least is not None
-    ]
-    doubt = slope_doubt(score, slope, sum(above) / 4)
+    above = [excess(samples, steepness, middle) for samples, steepness in ((forward, slope), (back, -slope)) if samples]
+    doubt = slope_doubt(score, slope, sum(above) / 2)
     if abs(slope) <= doubt:  # nothing that the noise would not give
         slope = 0.0
         a, b = height(forward, slope, middle), height(back, -slope, middle)
@@ -193,19 +195,27 @@ def shared_bins(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int
     return [(t, d, backward[n]) for t, d in forward if (n := (t - start_ns) // width_ns) in backward]
 
 
+def detrended(bins: Sequence[Bin]) -> list[float]:
+    """The offset in each bin, less the skew."""
+    offsets = [(f - b) / 2 for _, f, b in bins]
+    times = [t for t, _, _ in bins]
+    slopes = [
+        (o2 - o1) / max(t2 - t1, 1) for (t1, t2), (o1, o2) in zip(pairwise(times), pairwise(offsets), strict=True)
+    ]
+    slope = max(-SKEW_MOST, min(SKEW_MOST, median(slopes))) if slopes else 0.0
+    return [o - slope * (t - times[0]) for o, t in zip(offsets, times, strict=True)]
+
+
 def find_step(bins: Sequence[Bin]) -> int | None:
     """Between which bins the clock was set, if it was: the offset jumps, the round trip does not."""
-    offsets = [(f - b) / 2 for _, f, b in bins]
-    slopes = [(offsets[n + 1] - offsets[n]) / max(bins[n + 1][0] - bins[n][0], 1) for n in range(len(bins) - 1)]
-    slope = max(-SKEW_MOST, min(SKEW_MOST, median(slopes))) if slopes else 0.0
-    level = [o - slope * (t - bins[0][0]) for o, (t, _, _) in zip(offsets, bins, strict=True)]
-    noise = median([abs(b - a) for a, b in pairwise(level)] or [0.0])
+    level = detrended(bins)
+    least = max(STEP_LEAST_NS, 6 * median([abs(b - a) for a, b in pairwise(level)] or [0.0]))
     found: list[tuple[float, float, int]] = []
     for n in range(BINS_LEAST, len(bins) - BINS_LEAST + 1):
         before, after = slice(max(0, n - BINS_BESIDE), n), slice(n, n + BINS_BESIDE)
         change = abs(median(level[after]) - median(level[before]))
         trips = [median(f + b for _, f, b in bins[part]) for part in (after, before)]
-        if change >= max(STEP_LEAST_NS, 6 * noise) and abs(trips[0] - trips[1]) < RTT_CHANGE_MOST * change:
+        if change >= least and abs(trips[0] - trips[1]) < RTT_CHANGE_MOST * change:
             found.append((change, abs(level[n] - level[n - 1]), n))
     if not found:
         return None
@@ -232,25 +242,33 @@ def within(samples: Sequence[Sample], start_ns: int, end_ns: int, width_ns: int)
     return inner or [(t, d) for t, d in samples if start_ns <= t <= end_ns]
 
 
+def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
+    """Two points that share a clock."""
+    line = Stretch(first_ns, first_ns, first_ns, 0.0, 0.0, None, None)
+    return Clock(earlier, later, "same", stretches=[line], error_ns=0.0)
+
+
+def least_of_bins(
+    connection: duckdb.DuckDBPyConnection, names: dict[str, int], first: int, width: int
+) -> tuple[list[Sample], list[Sample]]:
+    """The least difference in each bin of time, forward and back."""
+    forward, back = (
+        connection.execute(LEAST.format(**names, sign=sign, start=first, width=width)).fetchall() for sign in (1, -1)
+    )
+    return [(int(t), int(d)) for t, d in forward], [(int(t), int(d)) for t, d in back]
+
+
 def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, same: bool = False) -> Clock:
     """The clock of a later point against an earlier one, from the packets in `crossings`."""
     names = {"a": earlier, "b": later}
     first, last, forward_count, back_count = connection.execute(SPAN.format(**names)).fetchone() or (None,) * 4
-    clock = Clock(earlier, later, "same" if same else "none", forward_count or 0, back_count or 0)
     if same:
-        clock.stretches = [Stretch(first or 0, last or 0, first or 0, 0.0, 0.0, None, None)]
-        clock.error_ns = 0.0
-    if same or first is None:
+        return same_clock(earlier, later, first or 0)
+    clock = Clock(earlier, later, "none", forward_count or 0, back_count or 0)
+    if first is None or last is None:
         return clock
     width = max((last - first) // BINS, 1)
-    samples = [
-        [
-            (int(t), int(d))
-            for t, d in connection.execute(LEAST.format(**names, sign=sign, start=first, width=width)).fetchall()
-        ]
-        for sign in (1, -1)
-    ]
-    forward, back = samples
+    forward, back = least_of_bins(connection, names, first, width)
     clock.evidence = "both" if forward and back else "forward" if forward else "back"
     clock.stretches, clock.skew_error_ppm = fit_all(connection, names, forward, back, (first, last, width))
     if clock.least_rtt_ns is not None:
@@ -280,9 +298,10 @@ def fit_all(
     starts, ends = [first, *(after for _, after in cuts)], [*(before for before, _ in cuts), last + 1]
     lines, doubts = [], []
     for start, end in zip(starts, ends, strict=True):
-        parts = [within(samples, start, end, width if cuts else 0) for samples in (forward, back)]
-        if any(parts):
-            line, doubt = fit(*parts, start, end)
+        margin = width if cuts else 0
+        forth, behind = within(forward, start, end, margin), within(back, start, end, margin)
+        if forth or behind:
+            line, doubt = fit(forth, behind, start, end)
             lines.append(line)
             doubts.append(doubt * 1e6)
     for before, after in pairwise(lines):

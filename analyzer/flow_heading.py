@@ -14,22 +14,18 @@ from wiretale.analyzer.packet_matching import path_order
 if TYPE_CHECKING:
     import duckdb
 
-# Votes by TTL: the point nearer to a packet's source sees it higher.
-TTLS = """
-SELECT {point} AS point, flow, direction, median(ttl) AS ttl, sum(payload) AS bytes, count(*) AS packets
-FROM seen{point} GROUP BY flow, direction
-"""
+# By the TTL: the point nearer to a packet's source sees it higher. By time: from the first packet of a direction to the
+# first of the other.
 HEADINGS = """
 CREATE TABLE headings AS
-WITH each AS ({each}),
-    told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM each AS a JOIN each AS b USING (flow, direction)
-        WHERE a.point = 0 AND b.point = {last}),
+WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a
+        JOIN heights AS b USING (flow, direction) WHERE a.point = 0 AND b.point = {last}),
     ttl AS (SELECT flow, sum(CASE direction WHEN 0 THEN heading ELSE -heading END) AS vote FROM told GROUP BY flow),
     asked AS (SELECT flow, min(t0) FILTER (direction = 0) AS a0, min(t0) FILTER (direction = 1) AS b0,
             min(t{last}) FILTER (direction = 0) AS a1, min(t{last}) FILTER (direction = 1) AS b1
         FROM grouped WHERE n0 = 1 AND n{last} = 1 GROUP BY flow),
     answer AS (SELECT flow, sign((b0 - a0) - (b1 - a1)) AS vote FROM asked),
-    sizes AS (SELECT flow, sign(sum(CASE direction WHEN 0 THEN bytes ELSE -bytes END)) AS vote FROM each GROUP BY flow),
+    sizes AS (SELECT flow, sign(sum(CASE direction WHEN 0 THEN bytes ELSE -bytes END)) AS vote FROM heights GROUP BY flow),
     votes AS (SELECT flow, coalesce(nullif(sign(ttl.vote), 0), nullif(answer.vote, 0)) AS vote,
             coalesce(nullif(sizes.vote, 0), 1) AS guess
         FROM (SELECT DISTINCT flow FROM members) LEFT JOIN ttl USING (flow) LEFT JOIN answer USING (flow)
@@ -57,7 +53,6 @@ def find_headings(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     order = path_order(points, 1)
     connection.execute(
         HEADINGS.format(
-            each=" UNION ALL ".join(TTLS.format(point=point) for point in order),
             ends=" UNION ALL ".join(ENDS.format(point=point) for point in order),
             last=points - 1,
         )

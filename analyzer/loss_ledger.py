@@ -28,6 +28,10 @@ PLACES = {
 #: which place lies between two stages
 BETWEEN = {
     ("planned", "sent"): "never_sent",
+    ("planned", "sender"): "sender_host",
+    ("planned", "tracer"): "before_tracer",
+    ("planned", "receiver"): "network",
+    ("planned", "received"): "network_or_host",
     ("sent", "sender"): "sender_host",
     ("sent", "tracer"): "before_tracer",
     ("sent", "receiver"): "network",
@@ -100,13 +104,16 @@ class Ledger:
         return self.sent == self.arrived + sum(self.lost.values())
 
 
-def settle(ledger: Ledger, unions: dict[str, int], host_dropped: int | None = None) -> Ledger:
-    """Raises stages and finds the losses between them; `unions` tells of a capture what it or a later one saw."""
+def settle(ledger: Ledger, unions: dict[str, int], host_dropped: int | None = None, own: bool = False) -> Ledger:
+    """Raises stages and finds the losses between them; `unions` tells of a capture what it or a later one saw.
+
+    What the kernel dropped had come to the host, if the counter is the socket's `own`: a host's counts others' too.
+    """
     least = 0
     for stage in reversed(ledger.stages):
         if stage.name == "received":
             stage.had = stage.seen
-            least = stage.seen + (host_dropped or 0)
+            least = stage.seen + (host_dropped or 0 if own else 0)
             continue
         stage.had = max(stage.seen, unions.get(stage.name, 0), least)
         least = stage.had

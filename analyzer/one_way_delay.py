@@ -22,7 +22,8 @@ SELECT count(d) AS packets, min(d) AS min, avg(d) AS mean, quantile_cont(d, [0.5
 FROM (SELECT d, lag(d) OVER (PARTITION BY flow ORDER BY moment) AS before FROM delays)
 """
 SERIES = """
-SELECT min(moment) AS moment, count(*) AS packets, min(d) AS min, median(d) AS median, quantile_cont(d, 0.99) AS p99, max(d) AS max
+SELECT min(moment) AS moment, count(*) AS packets, min(d) AS min, median(d) AS median,
+    quantile_cont(d, 0.99) AS p99, max(d) AS max
 FROM delays GROUP BY (moment - {start}) // {width} ORDER BY 1
 """
 HISTOGRAM = """
@@ -83,12 +84,18 @@ def hops_of(clocks: Mapping[tuple[int, int], Clock], count: int) -> list[Hop]:
     return hops
 
 
-def delays_sql(hop: Hop, heading: int) -> str:
-    """SQL: flow, time and delay of each packet that both points saw."""
+def delays_sql(vantage: Vantage, hop: Hop, heading: int) -> str:
+    """SQL: flow, time and delay of each packet that both points saw; the time by the first point's clock."""
     a, b = hop.start, hop.end
     difference = f"t{b} - t{a} - ({hop.offset()})"
+    moment = f"t{a if heading > 0 else b}"
+    first = next((clock for clock in vantage.clocks if (clock.earlier, clock.later) == (0, a)), None)
+    if heading < 0:  # sent by the end, whose clock is the start's and the offset
+        moment = f"{moment} - ({hop.offset()})"
+    if first and first.known:
+        moment = f"{moment} - {first.sql(f't{a}')}"
     return (
-        f"SELECT flow, t{a if heading > 0 else b} AS moment, {heading} * ({difference}) AS d FROM outcomes "
+        f"SELECT flow, round({moment})::BIGINT AS moment, {heading} * ({difference}) AS d FROM outcomes "
         f"WHERE heading = {heading} AND NOT copy AND w{a} AND w{b} AND t{a} IS NOT NULL AND t{b} IS NOT NULL"
     )
 
@@ -98,7 +105,7 @@ def measure(vantage: Vantage, hop: Hop, heading: int) -> Delay | None:
     ends = [vantage.points[number].role for number in (hop.start, hop.end)]
     if heading < 0:
         ends.reverse()
-    vantage.connection.execute(f"CREATE OR REPLACE TEMP TABLE delays AS {delays_sql(hop, heading)}")
+    vantage.connection.execute(f"CREATE OR REPLACE TEMP TABLE delays AS {delays_sql(vantage, hop, heading)}")
     (row,) = vantage.rows(SUMMARY)
     if not row["packets"]:
         return None
@@ -115,7 +122,7 @@ def measure(vantage: Vantage, hop: Hop, heading: int) -> Delay | None:
         "jitter": row["jitter"],
         "negative": row["negative"],
     }
-    delay = Delay(*ends, hop.known, hop.error_ns, summary)
+    delay = Delay(ends[0], ends[1], hop.known, hop.error_ns, summary)
     (span,) = vantage.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)
     delay.series = vantage.rows(SERIES.format(start=span["start"], width=width))

@@ -18,10 +18,12 @@ DATA, CONTROL, BLOCK, DATAGRAM = range(4)
 KEY = "flow, direction, kind, key1, key2"
 PLACE = 2**40  # added to stream positions: those below the first byte seen stay positive
 IDS_ALIKE = 0.9  # share of packets whose identification must be the same at both points, for it to tell anything
-# The least difference of the times at two points, in the order in which packets pass them: SQL of {sent} and {got}.
-Floors = dict[tuple[int, int], str]
+# The least difference of the times at two points, in the order in which packets pass them: SQL of what is added to the
+# time at the first, and subtracted from that at the second, where either time is {time}.
+Floors = dict[tuple[int, int], tuple[str, str]]
 SLACK_NS = 200_000  # how much sooner than any other a packet may seem to arrive
 SEQUENCE_TURN = 2**32
+BUCKET = 16_384  # bytes of a stream: segments are sought among those of the same pieces
 
 # Where each direction's stream begins: its SYN, or that of another point, else sequence number 0.
 BASES = """
@@ -115,6 +117,14 @@ FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
     FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
 """
+# What is needed of them later.
+HEIGHTS = """
+SELECT {point} AS point, flow, direction, median(ttl) AS ttl, sum(payload) AS bytes FROM seen{point} GROUP BY flow, direction
+"""
+ACKNOWLEDGED = """
+SELECT {point} AS point, flow, direction, max(acknowledged) AS upto FROM seen{point} ANTI JOIN stretched{point}
+    USING (flow, direction) WHERE acknowledged IS NOT NULL GROUP BY flow, direction
+"""
 
 
 def columns(points: int, text: str, separator: str = ", ") -> str:
@@ -152,8 +162,14 @@ def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
         points, "SELECT flow, direction, run, position IS NOT NULL AS tcp FROM seen{p} WHERE run IS NOT NULL", " UNION "
     )
     connection.execute(f"CREATE TABLE runs AS {runs}")
+    for name, each_point in (("heights", HEIGHTS), ("acknowledged", ACKNOWLEDGED)):
+        rows = " UNION ALL ".join(each_point.format(point=p) for p in range(points))
+        connection.execute(f"CREATE TABLE {name} AS {rows}")
     units = " UNION ALL ".join(UNITS.format(point=p, place=PLACE) for p in range(points))
     connection.execute(f"CREATE TABLE units AS {units}")
+    for point in range(points):
+        for kind, name in (("VIEW", "long"), ("TABLE", "seen"), ("TABLE", "unwrapped")):
+            connection.execute(f"DROP {kind} {name}{point}")
 
 
 # Most packets were sent once and seen at most once at each point: one grouping matches them all.
@@ -184,8 +200,9 @@ EACH_CROSSING = "p{p}, f{p}, t{p}, w{p}"
 def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """Fills `grouped` and `ids`."""
     connection.execute(GROUPED.format(key=KEY, each=columns(points, EACH_GROUP)))
+    once = columns(points, "n{p} <= 1", " AND ")
     pairs = [
-        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1"
+        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
         for a in range(points)
         for b in range(a + 1, points)
     ]
@@ -254,6 +271,7 @@ any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER 
 def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """What was sent several times and bears an identification that the path leaves alone."""
     connection.execute(ONCE.format(key=KEY))
+    connection.execute("DROP TABLE units; DROP TABLE grouped")
     connection.execute(TURNS)
     connection.execute(BY_ID.format(key=KEY, each=columns(points, EACH_ID)))
     # Of a packet that no point upstream sent again, a further one is a copy that the network made.
@@ -267,16 +285,18 @@ def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     )
 
 
-# The rest: `f` is the number of the latest origin that a reception can be of.
+# The rest: `f` is the number of the latest sending that a reception can be of.
 BY_TIME = """
 CREATE OR REPLACE TABLE received AS
-WITH sent AS (SELECT {key}, packet, part, time_ns, row_number() OVER (PARTITION BY {key} ORDER BY packet, part) AS nth
-        FROM pool WHERE point = {origin}),
-    got AS (SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY packet, part) AS nth,
-            count(*) OVER (PARTITION BY {key}) AS several FROM pool WHERE point = {point}),
-    feasible AS (SELECT got.{keys}, got.packet, got.part, any_value(got.nth) AS nth, any_value(got.several) AS several,
-            count(sent.nth) AS sendings, count(*) FILTER (got.time_ns - sent.time_ns >= {least} - {slack}) AS f
-        FROM got JOIN sent USING ({key}) GROUP BY ALL)
+WITH sent AS (SELECT {key}, time_ns + {sent} AS moment, row_number() OVER way AS nth FROM pool WHERE point = {origin}
+        WINDOW way AS (PARTITION BY {key} ORDER BY time_ns, packet, part)),
+    sendings AS (SELECT {key}, count(*) AS sendings FROM sent GROUP BY {key}),
+    got AS (SELECT {key}, packet, part, time_ns + {slack} - {got} AS moment, sendings, row_number() OVER way AS nth,
+            count(*) OVER (PARTITION BY {key}) AS several
+        FROM pool JOIN sendings USING ({key}) WHERE point = {point}
+        WINDOW way AS (PARTITION BY {key} ORDER BY time_ns, packet, part)),
+    feasible AS (SELECT got.*, coalesce(sent.nth, 0) AS f FROM got ASOF LEFT JOIN sent ON {same}
+        AND got.moment >= sent.moment)
 SELECT {key}, packet, part, CASE WHEN several > sendings THEN CASE WHEN nth <= f THEN nth ELSE 0 END
     ELSE nth + min(f - nth) OVER (PARTITION BY {key} ORDER BY nth ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
     END AS origin
@@ -306,7 +326,7 @@ def match_from(
 ) -> None:
     """Adds what the pool holds of one point, with its receptions at later ones; both leave the pool."""
     connection.execute(
-        f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY packet, part) AS "
+        f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY time_ns, packet, part) AS "
         f"origin FROM pool WHERE point = {origin}"
     )
     joins, values = (
@@ -314,13 +334,15 @@ def match_from(
         {origin: f"s.packet AS p{origin}, s.frame AS f{origin}, s.time_ns AS t{origin}, s.whole AS w{origin}"},
     )
     for point in later:
+        sent, got = floors[origin, point]
         connection.execute(
             BY_TIME.format(
                 key=KEY,
-                keys=KEY.replace(", ", ", got."),
+                same=" AND ".join(f"got.{name} = sent.{name}" for name in KEY.split(", ")),
                 origin=origin,
                 point=point,
-                least=floors[origin, point].format(sent="sent.time_ns", got="got.time_ns"),
+                sent=sent.format(time="time_ns"),
+                got=got.format(time="time_ns"),
                 slack=SLACK_NS,
             )
         )
@@ -354,15 +376,17 @@ CREATE OR REPLACE TABLE recut AS
 WITH lost AS (SELECT crossings.rowid AS sending, flow, direction, key1 AS start, key1 + key2 AS stop, t{origin} AS time_ns
         FROM crossings JOIN headings USING (flow, direction)
         WHERE heading = {heading} AND kind = 0 AND p{origin} IS NOT NULL AND p{point} IS NULL AND NOT copy),
-    extra AS (SELECT crossings.rowid AS arrival, flow, direction, key1 AS start, key1 + key2 AS stop, t{point} AS time_ns, p{point},
-            f{point} FROM crossings JOIN headings USING (flow, direction)
+    extra AS (SELECT crossings.rowid AS arrival, flow, direction, key1 AS start, key1 + key2 AS stop, t{point} AS time_ns,
+            p{point}, f{point} FROM crossings JOIN headings USING (flow, direction)
         WHERE heading = {heading} AND kind = 0 AND p{point} IS NOT NULL AND p{origin} IS NULL AND NOT copy),
-    shared AS (SELECT sending, arrival, lost.start, lost.stop, extra.time_ns, p{point}, f{point},
-            least(lost.stop, extra.stop)::BIGINT - greatest(lost.start, extra.start)::BIGINT AS bytes
-        FROM lost JOIN extra ON lost.flow = extra.flow AND lost.direction = extra.direction
-            AND lost.start < extra.stop AND extra.start < lost.stop
-        WHERE extra.time_ns - lost.time_ns >= {least} - {slack}
-        QUALIFY row_number() OVER (PARTITION BY arrival, lost.start ORDER BY lost.time_ns DESC) = 1)
+    shared AS (SELECT sending, arrival, l.start, l.stop, e.time_ns, p{point}, f{point},
+            least(l.stop, e.stop)::BIGINT - greatest(l.start, e.start)::BIGINT AS bytes
+        FROM (SELECT *, unnest(range((start // {bucket})::BIGINT, ((stop - 1) // {bucket})::BIGINT + 1)) AS bucket FROM lost) AS l
+        JOIN (SELECT *, unnest(range((start // {bucket})::BIGINT, ((stop - 1) // {bucket})::BIGINT + 1)) AS bucket
+            FROM extra) AS e USING (flow, direction, bucket)
+        WHERE l.start < e.stop AND e.start < l.stop
+            AND e.time_ns + {slack} - {got} >= l.time_ns + {sent}
+        QUALIFY row_number() OVER (PARTITION BY arrival, l.start ORDER BY l.time_ns DESC) = 1)
 SELECT sending, sum(bytes) >= any_value(stop - start) AS whole, max(time_ns) AS time_ns, arg_max(p{point}, time_ns) AS p,
     arg_max(f{point}, time_ns) AS f, list(arrival) AS arrivals
 FROM shared GROUP BY sending
@@ -375,12 +399,15 @@ def match_recut(connection: duckdb.DuckDBPyConnection, points: int, floors: Floo
         order = path_order(points, heading)
         for place, origin in enumerate(order):
             for point in order[place + 1 :]:
+                sent, got = floors[origin, point]
                 connection.execute(
                     RECUT.format(
                         origin=origin,
                         point=point,
                         heading=heading,
-                        least=floors[origin, point].format(sent="lost.time_ns", got="extra.time_ns"),
+                        bucket=BUCKET,
+                        sent=sent.format(time="l.time_ns"),
+                        got=got.format(time="e.time_ns"),
                         slack=SLACK_NS,
                     )
                 )

@@ -14,7 +14,7 @@ from wiretale.analyzer.endpoint_log import EndpointLog, read_logs
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.flow_heading import find_headings
 from wiretale.analyzer.flow_pairing import pair_flows
-from wiretale.analyzer.loss_ledger import PLACES, Ledger, settle, stages_of
+from wiretale.analyzer.loss_ledger import Ledger, settle, stages_of
 from wiretale.analyzer.one_way_delay import Delay, find_delays, hops_of
 from wiretale.analyzer.packet_matching import (
     Floors,
@@ -32,16 +32,16 @@ from wiretale.analyzer.units import plural
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "1GB"
+#: of the receiver's log: counters of its socket alone, not of the host
+SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
+MEMORY = "512MB"
 HEADINGS = (1, -1)
 NEVER = str(-(2**62))  # a least delay that everything is above
 
 # What became of each packet: `had{p}` says that it was at the point, seen there or by what came after.
 FATES = """
 CREATE TABLE fates AS
-WITH acknowledged AS ({acknowledged}),
-    far AS (SELECT flow, 1 - direction AS direction, max(acknowledged) AS upto FROM acknowledged
-        ANTI JOIN ({stretched}) USING (flow, direction) GROUP BY flow, direction),
+WITH far AS (SELECT flow, 1 - direction AS direction, max(upto) AS upto FROM acknowledged GROUP BY flow, direction),
     arrived AS (SELECT DISTINCT flow, direction, key1 FROM crossings JOIN headings USING (flow, direction)
         WHERE kind = 0 AND CASE WHEN heading > 0 THEN p{last} ELSE p0 END IS NOT NULL)
 SELECT crossings.*, heading, crossings.kind = 0 AND crossings.key1::HUGEINT + key2 - {place} <= upto
@@ -116,8 +116,9 @@ def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
         least = [(s.least_forward_ns, s.least_back_ns) for s in clock.stretches]
         forth = [f for f, _ in least if f is not None]
         back = [r for _, r in least if r is not None]
-        floors[a, b] = f"({clock.sql('{sent}')} + {min(forth):.0f})" if forth else NEVER
-        floors[b, a] = f"({min(back):.0f} - {clock.sql('{got}')})" if back else NEVER
+        offset = clock.sql("{time}")
+        floors[a, b] = (f"({offset} + {min(forth):.0f})", "0") if forth else (NEVER, "0")
+        floors[b, a] = ("0", f"({min(back):.0f} - {offset})") if back else (NEVER, "0")
     return floors
 
 
@@ -140,10 +141,6 @@ def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
     """Fills `fates`: the crossings with heading, and whether an acknowledgment proves that they arrived."""
     connection.execute(
         FATES.format(
-            acknowledged=columns(
-                count, "SELECT flow, direction, acknowledged FROM seen{p} WHERE acknowledged IS NOT NULL", " UNION ALL "
-            ),
-            stretched=columns(count, "SELECT flow, 1 - direction AS direction FROM stretched{p}", " UNION "),
             last=count - 1,
             place=2**40,
         )
@@ -172,7 +169,7 @@ def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
         f"CREATE TABLE outcomes AS SELECT *, CASE WHEN copy THEN NULL WHEN heading > 0 THEN {where_lost(count, 1)} "
         f"ELSE {where_lost(count, -1)} END AS place FROM fates"
     )
-    connection.execute("DROP TABLE fates")
+    connection.execute("DROP TABLE fates; DROP TABLE crossings")
 
 
 def captured(vantage: Vantage, rows: str, amount: str, heading: int) -> tuple[dict[str, int | None], dict[str, int]]:
@@ -242,7 +239,7 @@ def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: Endpoin
     unit = "bytes" if tcp else "blocks"
     title = f"{unit} of run {run}, {roles[0]} → {roles[-1]}" if len(roles) > 1 else f"{unit} of run {run}"
     ledger = Ledger(unit, title, stages_of(ROLES[len(roles)], roles, counts), run=run)
-    settle(ledger, unions, None if tcp else log.host_dropped)
+    settle(ledger, unions, None if tcp else log.host_dropped, log.host_dropped_source in SOCKET_COUNTERS)
     ledger.notes = list(run_notes(ledger, log))
     return ledger
 
@@ -271,9 +268,9 @@ def run_ledgers(vantage: Vantage) -> Iterator[Ledger]:
         logs.setdefault(log.run, []).append(log)
     for one in found:
         of_run = logs.get(one["run"], [])
-        log = of_run[HEADINGS.index(one["heading"])] if len(of_run) > 1 else of_run[0] if of_run else None
-        if log or not one["tcp"]:
-            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], log)
+        told = of_run[HEADINGS.index(one["heading"])] if len(of_run) > 1 else of_run[0] if of_run else None
+        if told or not one["tcp"]:
+            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], told)
     seen = {one["run"] for one in found}
     for log in vantage.logs:
         if log.run not in seen:
@@ -309,9 +306,11 @@ def capture_notes(vantage: Vantage) -> Iterator[str]:
             )
         if point.unread:
             yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
+    told: set[str] = set()
     for ledger in vantage.ledgers:
         for stage in ledger.stages:
-            if stage.role in ROLES[3] and stage.missed:
+            if stage.role in ROLES[3] and stage.missed and stage.role not in told:
+                told.add(stage.role)
                 yield f"{ledger.title}: the {stage.role}'s capture missed {stage.missed:,} of {stage.had:,} {ledger.unit}"
 
 

@@ -46,8 +46,9 @@ def packets_sql(vantage: Vantage) -> str:
     """Every packet, with the delay of each hop."""
     clocks = {(clock.earlier, clock.later): clock for clock in vantage.clocks}
     delays = "".join(
-        f", CASE WHEN w{hop.start} AND w{hop.end} THEN round(heading * (t{hop.end} - t{hop.start} - ({hop.offset()})))::BIGINT END"
-        f" AS {vantage.points[hop.start].role}_{vantage.points[hop.end].role}_ns"
+        f", CASE WHEN w{hop.start} AND w{hop.end} "
+        f"THEN round(heading * (t{hop.end} - t{hop.start} - ({hop.offset()})))::BIGINT END AS"
+        f"  {vantage.points[hop.start].role}_{vantage.points[hop.end].role}_ns"
         for hop in (hops_of(clocks, len(vantage.points)) if len(vantage.points) > 1 else [])
         if hop.clocks[0].stretches
     )
@@ -64,3 +65,21 @@ def lost_packets(vantage: Vantage, most: int) -> tuple[list[dict[str, Any]], int
     rows = vantage.rows(f"SELECT * FROM ({packets_sql(vantage)}) WHERE lost IS NOT NULL LIMIT {most}")
     total = vantage.rows("SELECT count(*) AS n FROM outcomes WHERE place IS NOT NULL")[0]["n"]
     return rows, total
+
+
+LOSS_BINS = 200
+
+
+def losses_by_time(vantage: Vantage) -> list[dict[str, Any]]:
+    """How many packets were lost in each bin of time: moment, width, way, place, packets."""
+    times = [f"t{p.number}" for p in vantage.points]
+    sent = f"CASE WHEN heading > 0 THEN coalesce({', '.join(times)}) ELSE coalesce({', '.join(reversed(times))}) END"
+    (span,) = vantage.rows(f"SELECT min({sent}) AS start, max({sent}) AS stop FROM outcomes")
+    if span["start"] is None:
+        return []
+    width = max((span["stop"] - span["start"]) // LOSS_BINS, 1)
+    return vantage.rows(
+        f"SELECT {span['start']} + (({sent} - {span['start']}) // {width}) * {width} + {width // 2} AS moment, "
+        f"{width} AS width, {direction_of(vantage)}, place, count(*) AS packets FROM outcomes "
+        f"WHERE place IS NOT NULL GROUP BY ALL ORDER BY ALL"
+    )

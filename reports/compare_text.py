@@ -15,33 +15,13 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_count, show_duration, show_share
 from wiretale.analyzer.vantage_answers import answers
+from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
 from wiretale.reports.terminal import make_console, section
 from wiretale.reports.verify_text import plain_grid
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.clock_estimate import Clock
     from wiretale.analyzer.loss_ledger import Ledger
     from wiretale.analyzer.vantage import Vantage
-
-STAGES = {"planned": "to be sent", "sent": "sent (log)", "received": "received (log)"}
-CLOCK_EVIDENCE = {
-    "forward": "unknown: packets matched one way only; delays are told above the least",
-    "back": "unknown: packets matched one way only; delays are told above the least",
-    "none": "unknown: no packet was matched",
-    "same": "none: one clock, as told",
-}
-
-
-def signed(ns: float | None) -> str:
-    """A duration with its sign."""
-    if ns is None:
-        return UNKNOWN
-    return ("−" if ns < 0 else "+") + show_duration(abs(ns))
-
-
-def delay_text(ns: float | None) -> str:
-    """A delay; noise of the clocks can bring it below zero."""
-    return UNKNOWN if ns is None else ("−" if ns < 0 else "") + show_duration(abs(round(ns)))
 
 
 def captures_block(vantage: Vantage) -> RenderableType:
@@ -64,7 +44,7 @@ def ledger_block(ledger: Ledger) -> RenderableType:
     """The stages, and what was lost between them."""
     grid = plain_grid(("stage", ledger.unit, "seen", "missed", "of sent"), (1, 2, 3, 4))
     for stage in ledger.stages:
-        name = STAGES.get(stage.role, f"{stage.role}'s capture")
+        name = stage_name(stage.role)
         seen = show_count(stage.seen)
         grid.add_row(
             name,
@@ -91,20 +71,6 @@ def extras(ledger: Ledger) -> Iterator[str]:
     if ledger.incomplete:
         yield f"{plural(ledger.incomplete, 'datagram')} among the lost of which some fragments arrived"
     yield from ledger.notes
-
-
-def clock_line(clock: Clock, roles: list[str]) -> str:
-    """Offset, skew and steps of one clock."""
-    name = f"{roles[clock.later]}'s clock against the {roles[clock.earlier]}'s: "
-    if clock.evidence != "both":
-        return name + CLOCK_EVIDENCE[clock.evidence]
-    skew = "no skew measurable" if not clock.skew_ppm else f"skew {clock.skew_ppm:+.2f} ppm"
-    doubt = f" (±{clock.skew_error_ppm:.2f})" if clock.skew_error_ppm is not None else ""
-    steps = "".join(f"; set by {signed(change)} at {show_time(time)}" for time, change in clock.steps)
-    return (
-        f"{name}{signed(clock.offset_ns)}, at most ±{show_duration(clock.error_ns)} off; {skew}{doubt}; least round trip "
-        f"{show_duration(clock.least_rtt_ns)}{steps}"
-    )
 
 
 def delays_block(vantage: Vantage) -> RenderableType:
@@ -134,11 +100,7 @@ def print_sections(vantage: Vantage, console: Console) -> None:
     if vantage.clocks:
         console.print(section("Clocks", *(Text(clock_line(clock, roles)) for clock in vantage.clocks)))
     if any(clock.evidence == "both" for clock in vantage.clocks):
-        console.print(
-            Text(
-                "  Assumed: the least delays of both directions are equal. However wrong that is, the error is within ±."
-            )
-        )
+        console.print(Text(f"  {ASSUMPTION}"))
     if vantage.delays:
         console.print(section("One-way delay", delays_block(vantage)))
     if vantage.notes:

@@ -74,9 +74,7 @@ def render(title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMe
     )
 
 
-def write_lab_report(
-    title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMeasures], path: Path
-) -> Path:
+def write_lab_report(title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMeasures], path: Path) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
     page = render(title, rows, measures)
     with output_file(path) as partial:

@@ -14,7 +14,7 @@ FIGURES = (
     ("latency ms", "latency_ms", "latency_ms", 2),
     ("jitter ms", "jitter_ms", "jitter_ms", 3),
     ("queued", "queue_packets", "queue_length_packets", 0),
-    ("KiB/s x 8", "throughput_kibps", "throughput_kibps", 0),
+    ("kibit/s", "throughput_kibps", "throughput_kibps", 0),
     ("KiB", "kb_transferred", "kb_transferred", 0),
 )
 

@@ -639,3 +639,28 @@ def test_copies_are_counted_by_interface_too(tmp_path: Path) -> None:
     assert trace.captures.column("mirror_duplicates") == [23]
     out = trace.directions.rows()[0]
     assert out["throughput_bps"] < 8e9 * out["ip_bytes"] / (out["last_ns"] - out["first_ns"])
+
+
+def test_a_copy_that_was_the_networks_is_taken_back_where_it_was_stored(tmp_path: Path) -> None:
+    talk = Talk()
+    network_duplicate(talk)
+    for packet in talk.packets:
+        packet.sniffed_on = "there" if packet["TCP"].sport == 40000 else "back"
+    captures = wiretale.analyze(*WRITERS["pcapng"](talk.in_order(), tmp_path)).captures
+    used = {row["name"]: row["mirror_duplicates"] for row in captures.rows() if row["packets"]}
+    assert used == {"there": 0, "back": 0}
+
+
+def test_a_copy_long_ago_is_judged_when_it_is_forgotten(tmp_path: Path) -> None:
+    """More verdicts follow than are kept, so no report can come for it any more: the event says what the counts say."""
+    talk = Talk(sack=False)
+    talk.open()
+    burst(talk, 30, 6)
+    talk.copy(0.05, 5).ack(50, 6 * S)
+    for k in range(100):
+        talk.data(1000 + 1000 * k, (6 + k) * S).data(1400 + 1000 * k, (6 + k) * S).ack(1420 + 1000 * k, (7 + k) * S)
+    trace = analyze(talk, tmp_path)
+    out = trace.directions.rows()[0]
+    assert (out["retransmissions"], out["mirror_duplicates"], out["unknown_duplicates"]) == (100, 0, 1)
+    assert [row["frame"] for row in trace.events.rows() if row["kind"] == "unknown_duplicate"] == [7]
+    assert trace.captures.column("mirror_duplicates") == [0]

@@ -285,14 +285,136 @@ def needless_while_acks_flow(talk: Talk) -> Expected:
 
 @case()
 def needless_while_acks_flow_near(talk: Talk) -> Expected:
-    """The ACK passed here, but half the way to the sender is still before it: nobody can say it was needless."""
+    """Half the way to the sender is still before its ACK: the sender could not know, but the receiver had it."""
     talk.open(near=10)
     burst(talk, 30, 3)
     talk.ack(40, S).ack(240, 3 * S).data(242, S)
+    return SPURIOUS
+
+
+@case()
+def needless_or_stored_late(talk: Talk) -> Expected:
+    """The same within 1 ms, in a capture that has stored data behind its ACK: which came first is not known."""
+    talk.open(near=10)
+    talk.ack(40, S).data(40.1, 0)  # stored late
+    talk.data(41, S).data(41.1, 2 * S).ack(240, 3 * S).data(240.5, S)
     return {
         "retransmissions": 1,
         "retransmitted_bytes": S,
+        "late_stored": 1,
     }
+
+
+@case("ids")
+def go_back_behind_a_suspected_timeout(talk: Talk) -> Expected:
+    """Beside the receiver: a burst is lost, its first segment comes again in order, new data shows how long it was."""
+    talk.open(near=RTT)
+    for k in range(4):
+        talk.data(30 + k, k * S).ack(30.05 + k, (k + 1) * S)
+    talk.missing(0, 4).data(300, 4 * S).ack(300.05, 5 * S)
+    talk.data(320.1, 8 * S).data(320.2, 9 * S).ack(320.15, 5 * S, (8 * S, 9 * S)).ack(320.25, 5 * S, (8 * S, 10 * S))
+    talk.data(340.3, 5 * S).data(340.4, 6 * S).data(340.5, 7 * S).ack(340.55, 10 * S)
+    return {
+        "retransmissions": 3,
+        "timeout_retransmissions": 3,
+        "suspected_timeouts": 1,
+        "lost_upstream": 3,
+        "back": {"duplicate_acks": 2},
+    }
+
+
+@case("ids")
+def a_loss_after_a_suspected_timeout(talk: Talk) -> Expected:
+    """The same, but what is missing was sent after the timeout: lost for itself."""
+    talk.open(near=RTT)
+    for k in range(4):
+        talk.data(30 + k, k * S).ack(30.05 + k, (k + 1) * S)
+    talk.missing(0, 1).data(300, 4 * S).ack(300.05, 5 * S).data(320.1, 5 * S).ack(320.15, 6 * S).missing(0)
+    for k in range(7, 10):
+        talk.data(340 + k / 10, k * S).ack(340.05 + k / 10, 6 * S, (7 * S, (k + 1) * S))
+    talk.data(361, 6 * S).ack(361.05, 10 * S)
+    return {
+        "retransmissions": 1,
+        "fast_retransmissions": 1,
+        "suspected_timeouts": 1,
+        "lost_upstream": 1,
+        "back": {"duplicate_acks": 3},
+    }
+
+
+def overtaken_by(talk: Talk, later: int) -> None:
+    """Beside the receiver: a segment is overtaken, reported missing, comes, and is sent again all the same."""
+    talk.open(near=RTT)
+    talk.data(30, 0).ack(30.05, S).missing(0)
+    for k in range(2, 2 + later):
+        talk.data(32 + k / 10, k * S).ack(32.05 + k / 10, S, (2 * S, (k + 1) * S))
+    end = (2 + later) * S
+    talk.data(33, S, ip_id=1003, tsval=10_030).ack(33.05, end).data(52.5, S).ack(52.55, end, (S, 2 * S))
+
+
+@case("order")
+def a_report_outlives_its_hole(talk: Talk) -> Expected:
+    overtaken_by(talk, 3)
+    back = {"duplicate_acks": 3}
+    return {**SPURIOUS, "fast_retransmissions": 1, "out_of_order": 1, "back": back}
+
+
+@case("order")
+def two_segments_above_are_no_report(talk: Talk) -> Expected:
+    overtaken_by(talk, 2)
+    return {**SPURIOUS, "out_of_order": 1, "back": {"duplicate_acks": 2}}
+
+
+def answered_after(talk: Talk, ms: float) -> None:
+    """Twenty round trips of 20 ms, then a resend and its answer."""
+    talk.open()
+    for k in range(20):
+        talk.data(30 + 25 * k, k * S).ack(50 + 25 * k, (k + 1) * S)
+    burst(talk, 600, 5, first=20)
+    talk.ack(620, 21 * S)
+    sacks(talk, 620.2, 21, 22, 23, 24, 25)
+    talk.data(620.5, 21 * S).ack(620.5 + ms, 25 * S)
+
+
+@case()
+def an_answer_sooner_than_any_before(talk: Talk) -> Expected:
+    """Three quarters of the least round trip: it answers the first sending."""
+    answered_after(talk, 15)
+    return {**SPURIOUS, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
+
+
+@case()
+def an_answer_as_soon_as_the_soonest(talk: Talk) -> Expected:
+    answered_after(talk, 19)
+    return {**FAST, "back": {"duplicate_acks": 3}}
+
+
+@case()
+def two_duplicates_after_a_recovery(talk: Talk) -> Expected:
+    """Without SACK Linux goes on to count where a recovery ended."""
+    talk.sack = False
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5)
+    talk.data(50.5, S).ack(70.5, 5 * S)
+    burst(talk, 71, 4, first=5)
+    talk.ack(91, 6 * S)
+    sacks(talk, 91.2, 6, 7, 8, 9)
+    talk.data(91.5, 6 * S).ack(111.5, 9 * S)
+    twice = {name: 2 * count for name, count in FAST.items()}
+    return {**twice, "back": {"duplicate_acks": 5}}
+
+
+@case()
+def two_duplicates_without_a_recovery(talk: Talk) -> Expected:
+    talk.sack = False
+    talk.open()
+    burst(talk, 71, 4)
+    talk.ack(91, S)
+    sacks(talk, 91.2, 1, 2, 3, 4)
+    talk.data(91.5, S).ack(111.5, 4 * S)
+    return {**LOST, "back": {"duplicate_acks": 2}}
 
 
 @case()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -12,6 +13,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
+from wiretale.traffic.endpoint import watched
 
 GRACE_S = 10.0  # to end when asked to
 POLL_S = 0.01
@@ -26,17 +28,16 @@ class ProgramError(WiretaleError):
 
 
 class Child:
-    """Runs in a session of its own, so that Ctrl-C reaches it through us only, once what it has can be kept."""
+    """Runs in a session of its own, so that Ctrl-C reaches it through us only; it ends when we do."""
 
     def __init__(self, command: Sequence[str], remote: bool) -> None:
         self.command = list(command)
-        self._remote = remote
+        started = self.command if remote else ["/bin/sh", "-c", watched(command)]
         self._files = ExitStack()
         self._out, self._err = (self._files.enter_context(tempfile.TemporaryFile()) for _ in range(2))  # noqa: SIM115
-        stdin = subprocess.PIPE if remote else subprocess.DEVNULL
         try:
             self.process = subprocess.Popen(
-                self.command, stdin=stdin, stdout=self._out, stderr=self._err, start_new_session=True
+                started, stdin=subprocess.PIPE, stdout=self._out, stderr=self._err, start_new_session=True
             )
         except OSError as error:
             self._files.close()
@@ -79,23 +80,18 @@ class Child:
                 raise ProgramError(f"{what} was not ready within {seconds:g} s: {self.last_words()}")
             time.sleep(POLL_S)
 
+    def ask(self) -> None:
+        """SIGUSR1: it says how far it is."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGUSR1)
+
     def stop(self) -> int:
         """Ends it, when it has not ended: what it holds is written first. Returns its exit code."""
-        if self.is_running:
-            self._ask_to_end()
-            try:
-                self.process.wait(GRACE_S)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        if self.process.stdin:
-            with suppress(OSError):
-                self.process.stdin.close()
-        return self.process.wait()
-
-    def _ask_to_end(self) -> None:
-        """The other host ends what it runs when its input ends (endpoint.py)."""
-        if self._remote and self.process.stdin:
-            with suppress(OSError):
-                self.process.stdin.close()
-        else:
-            self.process.terminate()
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.close()  # what it is told by (endpoint.py)
+        try:
+            return self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            return self.process.wait()

@@ -21,6 +21,7 @@ class CaptureProgram:
     suffix: str
     ready: str
     options: tuple[str, ...]
+    tells_counts: bool = False  # when it gets a SIGUSR1
 
     def arguments(self, tracer: Tracer, where: str, program: str) -> list[str]:
         """The program and its options."""
@@ -41,6 +42,7 @@ CAPTURE_PROGRAMS = (
             *("-i", "{interface}", "-n", "-p", "-U", "--immediate-mode", "--time-stamp-precision=nano"),
             *("-B", "16384", "-s", "{snaplen}", "-w", "{where}/trace.pcap"),
         ),
+        tells_counts=True,
     ),
 )
 

@@ -13,14 +13,20 @@ from pathlib import Path
 from wiretale.analyzer.errors import MissingToolError, UsageError
 from wiretale.traffic.program import find_program, program_path
 
-# Ends the program when the connection ends, however it ends: the remote side reads the end of its standard input.
-SSH_WRAPPER = (
-    "exec 3<&0; {command} </dev/null & p=$!; {{ cat <&3 >/dev/null; kill -TERM $p 2>/dev/null; }} & w=$!; "
+# Ends the program when our end of its standard input is closed: by us, by a broken connection, by our own end, whatever
+# that was. A SIGUSR1 to all of them is for the program alone.
+WATCHED = (
+    "trap '' USR1; exec 3<&0; {command} </dev/null & p=$!; {{ cat <&3; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; "
     "wait $p; s=$?; kill $w 2>/dev/null; exit $s"
 )
 SSH_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5")
 SSH_NAME = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
 NETNS_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def watched(arguments: Sequence[str]) -> str:
+    """A line of shell that runs a program as long as its standard input is open."""
+    return WATCHED.format(command=shlex.join(arguments))
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Endpoint:
     def command(self, arguments: Sequence[str]) -> list[str]:
         """What is run here so that a program runs there; it ends with what is run here."""
         if self.ssh is not None:
-            return self.shell(SSH_WRAPPER.format(command=shlex.join(arguments)))
+            return self.shell(watched(arguments))
         if self.netns is not None:
             return [program_path("ip") or "ip", "netns", "exec", self.netns, *arguments]
         return list(arguments)
@@ -87,4 +93,4 @@ def parse_endpoint(text: str) -> Endpoint:
         return Endpoint(ssh=name)
     if colon and kind == "netns":
         return Endpoint(netns=name)
-    raise ValueError(f"{text!r}: here, ssh:user@host or netns:NAME was expected")
+    raise ValueError("here, ssh:user@host or netns:NAME was expected")

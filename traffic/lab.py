@@ -13,22 +13,24 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab_hosts import make_hosts, namespace_exists, processes_in, remove_hosts
-from wiretale.traffic.lab_link import end_program, start_link
+from wiretale.traffic.lab_link import TRUTH, end_program, make_folder, start_link, write_truth
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_state import Lab, check_name, forget_lab, known_labs, save_lab
 
 
-def lab_up(profile: Profile, name: str, folder: Path | None = None, owner: int = 0) -> Lab:
+def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
     """Makes a lab; what was made is removed again when something fails."""
     check_name(name)
     if any(lab.name == name for lab in known_labs()):
         raise WiretaleError(f"the lab {name} is up already: wiretale lab down {name}")
-    folder = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
-    lab = Lab(name, profile.name, profile.description, str(folder.resolve()), owner, time.time_ns())
+    keeps = folder is not None
+    place = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
+    lab = Lab(name, profile.name, profile.description, str(place.resolve()), keeps, created_ns=time.time_ns())
     save_lab(lab)
     try:
         make_hosts(lab, profile)
-        start_link(lab, profile, folder)
+        make_folder(place)
+        start_link(lab, profile, place)
     except BaseException:
         lab_down(lab)
         raise
@@ -38,15 +40,20 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None, owner: int =
 def lab_down(lab: Lab) -> None:
     """Removes all that a lab made, but for the files of a run."""
     remove_hosts(lab)
-    if not lab.owner and lab.folder.startswith(tempfile.gettempdir()) and "wiretale-lab-" in lab.folder:
-        shutil.rmtree(lab.folder, ignore_errors=True)
     forget_lab(lab)
+    folder = Path(lab.folder)
+    if not lab.keeps and folder.name.startswith("wiretale-lab-"):
+        shutil.rmtree(folder, ignore_errors=True)
+    elif not lab.owner and (folder / TRUTH).is_file():
+        write_truth(folder, folder / "truth.parquet")
 
 
 @contextmanager
 def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     """A lab as long as the body runs; the link's truth is in the folder then."""
-    lab = Lab(f"run-{os.getpid()}", profile.name, profile.description, str(folder.resolve()), os.getpid(), time.time_ns())
+    owner = os.getpid()
+    place = str(folder.resolve())
+    lab = Lab(f"run-{owner}", profile.name, profile.description, place, owner=owner, created_ns=time.time_ns())
     save_lab(lab)
     try:
         make_hosts(lab, profile)

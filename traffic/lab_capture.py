@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -12,22 +13,38 @@ from pathlib import Path
 from wiretale.analyzer.errors import OutputError, WiretaleError
 from wiretale.traffic.lab_link import end_program, start_program
 from wiretale.traffic.lab_program import find_program, program_path
-from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.lab_state import USER, Lab
 
 POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
-SETTLE_SECONDS = 0.2
+SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
 BUFFER_KIB = 32768
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     """The program that captures an interface into a folder, and the word that it says when it does."""
     own = program_path("wiretale-capture")
-    if own:
-        return [own, "-i", interface, "-s", str(SNAPLEN), "-w", str(folder)], "capturing"
+    if own and USER not in os.environ:
+        options = ["--immediate", "-s", str(SNAPLEN), "-w", str(folder)]
+        return [own, "-i", interface, *options], "capturing"
+    if USER in os.environ:  # the others want to become another user, and in here is none
+        target = str(folder / f"{interface}.pcapng")
+        return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
     options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
-    target = ["-w", str(folder / f"{interface}.pcap")]
-    return [find_program("tcpdump"), "-i", interface, *options, *target], "listening on"
+    options += ["-U", "--immediate-mode"]  # what is in a buffer that waits to be full would be missing at the end
+    target = str(folder / f"{interface}.pcap")
+    return [find_program("tcpdump"), "-i", interface, *options, "-w", target], "listening on"
+
+
+def wait_until_settled(folders: list[Path]) -> None:
+    """What was just sent is still on its way into the captures: until they grow no more."""
+    size, since = -1, time.monotonic()
+    deadline = since + SETTLE_MOST_SECONDS
+    while (now := time.monotonic()) < min(since + SETTLE_SECONDS, deadline):
+        grown = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+        if grown != size:
+            size, since = grown, now
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -46,7 +63,7 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
             command, word = capture_command(interface, places[point])
             running.append(start_program(lab.inside("tracer", *command), folder, f"capture-{point}", word))
         yield places
-        time.sleep(SETTLE_SECONDS)  # what was just sent is still on its way to the captures
+        wait_until_settled(list(places.values()))
     finally:
         for process in running:
             end_program(process)
@@ -57,7 +74,7 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
     drops: dict[str, int | None] = {}
     for point in POINTS:
         said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        found = re.search(r"(\d+) packets? dropped by kernel", said) or re.search(r"dropped[_ ]kernel\D+(\d+)", said)
+        found = re.search(r"(\d+) packets? dropped by kernel", said) or re.search(r"/(\d+) \(pcap:", said)
         drops[point] = int(found.group(1)) if found else None
     return drops
 

@@ -98,37 +98,36 @@ class FlowMeasures:
     bins: dict[str, list[Any]]
 
 
-def rows_of(connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None) -> dict[str, list[Any]]:
+def rows_of(
+    connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
+) -> dict[str, list[Any]]:
     """The columns of a query's result."""
     result = connection.execute(query, values or {})
     names = [column[0] for column in result.description]
-    return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {name: [] for name in names}
+    return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {
+        name: [] for name in names
+    }
 
 
-def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path, port: int) -> None:
-    """The blocks of the test at a capture point, as a table."""
+def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
+    """The blocks at a capture point, as a table."""
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(str(captured))
     connection.register("the_blocks", trace.blocks)
-    connection.register("the_flows", trace.flows)
-    connection.execute(
-        f"CREATE TABLE {name} AS SELECT * FROM the_blocks WHERE flow IN "
-        f"(SELECT flow FROM the_flows WHERE destination_port = {int(port)} OR source_port = {int(port)})"
-    )
+    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM the_blocks")
     connection.unregister("the_blocks")
-    connection.unregister("the_flows")
 
 
-def measure_flow(before: Path, after: Path, packet_bytes: int, port: int) -> FlowMeasures:
+def measure_flow(before: Path, after: Path, packet_bytes: int) -> FlowMeasures:
     """The flow's figures from its two captures; `packet_bytes` is what a block is on the wire, as an IP packet."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
 
     with duckdb.connect(config=dict(SETTINGS)) as connection:
-        load_blocks(connection, "before_blocks", before, port)
-        load_blocks(connection, "after_blocks", after, port)
+        load_blocks(connection, "before_blocks", before)
+        load_blocks(connection, "after_blocks", after)
         for query in (JOINED, JITTERS, QUEUE):
             connection.execute(query)
         totals = {name: column[0] for name, column in rows_of(connection, TOTALS).items()}

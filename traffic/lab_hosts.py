@@ -29,6 +29,7 @@ HARDWARE = {"sender": "02:00:00:00:99:01", "receiver": "02:00:00:00:99:02"}
 SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface on that side
 INTERFACE = "path"  # the host's own
 OFFLOADS = "tso off gso off gro off tx off"  # what is captured is what a wire would carry
+CONTROL, TABLE = "control", "99"  # interface and routes past the link
 IPV6_LEAST = 1280
 # Of every interface: no router is looked for, no address tried out, nothing said to groups.
 QUIET = ("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1")
@@ -72,8 +73,8 @@ def connect_host(lab: Lab, host: str, mtu: int) -> None:
     for namespace, where, interface in ((tracer, "tracer", side), (own, host, INTERFACE)):
         run_program(lab.inside(where, find_program("ethtool"), "-K", interface, *OFFLOADS.split()))
         run_program([ip, "-n", namespace, "link", "set", interface, "mtu", str(mtu), "up"])
-    if Path("/proc/sys/net/ipv6").exists():
-        run_program(lab.inside("tracer", "sh", "-c", f"echo 1 > /proc/sys/net/ipv6/conf/{side}/disable_ipv6"))
+    setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # not there for a small MTU, or without IPv6
+    run_program(lab.inside("tracer", "sh", "-c", f"[ ! -e {setting} ] || echo 1 > {setting}"))
 
 
 def address_host(lab: Lab, host: str, mtu: int) -> None:
@@ -99,6 +100,21 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
         run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
 
 
+def limit_card(lab: Lab, host: str, speed: str) -> None:
+    """A card as fast as that: a program that sends faster waits for it, as it would for a real one.
+
+    A frame takes 24 bytes more on the wire than the kernel counts: FCS, preamble, gap.
+    """
+    shape = ["stab", "overhead", "24", "linklayer", "ethernet", "tbf", "rate", speed, "burst", "3200", "latency", "2s"]
+    tc = find_program("tc")
+    try:
+        run_program(lab.inside(host, tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", *shape))
+    except WiretaleError as error:
+        raise MissingToolError(
+            f"this kernel has no token bucket (tbf), which `card` in a profile needs: {error}"
+        ) from None
+
+
 def make_hosts(lab: Lab, profile: Profile) -> None:
     """All hosts, joined by the tracer's two interfaces."""
     for host in HOSTS:
@@ -108,6 +124,24 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
     for host in ADDRESSES:
         address_host(lab, host, profile.mtu)
         set_kernel(lab, host, profile.sysctl)
+        if profile.card:
+            limit_card(lab, host, profile.card)
+
+
+def part_tcp(lab: Lab) -> None:
+    """A cable of its own between the ends for TCP, past the link: a test's control connection, when its data is UDP."""
+    ip = find_program("ip")
+    sender, receiver = lab.namespace("sender"), lab.namespace("receiver")
+    end = ["peer", "name", CONTROL, "netns", receiver, "address", HARDWARE["receiver"]]
+    run_program([ip, "-n", sender, "link", "add", CONTROL, "address", HARDWARE["sender"], "type", "veth", *end])
+    for host in ADDRESSES:
+        own, other = lab.namespace(host), next(name for name in ADDRESSES if name != host)
+        there = ADDRESSES[other][0]
+        run_program([ip, "-n", own, "link", "set", CONTROL, "up"])
+        run_program([ip, "-n", own, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL])
+        route = [there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE]
+        run_program([ip, "-n", own, "route", "add", *route])
+        run_program([ip, "-n", own, "rule", "add", "ipproto", "tcp", "lookup", TABLE])
 
 
 def processes_in(lab: Lab) -> list[int]:

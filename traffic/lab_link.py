@@ -22,6 +22,14 @@ USAGE = 2
 TRUTH = "truth.bin"
 
 
+def make_folder(folder: Path) -> None:
+    """A folder for a run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
+
+
 def link_command(profile: Profile, truth: Path) -> list[str]:
     """How the link of a profile is started, on the tracer."""
     addresses = [word for address in LINK_ADDRESSES for word in ("--address", address)]

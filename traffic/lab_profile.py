@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles: what a lab's link is like, as TOML; the ones that come with wiretale, or a file.
 
-    description = "100 Mb/s Ethernet through one switch"
-    mtu = 1500                 # of the hosts' interfaces
-    seed = 1                   # of the link's chance
-    [both]                     # or [forward] and [reverse]: settings of wiretale-link
-    rate = "100Mbit"
-    [sysctl]                   # of both hosts
-    "net.ipv4.tcp_sack" = 0
+description = "100 Mb/s Ethernet through one switch"
+mtu = 1500                 # of the hosts' interfaces
+seed = 1                   # of the link's chance
+[both]                     # or [forward] and [reverse]: settings of wiretale-link
+rate = "100Mbit"
+[sysctl]                   # of both hosts
+"net.ipv4.tcp_sack" = 0
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +21,8 @@ from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
 
-MEMBERS = {"description", "mtu", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
+MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
+CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
 SETTING = re.compile(r"[a-z][a-z-]*")
 SYSCTL = re.compile(r"net\.[a-z0-9_.]+")
 SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_. \t-]*")
@@ -34,6 +34,7 @@ class Scenario:
     """One flow that is sent over the link, as a study did."""
 
     study: str
+    row: int  # of the study's table
     case: str
     protocol: str
     packet_bytes: int
@@ -49,6 +50,7 @@ class Profile:
     name: str
     description: str = ""
     mtu: int = 1500
+    card: str = ""
     seed: int = 1
     forward: str = ""
     reverse: str = ""
@@ -105,6 +107,14 @@ def whole_number(content: dict[str, Any], name: str, least: int, most: int, defa
     return value
 
 
+def read_card(content: dict[str, Any], where: str) -> str:
+    """The speed of the hosts' cards."""
+    card = content.get("card", "")
+    if card and not (isinstance(card, str) and CARD.fullmatch(card)):
+        raise UsageError(f"{where}: card = {card!r}: a speed as 100Mbit was expected")
+    return str(card)
+
+
 def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     """Kernel settings of both hosts; only those of a network namespace."""
     chosen = {}
@@ -137,6 +147,7 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
         name=name,
         description=str(content.get("description", "")),
         mtu=whole_number(content, "mtu", MTU_LEAST, MTU_MOST, 1500, where),
+        card=read_card(content, where),
         seed=whole_number(content, "seed", 0, 2**63 - 1, 1, where),
         forward=settings(content, "forward", where, folder),
         reverse=settings(content, "reverse", where, folder),
@@ -161,9 +172,10 @@ def load_profile(name: str) -> Profile:
     return make_profile(name, text, f"profile {name}")
 
 
-def study_profiles(study: str) -> Iterator[Profile]:
-    """The profiles of a study's rows, in the order of their file names."""
-    for name in profile_names():
-        profile = load_profile(name)
-        if profile.scenario and profile.scenario.study == study:
-            yield profile
+def study_profiles(study: str) -> list[Profile]:
+    """The profiles of a study's rows, in their order."""
+    profiles = map(load_profile, profile_names())
+    rows = [
+        (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study
+    ]
+    return [profile for _, profile in sorted(rows, key=lambda row: row[0])]

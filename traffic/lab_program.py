@@ -15,8 +15,10 @@ from wiretale.analyzer.errors import MissingToolError, WiretaleError
 # Program, and the command that mends its absence.
 PACKAGES = {
     "ip": "apt-get install iproute2",
+    "tc": "apt-get install iproute2",
     "ethtool": "apt-get install ethtool",
     "tcpdump": "apt-get install tcpdump",
+    "dumpcap": "apt-get install wireshark-common",
     "unshare": "apt-get install util-linux",
     "nsenter": "apt-get install util-linux",
 }
@@ -54,3 +56,13 @@ def run_program(command: Sequence[str], timeout: float = 30) -> str:
     if done.returncode:
         raise WiretaleError(f"{' '.join(command)}: {last_line(done.stderr or done.stdout)}")
     return done.stdout
+
+
+def real_time(priority: int) -> list[str]:
+    """Words before a command that let it run before others, where that is allowed: packets leave when they are due."""
+    chrt = program_path("chrt")
+    if chrt is None:
+        return []
+    words = [chrt, "--fifo", str(priority)]
+    allowed = subprocess.run([*words, "true"], capture_output=True, timeout=30).returncode == 0
+    return words if allowed else []

@@ -18,28 +18,30 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError
 from wiretale.traffic.lab_program import find_program, last_line, run_program
-from wiretale.traffic.lab_state import state_folder
+from wiretale.traffic.lab_state import USER, state_folder
 
-USER = "WIRETALE_LAB_USER"  # in the environment, inside: who it is outside
 NAMESPACES = ("--user", "--map-root-user", "--mount", "--net")
 PREPARED = Path("/run/.wiretale-lab")
 READY_SECONDS = 10
-MEND = "run it as root, or let users have namespaces: sysctl -w user.max_user_namespaces=10000 and, where there is one, kernel.unprivileged_userns_clone=1"
+SYSCTL = "sysctl -w user.max_user_namespaces=10000 (and kernel.unprivileged_userns_clone=1, where there is one)"
+MEND = f"run it as root, or let users have namespaces: {SYSCTL}"
 
 
 def prepare_run() -> None:
     """A /run of our own, with all that was there but the names of network namespaces."""
     if PREPARED.exists():
         return
-    with tempfile.TemporaryDirectory(prefix="wiretale-run-") as old:
-        run_program(["mount", "--rbind", "/run", old])
+    old = tempfile.mkdtemp(prefix="wiretale-run-")
+    run_program(["mount", "--rbind", "/run", old])
+    try:
         run_program(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])
         for entry in Path(old).iterdir():
             if entry.is_dir() and not entry.is_symlink() and entry.name != "netns":
-                Path("/run", entry.name).mkdir()
-                with suppress(OSError):
-                    subprocess.run(["mount", "--rbind", str(entry), f"/run/{entry.name}"], capture_output=True)
+                Path("/run", entry.name).mkdir(exist_ok=True)
+                subprocess.run(["mount", "--rbind", str(entry), f"/run/{entry.name}"], capture_output=True)
+    finally:
         run_program(["umount", "-l", old])
+        os.rmdir(old)  # never its content: that is the /run of all
     PREPARED.touch()
 
 

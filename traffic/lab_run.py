@@ -49,13 +49,18 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
 
 def run_lab(what: str, folder: Path, profile: str | None, seed: int | None, note: Note) -> dict[str, Any]:
     """Runs what was named; the results as they go into JSON."""
-    if what in STUDIES and profile is None:
-        return run_study(what, folder, seed, note)
-    if what in profile_names() or profile is None:
-        chosen = with_seed(load_profile(what), seed)
-        if chosen.scenario:
-            return run_single(chosen, folder, note)
-        raise UsageError(f"{what}: a profile without a scenario; a plan over it: wiretale lab run PLAN --profile {what}")
-    from wiretale.traffic.lab_plan import run_plan
+    if profile is not None:
+        from wiretale.traffic.lab_plan import run_plan
 
-    return run_plan(Path(what), with_seed(load_profile(profile), seed), folder, note)
+        return run_plan(what, with_seed(load_profile(profile), seed), folder, note)
+    if what in STUDIES:
+        return run_study(what, folder, seed, note)
+    if what not in profile_names() and not what.endswith(".toml"):
+        names = [*STUDIES, *(name for name in profile_names() if load_profile(name).scenario)]
+        raise UsageError(f"{what!r} is no scenario: there are {', '.join(names)}; a plan needs --profile PROFILE")
+    chosen = with_seed(load_profile(what), seed)
+    if not chosen.scenario:
+        raise UsageError(
+            f"{what}: a profile without a scenario; a plan over it: wiretale lab run PLAN --profile {what}"
+        )
+    return run_single(chosen, folder, note)

@@ -10,17 +10,18 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import OutputError, WiretaleError
+from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import capture_drops, captures, check_captured
-from wiretale.traffic.lab_hosts import ADDRESSES
-from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_hosts import ADDRESSES, part_tcp
+from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile, Scenario
-from wiretale.traffic.lab_program import find_program, last_line
+from wiretale.traffic.lab_program import find_program, last_line, real_time
 from wiretale.traffic.lab_state import Lab
 
 PORT = 5001
 GRACE_SECONDS = 60  # beyond what the flow itself takes
+SENDER_PRIORITY = 5  # the link's is 10
 # Bytes of an IP packet that are not the block: IPv4 and UDP; IPv4, TCP and its time stamps.
 HEADERS = {"udp": 28, "tcp": 52}
 
@@ -40,7 +41,12 @@ def packet_count(scenario: Scenario) -> int:
 def send_command(scenario: Scenario) -> list[str]:
     """The sender: packets in the study's interval, so the blocks in them at a lower rate."""
     rate = scenario.rate_bps * block_bytes(scenario) / scenario.packet_bytes
-    options = {"--port": PORT, "--size": block_bytes(scenario), "--count": packet_count(scenario), "--rate": f"{rate:.3f}"}
+    options = {
+        "--port": PORT,
+        "--size": block_bytes(scenario),
+        "--count": packet_count(scenario),
+        "--rate": f"{rate:.3f}",
+    }
     words = [str(word) for option in options.items() for word in option]
     protocol = ["--udp"] if scenario.protocol == "udp" else []
     return [find_program("wiretale-traffic"), "send", ADDRESSES["receiver"][0], *words, *protocol, "--json"]
@@ -69,6 +75,14 @@ def last_object(text: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+def why_failed(done: subprocess.CompletedProcess[str]) -> str:
+    """Its error; a test that was cut short says it in its report."""
+    if done.stderr.strip():
+        return last_line(done.stderr)
+    report = last_object(done.stdout or "{}")
+    return f"cut short: {report.get('stopped_by')} (exit code {done.returncode})"
+
+
 def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
     """Runs receiver and sender to their end; the sender's report."""
     receive = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
@@ -81,11 +95,11 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
     )
     try:
         wait_for_port(lab, receiver)
-        command = lab.inside("sender", *send_command(scenario))
+        command = lab.inside("sender", *real_time(SENDER_PRIORITY), *send_command(scenario))
         limit = scenario.seconds + GRACE_SECONDS
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
         if done.returncode:
-            raise WiretaleError(f"wiretale-traffic send: {last_line(done.stderr)}")
+            raise WiretaleError(f"wiretale-traffic send: {why_failed(done)}")
         receiver.communicate(timeout=GRACE_SECONDS)
         return last_object(done.stdout)
     except subprocess.TimeoutExpired as error:
@@ -95,18 +109,12 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
         receiver.communicate()
 
 
-def make_folder(folder: Path) -> None:
-    """A folder for a run."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
-
-
 def run_scenario(profile: Profile, scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Runs it; captures, truth.parquet and what the programs said are in the folder then."""
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
+        if scenario.protocol == "udp":
+            part_tcp(lab)
         sent = send_blocks(lab, scenario)
     check_captured(places)
     write_truth(folder, folder / "truth.parquet")

@@ -17,6 +17,7 @@ from pathlib import Path
 from wiretale.analyzer.errors import OutputError, UsageError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: who it is outside
 HOSTS = ("sender", "tracer", "receiver")
 
 
@@ -28,6 +29,7 @@ class Lab:
     profile: str
     description: str = ""
     folder: str = ""  # of the truth and the link's messages
+    keeps: bool = True  # the folder is the user's, and stays
     owner: int = 0  # process that ends with it; 0: it stays up
     created_ns: int = 0
 
@@ -55,11 +57,12 @@ def state_folder() -> Path:
     if chosen:
         return Path(chosen)
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if os.environ.get("WIRETALE_LAB_USER", str(os.getuid())) == "0":
+    user = os.environ.get(USER, str(os.getuid()))
+    if user == "0":
         return Path("/run/wiretale/labs")
     if runtime:
         return Path(runtime) / "wiretale" / "labs"
-    return Path(tempfile.gettempdir()) / f"wiretale-{os.environ.get('WIRETALE_LAB_USER', os.getuid())}" / "labs"
+    return Path(tempfile.gettempdir()) / f"wiretale-{user}" / "labs"
 
 
 def save_lab(lab: Lab) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from wiretale.analyzer.errors import OutputError
 from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
 from wiretale.traffic.lab_profile import Profile
-from wiretale.traffic.lab_scenario import PORT, block_bytes, run_scenario
+from wiretale.traffic.lab_scenario import block_bytes, run_scenario
 from wiretale.version import __version__
 
 KIB = 1024
@@ -65,14 +65,16 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
 
 def rounded(value: Any) -> Any:
     """Six decimals are more than any clock gives."""
-    return round(value, 6) if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return int(value) if value == int(value) else round(value, 6)
 
 
 def run_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasures]:
     """Runs one profile's scenario, measures it from its captures, and writes result.json."""
     assert profile.scenario
     run = run_scenario(profile, profile.scenario, folder)
-    measures = measure_flow(Path(run["before"]), Path(run["after"]), profile.scenario.packet_bytes, PORT)
+    measures = measure_flow(Path(run["before"]), Path(run["after"]), profile.scenario.packet_bytes)
     row = study_row(profile, measures, run)
     write_json(folder / "result.json", row)
     return row, measures

@@ -32,6 +32,7 @@ BLOCK_LEAST = 32  # traffic/block.h
 BLOCK_MOST = {"tcp": 65_536, "udp": 65_507}
 TESTS_MOST = 10_000
 SESSIONS_MOST = 64
+INTERVAL_LEAST_S = 0.05
 PLAN_BYTES_MOST = 1 << 20
 AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
 
@@ -195,7 +196,7 @@ def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session
     protocol = table.need("protocol", read.word("tcp", "udp"))
     nominal = table.need("sizes", read.several(read.byte_count))
     header = table.take("header", read.whole(0, 1024), 0)
-    rates = table.take("rates", read.several(read.bit_rate), (None,))
+    rates = table.take("rates", read.several(read.bit_rate), [None])
     streams = table.take("streams", read.whole(1, 64), 1)
     amounts = read_amounts(table, nominal)
     table.end()
@@ -285,7 +286,7 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
         address=there.take("address", read.text, "127.0.0.1"),
         port=there.take("port", read.whole(1, 65_535), 5010),
         tracer=read_tracer(top.table("tracer"), *ends),
-        interval_s=top.take("interval", read.long_duration, 1.0),
+        interval_s=max(INTERVAL_LEAST_S, top.take("interval", read.long_duration, 1.0)),
         pause_s=top.take("pause", read.duration, 0.0),
         tests=in_order(top, [test for table in tests for test in read_test(table, own_trials)]),
     )
@@ -329,9 +330,9 @@ def scaled_session(session: Session, scale: float) -> Session:
 
 
 def scaled(plan: Plan, scale: float) -> Plan:
-    """The same plan with counts, times and offsets by a factor."""
+    """The same plan with counts, times and offsets by a factor; what is shorter is looked at more often."""
     tests = tuple(replace(t, sessions=tuple(scaled_session(s, scale) for s in t.sessions)) for t in plan.tests)
-    return replace(plan, tests=tests)
+    return replace(plan, tests=tests, interval_s=max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1)))
 
 
 def with_file(plan: Plan, file: str) -> Plan:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from wiretale.analyzer.errors import UsageError
 
 Value = TypeVar("Value")
+Default = TypeVar("Default")
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-zµ/]*)")
 DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
 BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -127,23 +128,21 @@ class PlanTable:
         """What is wrong with a key, and where it is."""
         return UsageError(f"{self.file}: {self.where}: {key}: {why}" if key else f"{self.file}: {self.where}: {why}")
 
-    def take(self, key: str, parse: Callable[[object], Value], default: Value) -> Value:
+    def take(self, key: str, parse: Callable[[object], Value], default: Default) -> Value | Default:
         """The value of a key. UsageError when it is none."""
         self.known.add(key)
+        return self.need(key, parse) if key in self.data else default
+
+    def need(self, key: str, parse: Callable[[object], Value]) -> Value:
+        """The value of a key that has to be there."""
+        self.known.add(key)
         if key not in self.data:
-            return default
+            raise self.error(key, "is missing")
         value = self.data.pop(key)
         try:
             return parse(value)
         except ValueError as error:
             raise self.error(key, f"{value!r}: {error}") from None
-
-    def need(self, key: str, parse: Callable[[object], Value]) -> Value:
-        """The value of a key that has to be there."""
-        if key not in self.data:
-            raise self.error(key, "is missing")
-        value: Value = self.take(key, parse, None)  # type: ignore[arg-type]
-        return value
 
     def tables(self, key: str) -> list[PlanTable]:
         """The tables of an array of tables."""

@@ -220,6 +220,7 @@ def run_plan(plan: Plan, store: Store, note: Note, done: Done) -> int:
     runner.check()
     store.begin(plan)
     with store.locked():
+        store.clean()
         try:
             return runner.run(done)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -74,6 +75,11 @@ class Store:
                 f"{self.folder} holds results of another plan ({', '.join(changes(before, now))} changed since): "
                 "use another folder, or the plan and the options it was begun with"
             )
+
+    def clean(self) -> None:
+        """Removes what a run that was killed left half-done."""
+        for left in [*self.folder.glob("*/.*partial-*"), *self.folder.glob(".*partial-*")]:
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

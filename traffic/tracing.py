@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,13 +19,14 @@ from pathlib import Path
 from wiretale.analyzer.errors import MissingToolError
 from wiretale.traffic.child import Child, ProgramError
 from wiretale.traffic.commands import CAPTURE_PROGRAMS, CAPTURES, CaptureProgram, tracer_command
-from wiretale.traffic.endpoint import Endpoint
+from wiretale.traffic.endpoint import Endpoint, watched
 from wiretale.traffic.plan import Tracer
 from wiretale.traffic.program import program_path
 
 READY_S = 15.0
 SHELL_S = 60.0
-FILE_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
+DRAIN_S, ASK_S, ANSWERS = 10.0, 0.03, 5
+COUNTS = re.compile(r"(\d+) packets captured, ")
 NO_PROGRAM = "neither wiretale-capture nor tcpdump is there to capture at {where}: apt-get install tcpdump"
 
 
@@ -64,22 +67,25 @@ def find_capture(tracer: Tracer) -> CaptureProgram:
 
 
 def make_folder(endpoint: Endpoint, beside: Path) -> str:
-    """A new folder on the tracer's host."""
+    """A new folder on the tracer's host; on another host its name, which the tracer's command makes."""
     if endpoint.is_remote:
-        name = remote_output(endpoint, "mktemp -d").decode().strip()
-        if not re.fullmatch(r"/[A-Za-z0-9_./-]+", name):
-            raise ProgramError(f"{endpoint}: mktemp -d gave {name!r}")
-        return name
+        return f"/tmp/wiretale-{secrets.token_hex(8)}"
     beside.mkdir(parents=True, exist_ok=True)
     return tempfile.mkdtemp(prefix=".partial-", dir=beside)
 
 
 def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
-    """Brings the files of another host here."""
-    for name in remote_output(endpoint, f"ls {folder}").decode().split():
-        if FILE_NAME.fullmatch(name):
-            with (into / name).open("wb") as file:
-                subprocess.run(endpoint.shell(f"cat {folder}/{name}"), stdin=-3, stdout=file, check=False)
+    """Brings the files of another host here, and removes them there. ProgramError when that fails."""
+    script = f"cd {folder} && tar -cf - . && cd / && rm -r {folder}"
+    with tempfile.TemporaryFile(dir=into) as archive:
+        done = subprocess.run(endpoint.shell(script), stdin=-3, stdout=archive, stderr=-1, check=False)
+        if done.returncode:
+            raise ProgramError(
+                f"{endpoint}: captures cannot be fetched: {done.stderr.decode('utf-8', 'replace').strip()}"
+            )
+        archive.seek(0)
+        with tarfile.open(fileobj=archive) as files:
+            files.extractall(into, filter="data")
 
 
 def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
@@ -94,22 +100,28 @@ def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
 
 def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
     """What was written there, in its place."""
-    endpoint, here = tracer.endpoint, Path(folder)
+    here = Path(folder)
     try:
-        if endpoint.is_remote:
+        if tracer.endpoint.is_remote:
             into.mkdir(parents=True, exist_ok=True)
             here = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
-            fetch(endpoint, folder, here)
+            fetch(tracer.endpoint, folder, here)
         return keep_files(sorted(here.glob("*.pcap*")), test, into)
     finally:
-        if endpoint.is_remote:
-            remote_output(endpoint, f"rm -r {folder}")
         shutil.rmtree(here, ignore_errors=True)
+
+
+def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[str]:
+    """What starts the tracer."""
+    if not tracer.endpoint.is_remote:
+        return tracer_command(tracer, capture, folder)
+    arguments = capture.arguments(tracer, folder, capture.name)
+    return tracer.endpoint.shell(f"mkdir -m 700 {folder} || exit 1; {watched(arguments)}")
 
 
 def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
     """The tracer, when it records. ProgramError when it does not."""
-    child = Child(tracer_command(tracer, capture, folder), tracer.endpoint.is_remote)
+    child = Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote)
     try:
         what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
         child.wait_until(lambda said: capture.ready in said, READY_S, what)
@@ -117,6 +129,21 @@ def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
         child.__exit__(None, None, None)
         raise
     return child
+
+
+def drain(child: Child) -> None:
+    """Lets tcpdump read what its kernel holds, for stopped it would drop it without a word.
+
+    Until two answers in a row have the same count, or it has answered some times: a busy interface always has more.
+    """
+    until = time.monotonic() + DRAIN_S
+    answers: list[str] = []
+    while time.monotonic() < until and child.is_running and len(answers) < ANSWERS:
+        child.ask()
+        time.sleep(ASK_S)
+        answers = COUNTS.findall(child.said())
+        if len(answers) > 1 and answers[-1] == answers[-2]:
+            return
 
 
 @contextmanager
@@ -129,6 +156,8 @@ def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path
         with start_tracer(tracer, capture, folder) as child:
             yield recording
             time.sleep(tracer.margin_s)  # what is still under way
+            if capture.tells_counts and not tracer.endpoint.is_remote:
+                drain(child)
             child.stop()
             recording.said = child.said()
     finally:

@@ -23,6 +23,10 @@ static void amend_event(void *context, uint64_t row, const struct tcp_event *eve
     event_amend(((struct event_place *)context)->analysis, row, event);
 }
 
+static void take_mirrored_back(void *context, uint32_t capture) {
+    capture_count_mirrored(((struct event_place *)context)->analysis, capture, -1);
+}
+
 static void note_time(struct flow *flow, struct direction *direction, const struct sighting *seen) {
     int64_t now = seen->time_ns;
     if (!seen->time_known)
@@ -168,7 +172,8 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
     struct event_place place = {analysis, flow, seen, number};
-    struct tcp_listener listener = {log_event, amend_event, &place, &analysis->spare};
+    struct tcp_listener listener = {log_event, amend_event, take_mirrored_back, &place,
+                                    &analysis->spare};
     struct tcp_effect effect = {.rtt_ns = -1};
     struct allowance *allowance =
         analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
@@ -178,7 +183,7 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     else if (sequence)
         tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
     if (effect.mirrored)
-        capture_count_mirrored(analysis, seen->capture, effect.mirrored);
+        capture_count_mirrored(analysis, seen->capture, 1);
     if (!analysis->packets_only)
         account_blocks(analysis, flow, number, tcp || sequence, seen, payload, &effect);
     if (seen->time_known && !analysis->packets_only) {

@@ -18,9 +18,12 @@ static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position)
     return bytes;
 }
 
-static int64_t segment_size(const struct step *step) {
-    int64_t most = step->flow->directions[step->direction].segment_max;
-    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
+/* Of the data that one end sends. */
+static int64_t segment_size(const struct step *step, unsigned direction) {
+    const struct direction *directions = step->flow->directions;
+    int64_t most = directions[direction].segment_max;
+    int64_t announced =
+        directions[!direction].tcp.mss ? directions[!direction].tcp.mss : SEGMENT_USUAL;
     return most && most < announced ? most : announced;
 }
 
@@ -29,7 +32,34 @@ bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end)
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
         return true;
-    return sacked_above(trouble, end) > 2 * segment_size(step);
+    return sacked_above(trouble, end) > 2 * segment_size(step, step->direction);
+}
+
+void cause_note_report(struct step *step) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
+    if (!trouble || !step->other->acked_known)
+        return;
+    int64_t size = segment_size(step, !step->direction);
+    if (step->stream->repeats >= DUPLICATE_ACKS)
+        end = start + size;
+    if (sacked_above(trouble, start) > 2 * size)
+        end = later_of(end, trouble->sacked_highest - 2 * size);
+    if (end == start)
+        return;
+    bool goes_on = now - trouble->reported.time_ns <= step_path_rtt(step);
+    trouble->reported.start = goes_on ? sooner_of(start, trouble->reported.start) : start;
+    trouble->reported.end = goes_on ? later_of(end, trouble->reported.end) : end;
+    trouble->reported.time_ns = now;
+}
+
+/* Acknowledged by now, but the last that the sender had heard was that it is lost. */
+static bool was_reported_lost(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t delay = step_sender_rtt(step), rtt = step_path_rtt(step);
+    return resend->end <= step->stream->acked && resend->start >= trouble->reported.start &&
+           resend->end <= trouble->reported.end && rtt >= 0 &&
+           step->seen->time_ns - trouble->reported.time_ns <= delay + rtt / 4 + SENDER_SLACK_NS;
 }
 
 bool cause_is_suspected(const struct step *step, int64_t end) {
@@ -96,13 +126,25 @@ static bool news_is_fresh(const struct step *step) {
     return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
 }
 
+/* Whether the acknowledgment of all below `point` had reached the sender when it sent this. */
+static bool sender_knows(const struct step *step, int64_t point) {
+    int64_t delay = step_sender_rtt(step);
+    return step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
+                                               (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
+}
+
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->timeout_point, delay = step_sender_rtt(step);
-    bool knows = step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
-                                                     (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
-    return tcp_trouble_of(step->stream)->timeouts && resend->start < point && !knows;
+    int64_t point = tcp_trouble_of(step->stream)->timeout_point;
+    return tcp_trouble_of(step->stream)->timeout_frame && resend->start < point &&
+           !sender_knows(step, point);
+}
+
+static bool is_in_recovery(const struct step *step, const struct resend *resend) {
+    int64_t point = tcp_trouble_of(step->stream)->recovery_point;
+    return tcp_trouble_of(step->stream)->recovery_frame && resend->start < point &&
+           !sender_knows(step, point);
 }
 
 /* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
@@ -113,18 +155,32 @@ static bool is_overtaken(const struct step *step, const struct resend *resend) {
            step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
 }
 
+/* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some
+ * of them over from a recovery before: the lowest segment then goes after two. No timer can have
+ * expired. */
+static bool counts_on(const struct step *step, const struct resend *resend) {
+    return !may_use_rack(step) && tcp_trouble_of(step->stream)->recovery_frame &&
+           step->other->repeats + 1 >= DUPLICATE_ACKS && resend->start == step->stream->acked &&
+           silence_ns(step, resend) < step_timeout_ns(step) / 2;
+}
+
 struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t acked = step->stream->acked;
     if (goes_back(step, resend))
         return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
                               "go-back-N after a timeout", 0};
     if (cause_is_reported_lost(step, resend->start, resend->end))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL, 0};
-    if (trouble->recovery_frame && resend->start < trouble->recovery_point &&
-        acked < trouble->recovery_point)
+    if (is_in_recovery(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
                               "in the recovery that an earlier one began", 0};
+    if (counts_on(step, resend))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "two duplicate ACKs, where an earlier recovery had begun to count",
+                              0};
+    if (was_reported_lost(step, resend))
+        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
+                              "reported lost a round trip to the sender ago", 0};
     if (is_overtaken(step, resend))
         return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
                               "RACK: sent a round trip ago, and what was sent later has arrived",
@@ -160,7 +216,7 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
         trouble->timeout_frame = step_frame(step);
         trouble->recovery_point = 0;
         trouble->recovery_frame = 0;
-    } else if (fast &&
+    } else if (fast && cause->frame != trouble->recovery_frame &&
                (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
         trouble->recovery_point = highest;
         trouble->recovery_frame = step_frame(step);

@@ -28,6 +28,9 @@ bool cause_is_suspected(const struct step *step, int64_t end);
  */
 struct cause cause_in_acks(const struct step *step, const struct resend *resend);
 struct cause cause_of(const struct step *step, const struct resend *resend);
+/* Keeps in mind what the acknowledgment just taken reports lost: the sender acts on it a while
+ * after it passed here. */
+void cause_note_report(struct step *step);
 /* Counts the retransmission by its cause. */
 void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause);
 

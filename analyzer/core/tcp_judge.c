@@ -61,12 +61,21 @@ static enum word place_of(const struct step *step, int64_t start, bool lost, boo
     return upstream ? WORD_UPSTREAM : WORD_DOWNSTREAM;
 }
 
+/* Whether the receiver had it before this sending came by, as far as the capture's order can be
+ * believed. */
+static bool was_there(const struct step *step, bool acked, bool sacked) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t told_ns = acked ? step->stream->advanced_ns : trouble->news_ns;
+    bool in_order = !trouble->late_stored || step->seen->time_ns - told_ns > LATE_STORED_NS;
+    return (acked || sacked) && in_order;
+}
+
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     bool sacked = is_sacked(trouble, start, end);
     bool acked = step->stream->acked_known && end <= step->stream->acked;
-    bool needless = is_needless(step, end) || (sacked && sender_heard(step, trouble->news_ns));
+    bool needless = is_needless(step, end) || was_there(step, acked, sacked);
     bool lost = !acked && !sacked;
     struct tcp_event event = {.kind = cause->kind,
                               .evidence = needless ? WORD_ACKNOWLEDGED : cause->evidence,
@@ -230,7 +239,7 @@ static bool could_know(const struct step *step, const struct hole *hole, int64_t
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
     bool asked = cause_is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
     bool mends = (trouble->recovery_frame && hole->start < trouble->recovery_point) ||
-                 (trouble->timeouts && hole->start < trouble->timeout_point);
+                 (trouble->timeout_frame && hole->start < trouble->timeout_point);
     return !stream->acked_known || asked || mends ||
            step->seen->time_ns - hole->opened_ns >=
                step_timeout_ns(step) - step_timeout_ns(step) / 10;
@@ -372,7 +381,7 @@ void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy
                               .related_frame = copy->frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
-    step->effect->mirrored += mirror;
+    step->effect->mirrored |= mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
     bool doubtful = mirror && copy->doubt != COPY_OF_TWO_PORTS;
@@ -400,20 +409,35 @@ static int64_t timers_ns(const struct step *step, int times) {
 /* Beside the receiver, the last segment of a burst lost before this point and sent again after a
  * timeout comes in order: only its number among the sender's packets, and the pause, give it away.
  */
+/* Of the sender's packets, how many after the last one; 0: not known. */
+static int16_t id_jump(const struct step *step) {
+    const struct tcp_stream *stream = step->stream;
+    bool known = step_ids_count(stream) && step->seen->ip_id && stream->last_ip_id;
+    return known ? (int16_t)(step->seen->ip_id - stream->last_ip_id) : 0;
+}
+
+/* What the sender goes back for behind it is the timeout's too. */
+static void note_suspected(struct step *step, int64_t length) {
+    struct tcp_trouble *trouble = step_trouble(step, step->stream);
+    trouble->suspected_timeouts++;
+    trouble->timeout_frame = step_frame(step);
+    trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;
+    trouble->recovery_frame = 0;
+    trouble->recovery_point = 0;
+}
+
 void judge_pause(struct step *step, int64_t length, bool fin) {
     const struct tcp_stream *stream = step->stream;
-    uint16_t id = step->seen->ip_id;
     int64_t pause = step->seen->time_ns - stream->last_data_ns;
     if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))
         return;
-    int16_t jump = 0; /* not known */
-    if (step_ids_count(stream) && id && stream->last_ip_id)
-        jump = (int16_t)(id - stream->last_ip_id);
+    int16_t jump = id_jump(step);
     if (jump == 1) /* it had nothing to send */
         return;
     bool suspected = jump > 1 && jump <= 64 && pause <= timers_ns(step, jump - 1);
-    step_trouble(step, step->stream)->suspected_timeouts += suspected;
+    if (suspected)
+        note_suspected(step, length);
     step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_PAUSE,
                                         .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                         .evidence = suspected ? WORD_IP_ID : WORD_NONE,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tcp_mirror.h"
+
 #define TIMEOUT_LEAST_NS INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
 
 struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream) {
@@ -57,6 +59,20 @@ struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int
     return NULL;
 }
 
+/* Nothing that comes later can tell of it: what is known must do. */
+static void forget_copy(const struct step *step, struct tcp_trouble *trouble, struct judged *copy) {
+    const struct direction *direction = &step->flow->directions[step->direction];
+    const struct tcp_listener *listener = step->listener;
+    if (trouble != step->stream->trouble || copy->kind != WORD_MIRROR_DUPLICATE ||
+        mirror_is_throughout(trouble, direction->packets) ||
+        !mirror_may_be_none(step->stream, copy))
+        return;
+    mirror_give_up(trouble, copy);
+    listener->amend(listener->context, copy->event,
+                    &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+    listener->unmirror(listener->context, copy->capture);
+}
+
 static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
     bool full = trouble->judged_count == trouble->judged_room;
     if (trouble == step->listener->spare)
@@ -74,6 +90,8 @@ static struct judged *judged_place(const struct step *step, struct tcp_trouble *
     trouble->judged_next = (place + 1) % trouble->judged_room;
     if (full && !trouble->judged[place].settled)
         trouble->unsettled--;
+    if (full)
+        forget_copy(step, trouble, &trouble->judged[place]);
     return &trouble->judged[place];
 }
 

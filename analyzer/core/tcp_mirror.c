@@ -38,6 +38,17 @@ static bool is_unreported(const struct tcp_stream *stream, const struct judged *
     return copy->doubt == COPY_REPORTABLE && stream->acked_known && stream->acked >= copy->end;
 }
 
+bool mirror_may_be_none(const struct tcp_stream *stream, const struct judged *copy) {
+    return copy->kind == WORD_MIRROR_DUPLICATE && copy->doubt != COPY_OF_TWO_PORTS &&
+           !copy->reported && !is_unreported(stream, copy);
+}
+
+void mirror_give_up(struct tcp_trouble *trouble, struct judged *copy) {
+    copy->kind = WORD_UNKNOWN_DUPLICATE;
+    trouble->mirror_duplicates--;
+    trouble->unknown_duplicates++;
+}
+
 void mirror_settle(struct tcp_stream *stream, uint64_t packets, mirror_unknown *unknown,
                    void *context) {
     struct tcp_trouble *trouble = stream->trouble;
@@ -45,12 +56,9 @@ void mirror_settle(struct tcp_stream *stream, uint64_t packets, mirror_unknown *
         return;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *copy = &trouble->judged[i];
-        if (copy->kind != WORD_MIRROR_DUPLICATE || copy->doubt == COPY_OF_TWO_PORTS ||
-            copy->reported || is_unreported(stream, copy))
+        if (!mirror_may_be_none(stream, copy))
             continue;
-        copy->kind = WORD_UNKNOWN_DUPLICATE;
-        trouble->mirror_duplicates--;
-        trouble->unknown_duplicates++;
+        mirror_give_up(trouble, copy);
         unknown(context, copy);
     }
 }

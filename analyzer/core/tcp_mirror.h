@@ -17,6 +17,11 @@ bool mirror_is_throughout(const struct tcp_trouble *trouble, uint64_t packets);
  * as well. */
 bool mirror_is_likely(const struct flow *flow);
 
+/* Whether a copy taken for the mirror's may be the network's. */
+bool mirror_may_be_none(const struct tcp_stream *stream, const struct judged *copy);
+/* It is counted as unknown from now on. */
+void mirror_give_up(struct tcp_trouble *trouble, struct judged *copy);
+
 /* When the conversation is over: takes what may be the network's out of the mirror's copies, and
  * calls `unknown` for each. */
 typedef void mirror_unknown(void *context, const struct judged *copy);

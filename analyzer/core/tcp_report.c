@@ -2,6 +2,8 @@
 /* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
 #include "tcp_cause.h"
 #include "tcp_judge.h"
+
+#define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
 #include "tcp_mirror.h"
 
 /* A copy that reached the receiver was none of the mirror's. */
@@ -10,7 +12,7 @@ static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
     copy->reported = true;
     copy->kind = WORD_NETWORK_DUPLICATE;
     trouble->mirror_duplicates--;
-    step->effect->mirrored--;
+    step->listener->unmirror(step->listener->context, copy->capture);
     trouble->network_duplicates++;
     step->listener->amend(
         step->listener->context, copy->event,
@@ -145,8 +147,8 @@ static bool echoes_earlier(const struct step *step, const struct judged *judged)
 /* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
 static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
     const struct sample_set *rtt = &step->other->rtt;
-    return rtt->count && step->seen->time_known &&
-           step->seen->time_ns - judged->time_ns < rtt->least / 2;
+    int64_t soon = rtt->count < MANY_SAMPLES ? rtt->least / 2 : rtt->least - rtt->least / 8;
+    return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
 }
 
 void judge_acknowledged(struct step *step, int64_t position) {

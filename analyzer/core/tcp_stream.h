@@ -82,6 +82,10 @@ struct tcp_trouble {
     uint32_t sacked_count;
     /* Losses being mended: what is sent again below these was decided when they were set. */
     int64_t recovery_point, timeout_point;
+    int64_t suspected_point; /* end of what a suspected timeout sent again, 0: none */
+    struct {                 /* what was lately reported lost, though it may have arrived since */
+        int64_t start, end, time_ns;
+    } reported;
     uint32_t recovery_frame, timeout_frame;
     /* The last verdicts, a ring once it is full. */
     struct judged *judged;

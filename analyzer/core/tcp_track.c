@@ -3,6 +3,7 @@
  * how long data waited for its acknowledgment. */
 #include "tcp_track.h"
 
+#include "tcp_cause.h"
 #include "tcp_copy.h"
 #include "tcp_judge.h"
 #include "tcp_limit.h"
@@ -62,6 +63,10 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
     if (acked)
         return;
     trouble->holes_opened++;
+    /* Right behind a suspected timeout: what was lost with it; new data shows how far it had been
+     * sent (F-RTO, RFC 5682 section 2.1). */
+    if (trouble->suspected_point && trouble->suspected_point == start)
+        trouble->timeout_point = end;
     step_tell_kind(step, WORD_HOLE, end - start, 0);
 }
 
@@ -150,6 +155,14 @@ static void take_late_fin(struct step *step, int64_t at, bool alone) {
         step_trouble(step, stream)->unseen_bytes -= (uint64_t)fill.acked_bytes;
 }
 
+/* With data before it, the FIN is sent again as part of that. */
+static void take_old_fin(struct step *step, int64_t at, bool alone) {
+    if (!step->stream->fin_seen)
+        take_late_fin(step, at, alone);
+    else if (alone && at + 1 == step->stream->fin_end)
+        take_fin_again(step);
+}
+
 static void note_data(struct step *step, uint32_t length) {
     step->stream->last_data_ns = step->seen->time_ns;
     step->stream->last_tiny = length == 1;
@@ -171,15 +184,12 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         return;
     window_pass_probe(step, stream, start);
     int64_t old_end = end < stream->highest ? end : stream->highest;
-    /* With data before it, the FIN is sent again as part of that. */
-    if (fin && !length && stream->fin_seen && end + 1 == stream->fin_end)
-        take_fin_again(step);
     if (length && start < stream->highest)
         take_old(step, start, old_end);
     if (end + fin > stream->highest)
         take_new(step, start, end, fin);
-    else if (fin && !stream->fin_seen)
-        take_late_fin(step, end, !length);
+    else if (fin)
+        take_old_fin(step, end, !length);
     if (fin) {
         stream->fin_seen = true;
         stream->fin_end = end + 1;
@@ -314,6 +324,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     else if (!window_take_answer(step) && is_duplicate(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
+    cause_note_report(step);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
 }

@@ -20,7 +20,7 @@ struct tcp_effect {
     int64_t acknowledged;         /* position in the other direction's stream */
     int64_t window;               /* bytes, scaled */
     int64_t unique_bytes, retransmitted_bytes;
-    int mirrored;   /* copies that a mirror port made, -1 for one that was none */
+    bool mirrored;  /* a copy that a mirror port made, as far as is known */
     uint32_t lost;  /* segments lost, as what was sent in their place tells */
     int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
 };
@@ -42,6 +42,8 @@ struct tcp_listener {
     /* The event at a row was of another kind, place or evidence, or spurious; WORD_NONE in a place
      * takes it back. */
     void (*amend)(void *context, uint64_t row, const struct tcp_event *event);
+    /* A copy that this interface stored was not the mirror's, or is not known to be. */
+    void (*unmirror)(void *context, uint32_t capture);
     void *context;
     struct tcp_trouble *spare; /* takes what is counted when there is no memory */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks of a pcapng file that are no packets (draft-ietf-opsawg-pcapng), and the header of a classic
- * pcap file. All are made whole in memory and written at once. */
+/* The blocks of a pcapng file that are no packets (draft-ietf-opsawg-pcapng), and the header of a
+ * classic pcap file. All are made whole in memory and written at once. */
 #ifndef WIRETALE_BLOCK_H
 #define WIRETALE_BLOCK_H
 
@@ -25,7 +25,8 @@ struct block_statistics {
     uint64_t received, dropped_interface, dropped_host, delivered;
 };
 
-#define BLOCK_APPLICATION "wiretale-capture" /* begins shb_userappl: files with it are ours to mend */
+#define BLOCK_APPLICATION                                                                          \
+    "wiretale-capture" /* begins shb_userappl: files with it are ours to mend */
 
 void block_free(struct block_buffer *buffer);
 void block_section(struct block_buffer *buffer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of packets on their way from the reading threads to the writing one: a bounded number, and a
- * lane for each device. Giving and taking wait for nothing but a lock that is held for some instructions;
- * a reader that finds no empty chunk counts a drop and goes on. */
+/* Blocks of packets on their way from the reading threads to the writing one: a bounded number, and
+ * a lane for each device. Giving and taking wait for nothing but a lock that is held for some
+ * instructions; a reader that finds no empty chunk counts a drop and goes on. */
 #ifndef WIRETALE_CHUNK_QUEUE_H
 #define WIRETALE_CHUNK_QUEUE_H
 
@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHUNK_BYTES (512u << 10) /* holds any packet, and stays in the cache from reading to writing */
+#define CHUNK_BYTES                                                                                \
+    (512u << 10) /* holds any packet, and stays in the cache from reading to writing */
 #define DEVICES_MAX 32
 
 struct chunk {
@@ -20,8 +21,8 @@ struct chunk {
     size_t fill;
     uint32_t packets;
     uint32_t device;
-    int64_t first_ns, last_ns;   /* times of its first and last packet */
-    int64_t handed_ns;           /* CLOCK_MONOTONIC */
+    int64_t first_ns, last_ns; /* times of its first and last packet */
+    int64_t handed_ns;         /* CLOCK_MONOTONIC */
 };
 
 struct lane {
@@ -55,8 +56,8 @@ void chunk_queue_give(struct chunk_queue *queue, uint32_t device, struct chunk *
 void chunk_queue_end(struct chunk_queue *queue, uint32_t device);
 void chunk_queue_wake(struct chunk_queue *queue);
 
-/* Moves all filled chunks to the ends of `taken`'s lanes; waits up to `wait_ns` when there are none and
- * `wait_ns` is not 0. */
+/* Moves all filled chunks to the ends of `taken`'s lanes; waits up to `wait_ns` when there are none
+ * and `wait_ns` is not 0. */
 void chunk_queue_take(struct chunk_queue *queue, struct lane *taken, int64_t wait_ns);
 
 static inline bool chunk_queue_is_idle(struct chunk_queue *queue) {

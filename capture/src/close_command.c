@@ -31,6 +31,7 @@ struct runner {
     char *waiting[WAITING_MOST];
     unsigned first, count;
     bool ended; /* no more will come */
+    posix_spawnattr_t attributes;
 };
 
 static unsigned split(char *text, char **words) {
@@ -69,7 +70,9 @@ static void run_for(struct runner *runner, char *path) {
         words[count] = fill_in(runner->words[count], path);
     if (!names_file(runner->words))
         words[count] = strdup(path); /* as its last argument, then */
-    int failed = posix_spawnp(&pid, words[0], NULL, NULL, words, environ);
+    if (!count || !words[0])
+        return free(path);
+    int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
     if (failed)
         warn_of("--on-close %s: %s", words[0], strerror(failed));
     else
@@ -119,17 +122,21 @@ static void run_round(struct runner *runner) {
     }
 }
 
-static void reset_signals(void) {
-    sigset_t none, ignored;
+/* A signal to the group is for the capture: what it closes still has its command run. The commands
+ * get signals as usual. */
+static void ignore_signals(posix_spawnattr_t *attributes) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    sigset_t none, usual;
     sigemptyset(&none);
+    sigemptyset(&usual);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* A signal to the group is for the capture: what it closes still has its command run. */
-    sigemptyset(&ignored);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGUSR1, SIG_IGN);
-    signal(SIGPIPE, SIG_DFL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal(signals[i], SIG_IGN);
+        sigaddset(&usual, signals[i]);
+    }
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigdefault(attributes, &usual);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }
 
 static _Noreturn void run(int fd, char *text) {
@@ -137,7 +144,7 @@ static _Noreturn void run(int fd, char *text) {
     runner.fd = fd;
     split(text, runner.words);
     prctl(PR_SET_NAME, "wiretale-close");
-    reset_signals();
+    ignore_signals(&runner.attributes);
     while (!runner.ended || runner.count || runner.running)
         run_round(&runner);
     _exit(0);
@@ -171,7 +178,8 @@ void close_command_run(struct close_command *command, const char *folder, const 
         return;
     bool sent = send(command->fd, path, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
     if (!sent && !command->behind)
-        warn_of("--on-close cannot keep up or is gone: it is not run for %s and maybe others", name);
+        warn_of("--on-close cannot keep up or is gone: it is not run for %s and maybe others",
+                name);
     command->behind = !sent;
 }
 

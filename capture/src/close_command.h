@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --on-close: a process of its own, begun before this one confines itself, that runs the command for each
- * file. It has no privileges, but it is not confined as the capture is: commands need more. */
+/* --on-close: a process of its own, begun before this one confines itself, that runs the command
+ * for each file. It has no privileges, but it is not confined as the capture is: commands need
+ * more. */
 #ifndef WIRETALE_CLOSE_COMMAND_H
 #define WIRETALE_CLOSE_COMMAND_H
 

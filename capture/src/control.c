@@ -13,9 +13,12 @@
 #include "moment.h"
 #include "say.h"
 
-#define ROUND_MS      100
-#define CLIENT_NS     SECOND_NS /* between lines to status clients, unless --interval says otherwise */
-#define READER_HUNG_NS (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
+#define ROUND_MS 100
+#define CLIENT_NS                                                                                  \
+    SECOND_NS /* between lines to status clients, unless --interval says otherwise                 \
+               */
+#define READER_HUNG_NS                                                                             \
+    (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
 
 struct rounds {
     struct clock_watch clock;
@@ -39,7 +42,8 @@ void control_take_signals(struct control *control) {
 
 static void stop(struct control *control) {
     if (atomic_exchange(&control->capture->stopping, true)) {
-        warn_of("interrupted again: what is not written yet is lost; the next start mends the file");
+        warn_of(
+            "interrupted again: what is not written yet is lost; the next start mends the file");
         _exit(EXIT_INTERRUPTED);
     }
 }
@@ -78,11 +82,6 @@ static bool readers_live(const struct capture *capture, int64_t now) {
     return true;
 }
 
-static void tell_service(struct control *control, struct rounds *rounds, const char *text) {
-    service_tell(&control->service, "STATUS=%s", text);
-    (void)rounds;
-}
-
 static void feed_watchdog(struct control *control, struct rounds *rounds, int64_t now) {
     int64_t each = control->service.watchdog_ns / 3;
     if (!each || now < rounds->watchdog_at_ns || !readers_live(control->capture, now))
@@ -92,12 +91,11 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
 }
 
 /* The one line that scripts wait for, once packets go somewhere. */
-static void tell_begin(struct control *control, struct rounds *rounds, const struct status *status) {
+static void tell_begin(struct rounds *rounds, const struct status *status) {
     if (rounds->told || status->state != STATUS_CAPTURING)
         return;
     rounds->told = true;
     say_plain("capturing");
-    (void)control;
 }
 
 static void send_status(struct control *control, const struct status *status, bool fresh_only) {
@@ -111,11 +109,12 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     char text[512];
     bool fresh = status_socket_accept(&control->status);
     int64_t interval = control->capture->settings->interval_ns;
-    bool clients_due = now >= rounds->clients_at_ns, interval_due = interval && now >= rounds->interval_at_ns;
+    bool clients_due = now >= rounds->clients_at_ns,
+         interval_due = interval && now >= rounds->interval_at_ns;
     if (!fresh && !clients_due && !interval_due && rounds->told)
         return;
     status_take(&status, control->capture, control->output);
-    tell_begin(control, rounds, &status);
+    tell_begin(rounds, &status);
     if (clients_due || fresh)
         send_status(control, &status, !clients_due);
     status_text(&status, text, sizeof text);
@@ -125,7 +124,7 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     }
     if (clients_due) {
         rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
-        tell_service(control, rounds, text);
+        service_tell(&control->service, "STATUS=%s", text);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main thread while packets are captured: signals, the clock, the status, the service manager. */
+/* The main thread while packets are captured: signals, the clock, the status, the service manager.
+ */
 #ifndef WIRETALE_CONTROL_H
 #define WIRETALE_CONTROL_H
 

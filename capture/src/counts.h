@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is counted of a device. Each number has one writer, named here; anybody may read it at any time.
+/* What is counted of a device. Each number has one writer, named here; anybody may read it at any
+ * time.
  *
  *   received = written + dropped_queue + dropped_disk + what is still in the queue
  *   kernel_received = received + dropped_kernel, once the device has been read to its end

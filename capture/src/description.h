@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file tells of an interface. One is made each time that a device has been opened as something
- * new; its place in the list is the interface number in the packets. The list only grows, so that readers
- * need no lock. */
+/* What a file tells of an interface. One is made each time that a device has been opened as
+ * something new; its place in the list is the interface number in the packets. The list only grows,
+ * so that readers need no lock. */
 #ifndef WIRETALE_DESCRIPTION_H
 #define WIRETALE_DESCRIPTION_H
 

@@ -5,8 +5,8 @@
  *                                          |
  *                                   stop: read to the end --> ended
  *
- * Before the threads start, main owns a device; then its reading thread does, but for the counts and the
- * atomics. */
+ * Before the threads start, main owns a device; then its reading thread does, but for the counts
+ * and the atomics. */
 #ifndef WIRETALE_DEVICE_H
 #define WIRETALE_DEVICE_H
 
@@ -62,8 +62,9 @@ struct device {
     uint32_t time_factor; /* ns in a unit of its time stamps */
     int file_link_type;
     struct kernel_counts closed, open;
-    int64_t counted_ns; /* when the kernel was last asked */
-    char reason[PCAP_ERRBUF_SIZE + 64];
+    int64_t counted_ns;                 /* when the kernel was last asked */
+    char reason[PCAP_ERRBUF_SIZE + 64]; /* why it could not be opened */
+    bool told;                          /* that, once */
 
     struct chunk *chunk; /* being filled; NULL when none was free */
     uint8_t *cursor, *end;

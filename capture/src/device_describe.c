@@ -34,9 +34,12 @@ static void describe_offloads(int fd, const char *name, struct description *desc
         const char *name;
         uint32_t command, mask;
     } offloads[] = {
-        {"rx-checksumming", ETHTOOL_GRXCSUM, ~0u}, {"tx-checksumming", ETHTOOL_GTXCSUM, ~0u},
-        {"tso", ETHTOOL_GTSO, ~0u},                {"gso", ETHTOOL_GGSO, ~0u},
-        {"gro", ETHTOOL_GGRO, ~0u},                {"lro", ETHTOOL_GFLAGS, ETH_FLAG_LRO},
+        {"rx-checksumming", ETHTOOL_GRXCSUM, ~0u},
+        {"tx-checksumming", ETHTOOL_GTXCSUM, ~0u},
+        {"tso", ETHTOOL_GTSO, ~0u},
+        {"gso", ETHTOOL_GGSO, ~0u},
+        {"gro", ETHTOOL_GGRO, ~0u},
+        {"lro", ETHTOOL_GFLAGS, ETH_FLAG_LRO},
         {"rx-vlan", ETHTOOL_GFLAGS, ETH_FLAG_RXVLAN},
     };
     size_t used = 0;

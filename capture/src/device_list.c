@@ -15,16 +15,15 @@
 
 struct listed {
     const pcap_if_t *interface;
-    unsigned index; /* what -i takes as a number; 0: none */
+    unsigned index;                   /* what -i takes as a number; 0: none */
     int *link_types, link_type_count; /* -1: not known without the privilege */
     int *sources, source_count;
 };
 
 static void look_at(struct listed *listed, const pcap_if_t *interface) {
     char reason[PCAP_ERRBUF_SIZE];
-    *listed = (struct listed){.interface = interface,
-                              .index = if_nametoindex(interface->name),
-                              .link_type_count = -1};
+    *listed = (struct listed){
+        .interface = interface, .index = if_nametoindex(interface->name), .link_type_count = -1};
     pcap_t *handle = pcap_create(interface->name, reason);
     if (!handle)
         return;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "device.h"
 #include "say.h"
@@ -99,8 +101,7 @@ static bool is_loopback(const struct device *device) {
     return device->index && !strcmp(device->name, "lo");
 }
 
-/* The kernel shows a packet of the loopback twice, once each way. libpcap shows one; with the filter the
- * kernel's counts are of that one, too. */
+/* The kernel shows a packet of the loopback twice, once each way, of which libpcap shows one. */
 static const char *direction_filter(const struct device *device) {
     switch (device->capture->settings->direction) {
     case WISH_IN: return "inbound";
@@ -109,29 +110,62 @@ static const char *direction_filter(const struct device *device) {
     }
 }
 
+static bool compile(struct device *device, const char *text, struct bpf_program *program) {
+    return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
+}
+
 static enum open_result set_filter(struct device *device) {
-    const char *way = direction_filter(device), *wanted = device->capture->settings->filter;
-    if (!way && !wanted)
-        return OPEN_DONE;
-    char *text = NULL;
-    int length = way && wanted ? asprintf(&text, "%s and (%s)", way, wanted)
-                               : asprintf(&text, "%s", way ? way : wanted);
-    if (length < 0)
-        return wrong(device, "out of memory");
+    const char *wanted = device->capture->settings->filter;
     struct bpf_program program;
-    int failed = pcap_compile(device->handle, &program, text, 1, PCAP_NETMASK_UNKNOWN);
-    free(text);
-    if (failed)
+    if (!wanted)
+        return OPEN_DONE;
+    if (!compile(device, wanted, &program))
         return wrong(device, "the filter");
-    failed = pcap_setfilter(device->handle, &program);
+    int failed = pcap_setfilter(device->handle, &program);
     pcap_freecode(&program);
     return failed ? wrong(device, "the filter") : OPEN_DONE;
 }
 
-/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)). */
+/* The way that libpcap lets through is also told to the kernel, so that its counts are of those
+ * packets. libpcap cannot do that itself: it runs a new filter over what the ring holds already,
+ * where the way of a packet is not known to it. `any` has headers of its own, which only libpcap
+ * can filter. */
+static void narrow_kernel_filter(struct device *device) {
+    const char *way = direction_filter(device), *wanted = device->capture->settings->filter;
+    struct bpf_program program;
+    char *text = NULL;
+    if (!way || !device->index)
+        return;
+    if (asprintf(&text, "%s%s%s%s", way, wanted ? " and (" : "", wanted ? wanted : "",
+                 wanted ? ")" : "") < 0)
+        return;
+    bool compiled = compile(device, text, &program);
+    free(text);
+    if (!compiled)
+        return;
+    struct sock_fprog kernel = {.len = (unsigned short)program.bf_len,
+                                .filter = (struct sock_filter *)program.bf_insns};
+    setsockopt(pcap_fileno(device->handle), SOL_SOCKET, SO_ATTACH_FILTER, &kernel, sizeof kernel);
+    pcap_freecode(&program);
+}
+
+static enum open_result set_direction(struct device *device) {
+    static const pcap_direction_t ways[] = {[WISH_IN] = PCAP_D_IN, [WISH_OUT] = PCAP_D_OUT};
+    enum direction_wish wish = device->capture->settings->direction;
+    if (wish != WISH_BOTH && pcap_setdirection(device->handle, ways[wish]))
+        return wrong(device, "-Q");
+    narrow_kernel_filter(device);
+    return OPEN_DONE;
+}
+
+/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)).
+ */
 static int file_link_type(int dlt) {
-    static const int other[][2] = {{DLT_ATM_RFC1483, 100}, {DLT_RAW, 101},       {DLT_SLIP_BSDOS, 102},
-                                   {DLT_PPP_BSDOS, 103},   {DLT_ATM_CLIP, 106}};
+    static const int other[][2] = {{DLT_ATM_RFC1483, 100},
+                                   {DLT_RAW, 101},
+                                   {DLT_SLIP_BSDOS, 102},
+                                   {DLT_PPP_BSDOS, 103},
+                                   {DLT_ATM_CLIP, 106}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (other[i][0] == dlt)
             return other[i][1];
@@ -145,8 +179,21 @@ static void set_known_direction(struct device *device) {
                                            : RECORD_UNKNOWN;
 }
 
+/* A classic file has one link type for all. */
+static bool fits_file(const struct device *device) {
+    const struct description_list *others = &device->capture->descriptions;
+    return device->capture->settings->format != RECORD_PCAP || !others->count ||
+           others->items[0]->link_type == (uint32_t)device->file_link_type;
+}
+
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
+    if (!fits_file(device)) {
+        snprintf(device->reason, sizeof device->reason,
+                 "its link type %d is not that of %s, and a classic file (--pcap) has only one",
+                 device->file_link_type, device->capture->descriptions.items[0]->name);
+        return OPEN_WRONG;
+    }
     struct description told = {.device = device->number,
                                .filter = settings->filter,
                                .link_type = (uint32_t)device->file_link_type,
@@ -169,7 +216,8 @@ static enum open_result set_up(struct device *device) {
     enum open_result result = activate(device);
     if (result != OPEN_DONE)
         return result;
-    if ((result = set_link_type(device)) != OPEN_DONE || (result = set_filter(device)) != OPEN_DONE)
+    if ((result = set_link_type(device)) != OPEN_DONE ||
+        (result = set_filter(device)) != OPEN_DONE || (result = set_direction(device)) != OPEN_DONE)
         return result;
     if (pcap_setnonblock(device->handle, 1, device->reason) < 0)
         return wrong(device, "non-blocking mode");

@@ -51,7 +51,8 @@ static void publish(struct device *device) {
     counter_set(&device->counts.dropped_queue, device->refused);
 }
 
-/* Called when the chunk has no room. The counts go first: what is written is never more than what came. */
+/* Called when the chunk has no room. The counts go first: what is written is never more than what
+ * came. */
 static __attribute__((noinline)) bool next_chunk(struct device *device) {
     publish(device);
     if (device->chunk)
@@ -101,8 +102,7 @@ void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
                        (uint64_t)header->ts.tv_usec * device->time_factor;
     device->packets++;
     device->bytes += header->len;
-    if (__builtin_expect((size_t)(device->end - device->cursor) < size, 0) &&
-        !next_chunk(device)) {
+    if (__builtin_expect((size_t)(device->end - device->cursor) < size, 0) && !next_chunk(device)) {
         device->refused++;
         return;
     }
@@ -157,8 +157,9 @@ static void end_round(struct device *device, int64_t complete_ns) {
         device->counted_ns = now;
         device_count(device);
     }
-    bool due = chunk && chunk->packets &&
-               (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
+    bool due =
+        chunk && chunk->packets &&
+        (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
     if (due && chunk_queue_is_idle(&device->capture->queue))
         device_hand_over(device, complete_ns);
     else if (!chunk || !chunk->packets)
@@ -166,7 +167,8 @@ static void end_round(struct device *device, int64_t complete_ns) {
     atomic_store(&device->alive_ns, now);
 }
 
-/* Reads on while the interface is there: one that is down may come up again with the same socket. */
+/* Reads on while the interface is there: one that is down may come up again with the same socket.
+ */
 static bool is_lost(const struct device *device) {
     return device->index && if_nametoindex(device->name) != device->index;
 }
@@ -206,6 +208,9 @@ static void wait_round(struct device *device) {
         atomic_store(&device->state, DEVICE_READING);
         return;
     }
+    if (result != OPEN_ABSENT && !device->told) /* it is there, but not as it was */
+        warn_of("%s cannot be opened: %s; tried again until it can", device->name, device->reason);
+    device->told = result != OPEN_ABSENT;
     end_round(device, wall_ns() - RETIRE_NS);
     wait_packets(device);
 }

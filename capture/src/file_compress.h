@@ -5,8 +5,8 @@
 
 #include "file_finish.h"
 
-/* Writes the compressed file beside the temporary one and puts it in its place: its name, its descriptor.
- * False, with errno, and nothing changed when that fails. */
+/* Writes the compressed file beside the temporary one and puts it in its place: its name, its
+ * descriptor. False, with errno, and nothing changed when that fails. */
 bool file_compress(struct finished *file);
 
 #endif

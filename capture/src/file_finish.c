@@ -15,9 +15,12 @@
 #include "moment.h"
 #include "say.h"
 
-#define WAITING_MOST   64u /* files that wait, each with open descriptors */
-#define WAITING_SYNCED 8u  /* with more waiting, what is published is left to the kernel to write */
-#define NAMES_TRIED    100
+#define WAITING_MOST 64u /* files that wait, each with open descriptors */
+#define WAITING_SYNCED                                                                             \
+    8u /* with more waiting, what is published is left to the kernel to write                      \
+        */
+#define NAMES_TRIED 100
+#define STUCK_MOST  256u /* files that could not be renamed */
 
 static bool is_link_or_new(const struct finisher *finisher, const struct finished *file) {
     struct stat told;
@@ -64,28 +67,86 @@ static void compress(struct finisher *finisher, struct finished *file, bool behi
     }
 }
 
+static void release(struct finished *file) {
+    close(file->fd);
+    close(file->folder_fd);
+    free(file);
+}
+
+static void announce(struct finisher *finisher, const struct finished *file) {
+    finisher->published++;
+    if (*file->original)
+        unlinkat(file->folder_fd, file->original, 0);
+    file_ring_add(finisher->ring, file->folder_fd, file->name, file->bytes);
+    if (finisher->command)
+        close_command_run(finisher->command, finisher->folder->path, file->name);
+}
+
+/* A permission may come back; a file that is gone will not. */
+static bool may_come_right(const struct finisher *finisher) {
+    return errno != ENOENT && finisher->stuck_count < STUCK_MOST;
+}
+
+/* Publishes it, or keeps it for later; it is freed, now or then. */
+static void settle(struct finisher *finisher, struct finished *file) {
+    if (publish(finisher, file)) {
+        announce(finisher, file);
+        release(file);
+    } else if (may_come_right(finisher)) {
+        warn_of("%s cannot be named yet: %s; it is tried again", file->temporary, strerror(errno));
+        file->next = finisher->stuck;
+        finisher->stuck = file;
+        finisher->stuck_count++;
+    } else {
+        warn_of("%s stays as %s: %s", file->name, file->temporary, strerror(errno));
+        release(file);
+    }
+}
+
+static void retry_stuck(struct finisher *finisher) {
+    for (struct finished **at = &finisher->stuck; *at;) {
+        struct finished *file = *at;
+        if (!publish(finisher, file)) {
+            at = &file->next;
+            continue;
+        }
+        *at = file->next;
+        finisher->stuck_count--;
+        announce(finisher, file);
+        release(file);
+    }
+}
+
+static void give_up_stuck(struct finisher *finisher) {
+    retry_stuck(finisher);
+    while (finisher->stuck) {
+        struct finished *file = finisher->stuck;
+        finisher->stuck = file->next;
+        warn_of("%s stays as %s; the next start names it", file->name, file->temporary);
+        release(file);
+    }
+}
+
 static void finish(struct finisher *finisher, struct finished *file, unsigned waiting) {
     if (finisher->compress)
         compress(finisher, file, waiting > WAITING_MOST / 2);
     if (waiting < WAITING_SYNCED && fdatasync(file->fd))
         warn_of("%s may not be on the disk: %s", file->name, strerror(errno));
-    if (publish(finisher, file)) {
-        finisher->published++;
-        if (*file->original)
-            unlinkat(file->folder_fd, file->original, 0);
-        file_ring_add(finisher->ring, file->folder_fd, file->name, file->bytes);
-        if (finisher->command)
-            close_command_run(finisher->command, finisher->folder->path, file->name);
-    } else {
-        warn_of("%s stays as %s: %s", file->name, file->temporary, strerror(errno));
-    }
-    close(file->fd);
-    close(file->folder_fd);
+    settle(finisher, file);
 }
 
+static void wait_second(struct finisher *finisher) {
+    int64_t until = wall_ns() + SECOND_NS;
+    struct timespec limit = {.tv_sec = until / SECOND_NS, .tv_nsec = until % SECOND_NS};
+    pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
+}
+
+/* The next file; NULL at the end, or when stuck files are due. */
 static struct finished *take(struct finisher *finisher, unsigned *waiting) {
     pthread_mutex_lock(&finisher->lock);
-    while (!finisher->first && !finisher->ending)
+    if (!finisher->first && !finisher->ending && finisher->stuck)
+        wait_second(finisher);
+    while (!finisher->first && !finisher->ending && !finisher->stuck)
         pthread_cond_wait(&finisher->changed, &finisher->lock);
     struct finished *file = finisher->first;
     if (file) {
@@ -105,8 +166,16 @@ static void finish_recovered(struct finisher *finisher) {
         finisher->recovered = file->next;
         if (file_recover(file))
             finish(finisher, file, 0);
-        free(file);
+        else
+            free(file);
     }
+}
+
+static bool has_ended(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    bool ended = finisher->ending && !finisher->first;
+    pthread_mutex_unlock(&finisher->lock);
+    return ended;
 }
 
 static void *run(void *argument) {
@@ -114,10 +183,13 @@ static void *run(void *argument) {
     unsigned waiting;
     setpriority(PRIO_PROCESS, 0, 5); /* a thread's own on Linux */
     finish_recovered(finisher);
-    for (struct finished *file; (file = take(finisher, &waiting));) {
-        finish(finisher, file, waiting);
-        free(file);
+    while (!has_ended(finisher)) {
+        struct finished *file = take(finisher, &waiting);
+        if (file)
+            finish(finisher, file, waiting);
+        retry_stuck(finisher);
     }
+    give_up_stuck(finisher);
     return NULL;
 }
 

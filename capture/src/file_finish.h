@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a file when its last packet is written: to the disk, compressed, published by its name,
- * into the ring, its command run. In a thread of its own, in order; neither reading nor writing waits for it,
- * unless files come faster than a thread can rename. */
+/* What happens to a file when its last packet is written: to the disk, compressed, published by its
+ * name, into the ring, its command run. In a thread of its own, in order; neither reading nor
+ * writing waits for it, unless files come faster than a thread can rename. */
 #ifndef WIRETALE_FILE_FINISH_H
 #define WIRETALE_FILE_FINISH_H
 
@@ -35,12 +35,15 @@ struct finisher {
     struct file_ring *ring;
     struct close_command *command; /* NULL for none */
     struct finished *recovered;    /* left by an earlier run; handled first */
+    struct finished *stuck;        /* could not be renamed; tried again each second */
+    unsigned stuck_count;
     uint64_t published;
     bool warned;
 };
 
 bool finisher_start(struct finisher *finisher);
-/* Takes a copy. False when there is no memory for it: the temporary file stays for the next start. */
+/* Takes a copy. False when there is no memory for it: the temporary file stays for the next start.
+ */
 bool finisher_push(struct finisher *finisher, const struct finished *finished);
 /* Does what is left and returns. */
 void finisher_end(struct finisher *finisher);

@@ -16,7 +16,8 @@
 #include "say.h"
 
 #define CUT_COMMENT                                                                                \
-    "the capture was ended by force: packets after the last one here and the numbers of drops are " \
+    "the capture was ended by force: packets after the last one here and the numbers of drops "    \
+    "are "                                                                                         \
     "not known"
 
 /* Opened and locked, so that a running capture's file is left alone; -1 when it is none of ours. */
@@ -121,9 +122,8 @@ static bool cut(struct finished *file, const struct recovered *found) {
     if (found->closed || found->classic)
         return true;
     add_statistics(&buffer, found);
-    ssize_t written = buffer.failed ? 0
-                                    : pwrite(file->fd, buffer.data, buffer.fill,
-                                             (off_t)found->whole);
+    ssize_t written =
+        buffer.failed ? 0 : pwrite(file->fd, buffer.data, buffer.fill, (off_t)found->whole);
     bool whole = written == (ssize_t)buffer.fill;
     if (whole)
         file->bytes += buffer.fill;

@@ -24,8 +24,8 @@ struct recovered {
 
 /* A list of those in the folder that nobody else has locked. */
 struct finished *file_recover_find(const struct folder *folder);
-/* Cuts the file after its last whole block and says in it that it was cut. False when there is nothing
- * in it to keep (it is removed), or it is not ours. */
+/* Cuts the file after its last whole block and says in it that it was cut. False when there is
+ * nothing in it to keep (it is removed), or it is not ours. */
 bool file_recover(struct finished *file);
 /* Walks bytes of a file; exposed for tests. */
 void file_recover_walk(struct recovered *found, const uint8_t *data, size_t size);

@@ -116,7 +116,8 @@ void file_ring_scan(struct file_ring *ring, const struct folder *folder) {
             S_ISREG(told.st_mode))
             append(ring, entry->d_name, (uint64_t)told.st_size);
     }
-    qsort(ring->files + ring->first, ring->count, sizeof *ring->files, by_time);
+    if (ring->count)
+        qsort(ring->files + ring->first, ring->count, sizeof *ring->files, by_time);
     while (is_too_much(ring))
         remove_oldest(ring, folder->fd);
     pthread_mutex_unlock(&ring->lock);

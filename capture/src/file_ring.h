@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The finished files of a ring, oldest first: those of earlier runs with the same prefix, too. Only names
- * of the exact shape that this program makes are ever removed. */
+/* The finished files of a ring, oldest first: those of earlier runs with the same prefix, too. Only
+ * names of the exact shape that this program makes are ever removed. */
 #ifndef WIRETALE_FILE_RING_H
 #define WIRETALE_FILE_RING_H
 

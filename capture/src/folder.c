@@ -19,7 +19,8 @@
 #define FILE_MODE   0640
 #define TRIES       100 /* for a name that is not taken */
 
-static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst", ".pcap.zst"};
+static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst",
+                                               ".pcap.zst"};
 
 static bool ends_with(const char *text, const char *end) {
     size_t length = strlen(text), more = strlen(end);
@@ -50,10 +51,14 @@ static void refuse_link(const char *path) {
 
 static void open_stream(struct folder *folder, const char *path) {
     folder->is_stream = true;
+    if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
+        fail(EXIT_USAGE, "-w - would write packets to the terminal: a pipe or a file was expected");
     if (!strcmp(path, "-")) {
         folder->fd = dup(STDOUT_FILENO);
     } else {
-        say("opening %s, which waits for its reader", path);
+        struct stat told;
+        if (!stat(path, &told) && S_ISFIFO(told.st_mode))
+            say("%s is a FIFO: waiting for its reader", path);
         folder->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     if (folder->fd < 0)
@@ -95,11 +100,10 @@ static void open_parent(struct folder *folder, const char *path) {
     const char *suffix = capture_suffix(base);
     refuse_link(path);
     size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
-    char name[NAME_ROOM];
     if (length >= sizeof folder->prefix)
         fail(EXIT_USAGE, "-w %s: the name is too long", path);
-    snprintf(name, sizeof name, "%.*s", (int)length, base);
-    copy_safe(folder->prefix, sizeof folder->prefix, name);
+    snprintf(folder->prefix, sizeof folder->prefix, "%.*s", (int)length, base);
+    *folder->suffix = '\0';
     if (suffix)
         snprintf(folder->suffix, sizeof folder->suffix, "%.*s",
                  (int)(strlen(suffix) - (ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);
@@ -176,8 +180,8 @@ int folder_create(const struct folder *folder, const char *name, char temporary[
             errno = ENAMETOOLONG;
             return -1;
         }
-        int fd = openat(folder->fd, temporary,
-                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+        int fd = openat(folder->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        FILE_MODE);
         if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
             return fd;
         if (fd >= 0)

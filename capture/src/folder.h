@@ -15,9 +15,9 @@
 
 #include "settings.h"
 
-#define NAME_ROOM    256
-#define TEMPORARY    ".part"
-#define COMPRESSED   ".zst"
+#define NAME_ROOM  256
+#define TEMPORARY  ".part"
+#define COMPRESSED ".zst"
 
 struct folder {
     char path[PATH_MAX];

@@ -10,7 +10,7 @@
 struct json_text {
     char *text;
     size_t room, used;
-    bool more;  /* a comma comes before the next */
+    bool more; /* a comma comes before the next */
     bool full;
 };
 

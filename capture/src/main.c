@@ -65,15 +65,6 @@ static void open_devices(struct program *program) {
     }
 }
 
-/* A classic file has one link type for all. */
-static void check_link_types(const struct capture *capture) {
-    for (uint32_t i = 1; i < capture->descriptions.count; i++)
-        if (capture->settings->format == RECORD_PCAP &&
-            capture->descriptions.items[i]->link_type != capture->descriptions.items[0]->link_type)
-            fail(EXIT_USAGE, "--pcap: %s and %s differ in link type, which one classic file cannot hold",
-                 capture->descriptions.items[0]->name, capture->descriptions.items[i]->name);
-}
-
 /* "eth0" or "eth0+eth1": what files are named after. */
 static void join_names(const struct capture *capture, char *text, size_t size) {
     size_t used = 0;
@@ -100,10 +91,13 @@ static void confine(struct program *program) {
         close_command_start(&program->command, settings->on_close, &program->identity);
         program->finisher.command = &program->command;
     }
+    if (settings->status && program->identity.changes &&
+        lchown(settings->status, program->identity.user, program->identity.group))
+        warn_of("%s stays root's: %s", settings->status, strerror(errno));
     privilege_drop(&program->identity);
     if (settings->no_sandbox)
         return;
-    if (!sandbox_files(&program->folder))
+    if (!sandbox_files(&program->folder, settings->status))
         say("this kernel has no Landlock: files are not confined");
     if (!sandbox_calls())
         say("this kernel has no seccomp: system calls are not confined");
@@ -167,12 +161,10 @@ int main(int count, char **arguments) {
         privilege_refuse("capturing needs a privilege that this user does not have");
     add_devices(&program);
     open_devices(&program);
-    check_link_types(&program.capture);
     open_output_folder(&program);
     privilege_choose(&program.identity, program.settings.user, &program.folder);
-    program.control = (struct control){.capture = &program.capture,
-                                       .output = &program.output,
-                                       .writer = &program.writer};
+    program.control = (struct control){
+        .capture = &program.capture, .output = &program.output, .writer = &program.writer};
     control_take_signals(&program.control);
     service_open(&program.control.service);
     status_socket_open(&program.control.status, program.settings.status);

@@ -5,7 +5,7 @@
 #include "record.h"
 
 #define AGE_MOST_NS (500 * MILLISECOND_NS) /* that a chunk waits for another device */
-#define PRESSURE    4 /* nor when less than one in so many chunks is free */
+#define PRESSURE    4                      /* nor when less than one in so many chunks is free */
 
 static int64_t head_time(const struct merge *merge, uint32_t device) {
     const struct chunk *chunk = merge->lanes[device].first;
@@ -51,8 +51,8 @@ static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) 
     const struct chunk *chunk = merge->lanes[device].first;
     enum record_format format = merge->output->capture->settings->format;
     size_t begin = merge->position[device], at = begin;
-    struct span span = {.data = chunk->data + begin, .device = device,
-                        .first_ns = head_time(merge, device)};
+    struct span span = {
+        .data = chunk->data + begin, .device = device, .first_ns = head_time(merge, device)};
     while (at < chunk->fill) {
         struct record_view record = record_view(format, chunk->data + at);
         if (record.time_ns > until_ns && span.packets)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of several devices in the order of their packets' times. A device that is silent is waited for
- * only until it has said how far it has been read, or until waiting would cost packets. */
+/* Chunks of several devices in the order of their packets' times. A device that is silent is waited
+ * for only until it has said how far it has been read, or until waiting would cost packets. */
 #ifndef WIRETALE_MERGE_H
 #define WIRETALE_MERGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file being written, and when the next begins. Only the writing thread comes here, but for the atomics.
- * What cannot be written is counted and forgotten; the next packets try again. */
+/* The file being written, and when the next begins. Only the writing thread comes here, but for the
+ * atomics. What cannot be written is counted and forgotten; the next packets try again. */
 #ifndef WIRETALE_OUTPUT_H
 #define WIRETALE_OUTPUT_H
 
@@ -38,23 +38,23 @@ struct output {
 
     int fd; /* -1: no file is open */
     char name[NAME_ROOM], temporary[NAME_ROOM];
-    uint64_t bytes;       /* of the file, up to its last whole block */
-    uint64_t packets;     /* of the file */
-    uint32_t described;   /* interfaces that the file tells of */
-    int64_t begun_ns;     /* CLOCK_REALTIME */
-    int64_t boundary_ns;  /* when the next file begins, by the packets' clock; 0: never */
+    uint64_t bytes;      /* of the file, up to its last whole block */
+    uint64_t packets;    /* of the file */
+    uint32_t described;  /* interfaces that the file tells of */
+    int64_t begun_ns;    /* CLOCK_REALTIME */
+    int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
     struct file_counts before[DEVICES_MAX];
 
     bool failing;         /* the last write did not succeed */
+    int reason;           /* errno of the last attempt to begin a file */
     atomic_bool refusing; /* the same, for others */
-    bool lost;            /* the folder */
     uint64_t failed_packets;
-    int64_t retry_ns;     /* CLOCK_MONOTONIC: no new file before */
-    int64_t looked_ns;    /* CLOCK_MONOTONIC of the last look after the file */
+    int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */
+    int64_t looked_ns; /* CLOCK_MONOTONIC of the last look after the file */
     bool closed_pipe;
-    bool gave_up;         /* the end has come and the reader of the pipe has not read for too long */
+    bool gave_up; /* the end has come and the reader of the pipe has not read for too long */
 
-    atomic_int wishes;            /* set by signals */
+    atomic_int wishes;             /* set by signals */
     _Atomic int64_t clock_step_ns; /* a step of the clock that no file tells of yet */
     _Atomic uint64_t total_bytes, files;
     pthread_mutex_t name_lock;

@@ -10,7 +10,7 @@
 #include "moment.h"
 #include "record.h"
 
-#define PIPE_WAIT_MS  100
+#define PIPE_WAIT_MS    100
 #define END_PATIENCE_NS (10 * SECOND_NS) /* for a pipe's reader that does not read, at the end */
 
 void output_count_written(struct output *output, uint32_t device, uint64_t packets) {
@@ -28,8 +28,7 @@ static bool is_no_room(int error) {
 static size_t store_in_file(struct output *output, const uint8_t *data, size_t size) {
     size_t done = 0;
     while (done < size) {
-        ssize_t more =
-            pwrite(output->fd, data + done, size - done, (off_t)(output->bytes + done));
+        ssize_t more = pwrite(output->fd, data + done, size - done, (off_t)(output->bytes + done));
         if (more > 0)
             done += (size_t)more;
         else if (more < 0 && errno == EINTR)
@@ -49,8 +48,8 @@ static bool wait_reader(struct output *output, int64_t *since_ns) {
         *since_ns = steady_ns();
         return true;
     }
-    output->gave_up = atomic_load(&output->capture->stopping) &&
-                      steady_ns() - *since_ns > END_PATIENCE_NS;
+    output->gave_up =
+        atomic_load(&output->capture->stopping) && steady_ns() - *since_ns > END_PATIENCE_NS;
     return !output->gave_up;
 }
 
@@ -119,15 +118,15 @@ static void add_statistics(struct output *output, struct block_buffer *buffer, u
              (unsigned long long)(now.dropped_interface - before->dropped_interface),
              (unsigned long long)queue, (unsigned long long)disk);
     block_statistics(buffer,
-                     &(struct block_statistics){
-                         .interface = number,
-                         .start_ns = output->begun_ns,
-                         .end_ns = wall_ns(),
-                         .drops_known = true,
-                         .received = written + kernel + queue + disk,
-                         .dropped_interface = now.dropped_interface - before->dropped_interface,
-                         .dropped_host = kernel + queue + disk,
-                         .delivered = written},
+                     &(struct block_statistics){.interface = number,
+                                                .start_ns = output->begun_ns,
+                                                .end_ns = wall_ns(),
+                                                .drops_known = true,
+                                                .received = written + kernel + queue + disk,
+                                                .dropped_interface = now.dropped_interface -
+                                                                     before->dropped_interface,
+                                                .dropped_host = kernel + queue + disk,
+                                                .delivered = written},
                      comment);
 }
 
@@ -139,7 +138,8 @@ static void make_statistics(struct output *output, struct block_buffer *buffer) 
             add_statistics(output, buffer, i);
 }
 
-/* On a full disk the last packets give their place to the counts, in pages that the file has already. */
+/* On a full disk the last packets give their place to the counts, in pages that the file has
+ * already. */
 void output_store_statistics(struct output *output) {
     struct block_buffer buffer = {0};
     uint64_t end = output->bytes;
@@ -150,11 +150,14 @@ void output_store_statistics(struct output *output) {
             continue;
         if (output->bytes + buffer.fill > end)
             break;
-        make_statistics(output, &buffer); /* they count what was just dropped; the size is the same */
+        make_statistics(output,
+                        &buffer); /* they count what was just dropped; the size is the same */
         done = output_store(output, buffer.data, buffer.fill);
         end = done < buffer.fill ? output->bytes : end;
     }
-    if (!buffer.failed && done == buffer.fill)
+    if (!buffer.failed && done == buffer.fill) {
         output->bytes += done;
+        atomic_fetch_add(&output->total_bytes, done);
+    }
     block_free(&buffer);
 }

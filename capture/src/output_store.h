@@ -5,8 +5,8 @@
 
 #include "output.h"
 
-/* Writes at the file's end and makes room in the ring where the disk is full; the bytes written, fewer
- * than `size` after an error (errno). output->bytes is not moved. */
+/* Writes at the file's end and makes room in the ring where the disk is full; the bytes written,
+ * fewer than `size` after an error (errno). output->bytes is not moved. */
 size_t output_store(struct output *output, const uint8_t *data, size_t size);
 /* Counts of the file's time, at its end. Makes room for them among the last packets if need be. */
 void output_store_statistics(struct output *output);

@@ -42,7 +42,8 @@ static bool may_write(const struct identity *identity, const struct folder *fold
     return (folder->mode & needed) == needed;
 }
 
-/* A folder that this run made goes to the user; another keeps its owner, and files are made in its name. */
+/* A folder that this run made goes to the user; another keeps its owner, and files are made in its
+ * name. */
 static void fit_folder(struct identity *identity, struct folder *folder) {
     if (folder->is_stream || !identity->changes || may_write(identity, folder))
         return;

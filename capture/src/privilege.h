@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who the program is while it captures. It keeps one capability, CAP_NET_RAW, without which an interface
- * that went away could not be opened again. */
+/* Who the program is while it captures. It keeps one capability, CAP_NET_RAW, without which an
+ * interface that went away could not be opened again. */
 #ifndef WIRETALE_PRIVILEGE_H
 #define WIRETALE_PRIVILEGE_H
 

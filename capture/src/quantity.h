@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-
-/* Bytes. `bare` is the unit of a number that names none ("MiB", "kB", "B"). False when it is no size. */
+/* Bytes. `bare` is the unit of a number that names none ("MiB", "kB", "B"). False when it is no
+ * size. */
 bool quantity_bytes(const char *text, const char *bare, uint64_t *bytes);
 /* Nanoseconds; `bare` as above ("s"). */
 bool quantity_ns(const char *text, const char *bare, int64_t *ns);

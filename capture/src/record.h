@@ -23,13 +23,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RECORD_PACKET_TYPE  6u
-#define RECORD_EPB_FIXED    32u /* with the length at the end */
-#define RECORD_EPB_FLAGS    12u /* option of 4 + 4 bytes, end of options */
-#define RECORD_PCAP_HEADER  16u
-#define RECORD_SNAPLEN_MAX  262144u
-#define RECORD_MAX          (RECORD_EPB_FIXED + RECORD_SNAPLEN_MAX + RECORD_EPB_FLAGS)
-#define RECORD_SECOND_NS    UINT64_C(1000000000)
+#define RECORD_PACKET_TYPE 6u
+#define RECORD_EPB_FIXED   32u /* with the length at the end */
+#define RECORD_EPB_FLAGS   12u /* option of 4 + 4 bytes, end of options */
+#define RECORD_PCAP_HEADER 16u
+#define RECORD_SNAPLEN_MAX 262144u
+#define RECORD_MAX         (RECORD_EPB_FIXED + RECORD_SNAPLEN_MAX + RECORD_EPB_FLAGS)
+#define RECORD_SECOND_NS   UINT64_C(1000000000)
 
 enum record_format { RECORD_PCAPNG, RECORD_PCAP };
 
@@ -66,8 +66,9 @@ static inline size_t record_epb_size(uint32_t captured, enum record_direction di
 static inline void record_put_epb(uint8_t *to, size_t size, uint32_t interface, uint64_t time_ns,
                                   uint32_t captured, uint32_t length, const uint8_t *data,
                                   enum record_direction direction) {
-    const uint32_t head[] = {RECORD_PACKET_TYPE,         (uint32_t)size, interface,
-                             (uint32_t)(time_ns >> 32), (uint32_t)time_ns, captured, length};
+    const uint32_t head[] = {
+        RECORD_PACKET_TYPE, (uint32_t)size, interface, (uint32_t)(time_ns >> 32),
+        (uint32_t)time_ns,  captured,       length};
     memcpy(to, head, sizeof head);
     put_u32(to + size - 4, (uint32_t)size);
     uint8_t *packet = to + sizeof head;
@@ -96,11 +97,11 @@ static inline struct record_view record_view(enum record_format format, const ui
             .size = RECORD_PCAP_HEADER + get_u32(at + 8),
             .is_packet = true,
             .time_ns = (int64_t)(get_u32(at) * RECORD_SECOND_NS + get_u32(at + 4))};
-    return (struct record_view){
-        .size = get_u32(at + 4),
-        .is_packet = get_u32(at) == RECORD_PACKET_TYPE,
-        .interface = get_u32(at + 8),
-        .time_ns = (int64_t)((uint64_t)get_u32(at + 12) << 32 | get_u32(at + 16))};
+    return (struct record_view){.size = get_u32(at + 4),
+                                .is_packet = get_u32(at) == RECORD_PACKET_TYPE,
+                                .interface = get_u32(at + 8),
+                                .time_ns =
+                                    (int64_t)((uint64_t)get_u32(at + 12) << 32 | get_u32(at + 16))};
 }
 
 #endif

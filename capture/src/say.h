@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line on stderr for a person. A stderr that nobody reads never holds anybody up: the line is lost. */
+/* One line on stderr for a person. A stderr that nobody reads never holds anybody up: the line is
+ * lost. */
 #ifndef WIRETALE_SAY_H
 #define WIRETALE_SAY_H
 
@@ -15,10 +16,11 @@ enum exit_code {
 };
 
 void say_less(void); /* only what went wrong from now on */
-__attribute__((format(printf, 1, 2))) void say(const char *format, ...);  /* progress */
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...); /* progress */
 __attribute__((format(printf, 1, 2))) void warn_of(const char *format, ...);
 /* A line without the program's name in front. */
 __attribute__((format(printf, 1, 2))) void say_plain(const char *format, ...);
-__attribute__((format(printf, 2, 3), noreturn)) void fail(enum exit_code code, const char *format, ...);
+__attribute__((format(printf, 2, 3), noreturn)) void fail(enum exit_code code, const char *format,
+                                                          ...);
 
 #endif

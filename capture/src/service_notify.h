@@ -11,6 +11,7 @@ struct service {
 };
 
 void service_open(struct service *service);
-__attribute__((format(printf, 2, 3))) void service_tell(struct service *service, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void service_tell(struct service *service, const char *format,
+                                                        ...);
 
 #endif

@@ -11,9 +11,10 @@
 #include "quantity.h"
 #include "say.h"
 
-#define RING_DEFAULT    (64u << 20)
-#define BUFFER_DEFAULT  (128u << 20)
-#define SNAPLEN_HEADERS 256u /* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
+#define RING_DEFAULT   (32u << 20)
+#define BUFFER_DEFAULT (128u << 20)
+#define SNAPLEN_HEADERS                                                                            \
+    256u /* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
 #define FILE_BYTES_LEAST 4096
 
 enum long_only {
@@ -212,9 +213,8 @@ static bool take_program_option(struct settings *settings, int option, const cha
     case 'q': settings->quiet = true; return true;
     case 'D': settings->list = true; return true;
     case ONLY_JSON: settings->json = true; return true;
-    case 'n':       /* dumpcap's: pcapng */
-    case ONLY_NANO: /* tcpdump's: both are how it is */
-        return true;
+    case 'n': /* dumpcap's: pcapng */
+    case ONLY_NANO: /* tcpdump's: both are how it is */ return true;
     case 'h': settings_help(); exit(EXIT_DONE);
     case ONLY_VERSION: printf("wiretale-capture %s\n", VERSION); exit(EXIT_DONE);
     default: return false;
@@ -236,32 +236,45 @@ static void add_expression(struct settings *settings, int count, char **words) {
     settings->filter = joined;
 }
 
+static bool rotates(const struct settings *settings) {
+    return settings->file_bytes || settings->file_ns || settings->file_packets;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), more = strlen(end);
+    return length > more && !strcmp(text + length - more, end);
+}
+
+static void check_files(struct settings *settings) {
+    settings->compress |= ends_with(settings->output, ".zst");
+    if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
+        fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
+             (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
+    if (settings->align && !settings->file_ns)
+        fail(EXIT_USAGE, "--align was given without -G or -b duration:");
+    if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
+        fail(EXIT_USAGE, "a ring of files needs -C, -G or -b filesize:, duration:, packets:");
+    if (!strcmp(settings->output, "-") &&
+        (rotates(settings) || settings->compress || settings->on_close))
+        fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
+}
+
 static void check(struct settings *settings) {
-    bool rotates = settings->file_bytes || settings->file_ns || settings->file_packets;
-    bool ring = settings->ring_files || settings->ring_total_bytes;
     if (settings->list)
         return;
     if (!settings->interface_count)
         fail(EXIT_USAGE, "-i INTERFACE was expected; wiretale-capture --list shows them");
     if (!settings->output)
         fail(EXIT_USAGE, "-w FOLDER (or a file, or -) was expected");
-    if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
-        fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
-             (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
-    if (settings->align && !settings->file_ns)
-        fail(EXIT_USAGE, "--align was given without -G or -b duration:");
-    if (ring && !rotates)
-        fail(EXIT_USAGE, "a ring of files needs -C, -G or -b filesize:, duration:, packets:");
-    bool stream = !strcmp(settings->output, "-");
-    if (stream && (rotates || settings->compress || settings->on_close))
-        fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
+    if (settings->ring_bytes > INT32_MAX)
+        fail(EXIT_USAGE, "-B: less than 2 GiB was expected");
+    check_files(settings);
 }
 
 void settings_read(struct settings *settings, int count, char **arguments) {
     static const char short_options[] = "i:Dpf:s:Q:B:Uj:y:w:C:G:W:b:Pzc:a:Z:qnh";
-    *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
-                                  .ring_bytes = RING_DEFAULT,
-                                  .buffer_bytes = BUFFER_DEFAULT};
+    *settings = (struct settings){
+        .snaplen = RECORD_SNAPLEN_MAX, .ring_bytes = RING_DEFAULT, .buffer_bytes = BUFFER_DEFAULT};
     int option;
     opterr = 0;
     while ((option = getopt_long(count, arguments, short_options, long_options, NULL)) != -1) {

@@ -42,7 +42,8 @@ struct settings {
     bool quiet, json, list, no_sandbox;
 };
 
-/* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and --version. */
+/* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
+ * --version. */
 void settings_read(struct settings *settings, int count, char **arguments);
 void settings_free(struct settings *settings);
 void settings_help(void);

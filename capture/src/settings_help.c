@@ -11,14 +11,15 @@ static const char help[] =
     "usage: wiretale-capture -i INTERFACE [-i ...] -w FOLDER|FILE|- [options] [filter]\n"
     "\n"
     "Interfaces\n"
-    "  -i, --interface NAME   name or number, or any; may be repeated; one that is absent is waited for\n"
+    "  -i, --interface NAME   name or number, or any; may be repeated; one that is absent is "
+    "waited for\n"
     "  -D, --list             interfaces with addresses, link types, time-stamp sources (--json)\n"
     "  -p                     not in promiscuous mode\n"
     "  -f, --filter FILTER    a capture filter (pcap-filter(7)); or at the end of the line\n"
     "  -s, --snaplen BYTES    of each packet; 0: all (the default)\n"
     "      --headers          -s 256: all that the analyzer needs\n"
     "  -Q, --direction WAY    in, out or inout\n"
-    "  -B, --ring-buffer SIZE of the kernel for each interface, 64MiB; a bare number is MiB\n"
+    "  -B, --ring-buffer SIZE of the kernel for each interface, 32MiB; a bare number is MiB\n"
     "      --immediate        hand over each packet at once; costs time\n"
     "  -j, --time-stamp-type SOURCE  as --list shows; times are in ns\n"
     "  -y, --linktype NAME    as --list shows\n"
@@ -50,7 +51,8 @@ static const char help[] =
     "  -q, --quiet            say only what went wrong\n"
     "\n"
     "SIGTERM, SIGINT: write all and end. SIGHUP: open FOLDER anew. SIGUSR1: next file.\n"
-    "Exit codes: 0 done; 2 usage; 4 output unusable; 5 permission missing; 130 interrupted twice.\n";
+    "Exit codes: 0 done; 2 usage; 4 output unusable; 5 permission missing; 130 interrupted "
+    "twice.\n";
 
 void settings_help(void) {
     fputs(help, stdout);

@@ -8,7 +8,8 @@
 #include "json_text.h"
 #include "moment.h"
 
-static const char *const states[] = {"starting", "waiting", "capturing", "dropping", "stopping", "ended"};
+static const char *const states[] = {"starting", "waiting",  "capturing",
+                                     "dropping", "stopping", "ended"};
 
 static enum status_state state_of(struct capture *capture, const struct output *output) {
     unsigned reading = 0, ended = 0;
@@ -59,7 +60,8 @@ static void put_device(struct json_text *json, struct device *device) {
     json_end(json, '}');
 }
 
-size_t status_json(const struct status *status, const struct capture *capture, char text[STATUS_ROOM]) {
+size_t status_json(const struct status *status, const struct capture *capture,
+                   char text[STATUS_ROOM]) {
     struct json_text json = {.text = text, .room = STATUS_ROOM - 2};
     json_begin(&json, NULL, '{');
     json_string(&json, "schema", "wiretale.capture/1");
@@ -84,13 +86,14 @@ size_t status_json(const struct status *status, const struct capture *capture, c
 
 void status_text(const struct status *status, char *text, size_t size) {
     const struct counts *all = &status->all;
-    int used = snprintf(text, size,
-             "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, %llu by "
-             "the interface, %llu by the queue, %llu by the disk",
-             (unsigned long long)all->received, (unsigned long long)all->written,
-             (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
-             (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
-             (unsigned long long)all->dropped_disk);
+    int used = snprintf(
+        text, size,
+        "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, %llu by "
+        "the interface, %llu by the queue, %llu by the disk",
+        (unsigned long long)all->received, (unsigned long long)all->written,
+        (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
+        (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
+        (unsigned long long)all->dropped_disk);
     if (all->queued && used > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
 }

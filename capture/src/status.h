@@ -8,7 +8,14 @@
 
 #define STATUS_ROOM 16384
 
-enum status_state { STATUS_STARTING, STATUS_WAITING, STATUS_CAPTURING, STATUS_DROPPING, STATUS_STOPPING, STATUS_ENDED };
+enum status_state {
+    STATUS_STARTING,
+    STATUS_WAITING,
+    STATUS_CAPTURING,
+    STATUS_DROPPING,
+    STATUS_STOPPING,
+    STATUS_ENDED
+};
 
 struct status {
     enum status_state state;
@@ -19,7 +26,8 @@ struct status {
 
 void status_take(struct status *status, struct capture *capture, struct output *output);
 /* One line of JSON with its newline; the length. */
-size_t status_json(const struct status *status, const struct capture *capture, char text[STATUS_ROOM]);
+size_t status_json(const struct status *status, const struct capture *capture,
+                   char text[STATUS_ROOM]);
 /* "12 received, 12 written, dropped: 0 by the kernel, ..." */
 void status_text(const struct status *status, char *text, size_t size);
 

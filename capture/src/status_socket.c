@@ -69,9 +69,9 @@ void status_socket_close(struct status_socket *from) {
 bool status_socket_accept(struct status_socket *from) {
     bool fresh = false;
     int fd;
-    while (from->fd >= 0 && (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        struct status_client *client =
-            from->count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
+    while (from->fd >= 0 &&
+           (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        struct status_client *client = from->count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
         if (!client) {
             close(fd);
             continue;
@@ -109,7 +109,8 @@ static bool send_line(struct status_client *client, const char *line, size_t len
     return true;
 }
 
-void status_socket_send(struct status_socket *to, const char *line, size_t length, bool fresh_only) {
+void status_socket_send(struct status_socket *to, const char *line, size_t length,
+                        bool fresh_only) {
     for (unsigned i = to->count; i--;) {
         struct status_client *client = to->clients[i];
         if ((!fresh_only || client->fresh) && !send_line(client, line, length))

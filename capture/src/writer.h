@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writing thread: takes chunks, writes them, gives them back. It may wait for the disk; nobody waits
- * for it. */
+/* The writing thread: takes chunks, writes them, gives them back. It may wait for the disk; nobody
+ * waits for it. */
 #ifndef WIRETALE_WRITER_H
 #define WIRETALE_WRITER_H
 

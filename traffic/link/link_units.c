@@ -73,9 +73,10 @@ bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *coun
     if (!text[0])
         return false;
     for (; isdigit((unsigned char)*text); text++) {
-        if (value > (UINT64_MAX - 9) / 10)
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (value > (UINT64_MAX - digit) / 10)
             return false;
-        value = value * 10 + (uint64_t)(*text - '0');
+        value = value * 10 + digit;
     }
     *count = value;
     return !*text && value >= least && value <= most;

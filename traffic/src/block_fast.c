@@ -41,11 +41,13 @@ FOR_MACHINE(plain, )
 #ifdef __x86_64__
 #ifdef __clang__
 #define VECTORS(isa) __attribute__((target(isa)))
+#define WIDE
 #else
 #define VECTORS(isa) __attribute__((target(isa), optimize("O3")))
+#define WIDE         ",prefer-vector-width=512"
 #endif
 FOR_MACHINE(avx2, VECTORS("avx2"))
-FOR_MACHINE(avx512, VECTORS("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512"))
+FOR_MACHINE(avx512, VECTORS("avx512f,avx512dq,avx512bw,avx512vl" WIDE))
 
 /* Before main(): no thread sees it half done. */
 __attribute__((constructor)) static void choose_machine(void) {

@@ -75,10 +75,15 @@ static void welcome(struct door *door, int fd, const union endpoint *peer) {
     door->visitors[door->count++] = visitor;
 }
 
-/* Out of files: the visitor of longest standing makes room. */
+/* Out of files: the visitor of longest standing makes room; when there is none, time will. */
 static bool make_room(struct door *door) {
-    if ((errno != EMFILE && errno != ENFILE) || !door->count)
+    struct timespec pause = to_timespec(10 * NS_PER_MS);
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
         return false;
+    if (!door->count) {
+        nanosleep(&pause, NULL);
+        return false;
+    }
     forget(door, 0, true);
     return true;
 }

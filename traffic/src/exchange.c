@@ -71,7 +71,8 @@ static void wait_and_hear(struct exchange *exchange) {
     struct pollfd two[] = {{.fd = test->wake, .events = POLLIN},
                            {.fd = exchange->is_gone ? -1 : test->control.fd, .events = POLLIN}};
     uint64_t count;
-    poll(two, 2, (int)(TICK_NS / NS_PER_MS));
+    uint64_t interval = exchange->view->interval_ns;
+    poll(two, 2, (int)((interval && interval < TICK_NS ? interval : TICK_NS) / NS_PER_MS));
     if (read(test->wake, &count, sizeof count) < 0)
         count = 0; /* no thread has ended */
     hear(exchange);
@@ -116,21 +117,16 @@ static void tend_stop(struct exchange *exchange) {
             test->ways[name].stop = true;
 }
 
-static void tend_limits(struct exchange *exchange) {
+static void tend_time_limit(struct exchange *exchange) {
     struct test *test = exchange->test;
-    const struct exchange_limits *limits = exchange->limits;
-    uint64_t bytes = 0;
+    const struct test_plan *plan = &test->plan;
+    uint64_t most_ns = exchange->limits->time_ns + plan->start_offset_ns +
+                       plan->stagger_ns * plan->streams + SETTLE_NS;
+    if (!exchange->limits->time_ns || monotonic_ns() - test->start_ns <= most_ns)
+        return;
+    test_stop(test, "limit", true);
     for (unsigned name = 0; name < WAYS; name++)
-        for (uint32_t i = 0; i < test->ways[name].count; i++)
-            bytes += test->ways[name].streams[i].live.bytes;
-    uint64_t most_ns = limits->time_ns + test->plan.start_offset_ns +
-                       test->plan.stagger_ns * test->plan.streams + SETTLE_NS;
-    if ((limits->bytes && bytes > limits->bytes) ||
-        (limits->time_ns && monotonic_ns() - test->start_ns > most_ns)) {
-        test_stop(test, "limit", true);
-        for (unsigned name = 0; name < WAYS; name++)
-            test->ways[name].stop = true;
-    }
+        test->ways[name].stop = true;
 }
 
 static void tend_control(struct exchange *exchange) {
@@ -193,6 +189,7 @@ void exchange_run(struct test *test, const struct exchange_limits *limits,
                   const struct exchange_view *view) {
     struct exchange exchange = {.test = test, .limits = limits, .view = view};
     test->udp_drops_begin = test_is_udp(test) ? kernel_udp_drops() : -1;
+    test->bytes_most = limits->bytes;
     test->start_realtime_ns = realtime_ns();
     test->start_ns = monotonic_ns();
     exchange.heard_ns = exchange.said_ns = exchange.sampled_ns = test->start_ns;
@@ -202,7 +199,7 @@ void exchange_run(struct test *test, const struct exchange_limits *limits,
     while (!is_over(&exchange)) {
         wait_and_hear(&exchange);
         tend_stop(&exchange);
-        tend_limits(&exchange);
+        tend_time_limit(&exchange);
         sample(&exchange, false);
         for (unsigned name = 0; name < WAYS; name++)
             tend_way(&exchange, &test->ways[name]);

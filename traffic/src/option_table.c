@@ -98,7 +98,9 @@ static bool take_with_value(struct reading *reading, const struct option_row *ro
         fprintf(stderr, SAYS "--%s wants %s\n", row->name, row->argument);
         return false;
     }
-    if (!is_flag(row) && !attached)
+    if (is_flag(row))
+        attached = "";
+    else if (!attached)
         attached = reading->argv[++reading->at];
     return take(row, reading->into, attached);
 }
@@ -123,7 +125,7 @@ static bool take_letters(struct reading *reading, const char *argument) {
             return unknown(argument);
         if (!is_flag(row))
             return take_with_value(reading, row, letter[1] ? letter + 1 : NULL);
-        if (!take(row, reading->into, NULL))
+        if (!take(row, reading->into, ""))
             return false;
     }
     return true;

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "block_fast.h"
 #include "stream.h"
 
 #define BUFFER_BYTES (1u << 19)
+#define WAKE_BYTES   ((int)BUFFER_BYTES) /* that are waited for when nothing is paced */
 
 struct tcp_receiver {
     struct stream *stream;
@@ -97,6 +99,13 @@ static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t
     atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
 }
 
+/* To be woken seldom is half of being fast. A wait still ends with its time, or with the stream. */
+static void wake_seldom(const struct tcp_receiver *receiver) {
+    int bytes = WAKE_BYTES;
+    if (receiver->plan->pacing == PACING_NONE && !receiver->plan->content)
+        setsockopt(receiver->stream->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
 /* An error or the end of the stream; a wait that was over is none. */
 static bool is_over(ssize_t got) {
     return !got || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
@@ -105,11 +114,15 @@ static bool is_over(ssize_t got) {
 static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     struct stream *stream = receiver->stream;
     for (;;) {
-        ssize_t got = recv(stream->fd, buffer, BUFFER_BYTES, 0);
+        /* Of the first block no more than its header, so that its time is its own. */
+        bool is_first = !receiver->times.first_ns;
+        ssize_t got = recv(stream->fd, buffer, is_first ? BLOCK_HEADER_BYTES : BUFFER_BYTES, 0);
         if (got > 0)
             take_all(receiver, buffer, (size_t)got);
         if (is_over(got) || stream->way->stop)
             return;
+        if (is_first && got > 0)
+            wake_seldom(receiver);
         if (got < 0 && stream_is_silent(stream, receiver->last_ns, receiver->blocks))
             return;
     }
@@ -123,8 +136,10 @@ void stream_receive_tcp(struct stream *stream) {
         test_fail(stream->way->test, "out of memory");
         return;
     }
-    if (stream->head_have)
+    if (stream->head_have) {
         take_all(&receiver, stream->head, stream->head_have);
+        wake_seldom(&receiver);
+    }
     receive_all(&receiver, buffer);
     stream->mine.blocks_received = receiver.blocks;
     stream->mine.bytes_received = receiver.bytes;

@@ -20,6 +20,7 @@ static struct live_sums sum_of(struct way *way) {
 }
 
 struct line {
+    uint64_t run;
     const char *way, *end;
     double from_s, to_s, rate; /* bytes per second */
     struct live_sums change;
@@ -31,6 +32,7 @@ static void put_json(const struct line *line, bool sender, const struct report_s
     json_open(&json, NULL, '{');
     json_text(&json, "schema", "wiretale.interval/1");
     json_text(&json, "role", style->role);
+    json_count(&json, "run", (int64_t)line->run);
     json_text(&json, "way", line->way);
     json_text(&json, "end", line->end);
     json_decimal(&json, "from_s", line->from_s, true);
@@ -67,6 +69,7 @@ void report_interval(struct test *test, uint64_t from_ns, uint64_t to_ns,
             continue;
         struct live_sums now = sum_of(way), *was = &test->shown[name];
         struct line line = {
+            .run = test->plan.run,
             .way = way_names[name],
             .end = way->is_sending ? "sender" : "receiver",
             .from_s = (double)from_ns / 1e9,

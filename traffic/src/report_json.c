@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "error_counts.h"
 #include "json_text.h"
 #include "report.h"
 #include "way_totals.h"
@@ -27,32 +27,12 @@ static void put_rates(struct json *json, const struct stream_report *report, boo
     json_decimal(json, "cpu_system_s", seconds(report->cpu_system_ns), true);
 }
 
-/* "ENOBUFS:3,EPERM:1" as an object; the same kind of several streams is added up. */
 static void put_errors(struct json *json, const char *errors) {
-    char copy[256], names[24][24];
-    int64_t counts[24];
-    size_t kinds = 0;
-    strcpy(copy, errors);
-    char *rest = copy, *item;
-    while ((item = strsep(&rest, ","))) {
-        char *colon = strchr(item, ':');
-        size_t i = 0;
-        if (!colon || colon - item >= 24)
-            continue;
-        *colon = 0;
-        while (i < kinds && strcmp(names[i], item))
-            i++;
-        if (i == 24)
-            continue;
-        if (i == kinds) {
-            strcpy(names[kinds], item);
-            counts[kinds++] = 0;
-        }
-        counts[i] += atoll(colon + 1);
-    }
+    struct error_counts counts = {0};
+    error_counts_add(&counts, errors);
     json_open(json, "send_errors", '{');
-    for (size_t i = 0; i < kinds; i++)
-        json_count(json, names[i], counts[i]);
+    for (size_t i = 0; i < counts.kinds; i++)
+        json_count(json, counts.names[i], (int64_t)counts.counts[i]);
     json_close(json, '}');
 }
 

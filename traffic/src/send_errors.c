@@ -6,12 +6,10 @@
 #include <string.h>
 
 static void count(struct send_errors *errors, int number) {
-    for (unsigned i = 0; i < SEND_ERROR_KINDS; i++)
-        if (errors->numbers[i] == number || !errors->numbers[i]) {
-            errors->numbers[i] = number;
-            errors->counts[i]++;
-            return;
-        }
+    char text[40];
+    const char *name = strerrorname_np(number);
+    snprintf(text, sizeof text, "%s:1", name ? name : "EUNKNOWN");
+    error_counts_add(&errors->counts, text);
 }
 
 /* The send itself was in order: it waited for room until its time was over. */
@@ -53,14 +51,5 @@ bool send_errors_take(struct send_errors *errors, struct stream *stream, int num
 }
 
 void send_errors_report(const struct send_errors *errors, struct stream_report *report) {
-    size_t used = 0;
-    for (unsigned i = 0; i < SEND_ERROR_KINDS && errors->numbers[i]; i++) {
-        const char *name = strerrorname_np(errors->numbers[i]);
-        int length = snprintf(report->errors + used, sizeof report->errors - used, "%s%s:%llu",
-                              used ? "," : "", name ? name : "EUNKNOWN",
-                              (unsigned long long)errors->counts[i]);
-        if (length < 0 || used + (size_t)length >= sizeof report->errors)
-            return;
-        used += (size_t)length;
-    }
+    error_counts_write(&errors->counts, report->errors);
 }

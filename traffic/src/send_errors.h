@@ -6,13 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "error_counts.h"
 #include "stream.h"
 
-#define SEND_ERROR_KINDS 12
-
 struct send_errors {
-    int numbers[SEND_ERROR_KINDS];
-    uint64_t counts[SEND_ERROR_KINDS];
+    struct error_counts counts;
     uint64_t progress_ns; /* monotonic: when something went the last time */
 };
 

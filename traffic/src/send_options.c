@@ -160,25 +160,40 @@ static void set_defaults(struct send_options *options) {
                                      .family = AF_UNSPEC};
 }
 
-static int complete(struct send_options *options) {
-    struct test_plan *plan = &options->plan;
+/* NULL, or what contradicts itself. */
+static const char *contradiction(const struct send_options *options) {
+    const struct test_plan *plan = &options->plan;
     bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
     if (!options->host)
-        return wrong("send wants a HOST; see --help");
+        return "send wants a HOST; see --help";
     if ((options->is_poisson || plan->burst) && !has_rate)
-        return wrong("--poisson and --burst want a --rate");
+        return "--poisson and --burst want a --rate";
     if (options->is_poisson && plan->burst)
-        return wrong("--poisson or --burst, not both");
+        return "--poisson or --burst, not both";
     if (plan->content && (plan->count || plan->bytes || plan->time_ns))
-        return wrong("--file sends the whole file: no --count, --bytes or --time");
-    if (has_rate)
-        plan->pacing = options->is_poisson ? PACING_POISSON
-                       : plan->burst       ? PACING_BURST
-                                           : PACING_CONSTANT;
+        return "--file sends the whole file: no --count, --bytes or --time";
+    if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
+        return "--size: more than 1000 characters";
+    return NULL;
+}
+
+static enum pacing choose_pacing(const struct send_options *options) {
+    const struct test_plan *plan = &options->plan;
+    if (plan->rate_bps <= 0 && plan->rate_pps <= 0)
+        return PACING_NONE;
+    if (options->is_poisson)
+        return PACING_POISSON;
+    return plan->burst ? PACING_BURST : PACING_CONSTANT;
+}
+
+static int complete(struct send_options *options) {
+    struct test_plan *plan = &options->plan;
+    const char *why = contradiction(options);
+    if (why)
+        return wrong(why);
+    plan->pacing = choose_pacing(options);
     if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
         plan->time_ns = 10 * NS_PER_S;
-    if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
-        return wrong("--size: more than 1000 characters");
     if (options->size)
         strcpy(plan->sizes_text, options->size);
     plan->interval_ns = options->interval_ns;

@@ -93,6 +93,8 @@ static bool give_up_offload(struct udp_sender *sender, int number) {
 
 static bool send_batch(struct udp_sender *sender) {
     uint32_t at = 0;
+    if (!sender->times.first_ns)
+        stream_times_note(&sender->times, monotonic_ns());
     while (at < sender->count) {
         uint32_t messages = make_messages(sender, at);
         int sent = sendmmsg(sender->stream->fd, sender->messages, messages, 0);

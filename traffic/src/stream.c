@@ -56,23 +56,33 @@ static bool connect_data(struct stream *stream) {
     return false;
 }
 
-/* A short test can have ended before the thread at the door has seen its connection. */
-static bool has_nothing_to_come(const struct stream *stream) {
-    return stream->way->ended && !stream->theirs.blocks_sent;
+/* Until when a data connection may come: once all is announced as sent, it is under way or lost. */
+static struct timespec arrival_deadline(const struct stream *stream) {
+    const struct way *way = stream->way;
+    const struct test *test = way->test;
+    uint64_t limit = start_of(stream) + CONNECT_LIMIT_NS + test->plan.idle_ns;
+    uint64_t after_end = way->ended_ns + test->plan.idle_ns;
+    return to_timespec(way->ended && after_end < limit ? after_end : limit);
+}
+
+static void wait_for_arrival(struct stream *stream) {
+    struct test *test = stream->way->test;
+    bool timely = true, knew_end = false;
+    pthread_mutex_lock(&test->lock);
+    while (stream->fd < 0 && !stream->way->stop && (timely || knew_end != stream->way->ended)) {
+        knew_end = stream->way->ended;
+        struct timespec deadline = arrival_deadline(stream);
+        timely = !pthread_cond_timedwait(&test->arrived, &test->lock, &deadline);
+    }
+    pthread_mutex_unlock(&test->lock);
 }
 
 static bool await_data(struct stream *stream) {
     struct test *test = stream->way->test;
-    uint64_t limit = start_of(stream) + CONNECT_LIMIT_NS + test->plan.idle_ns;
-    struct timespec deadline = to_timespec(limit);
     char why[WHY_ROOM];
-    bool timely = true;
-    pthread_mutex_lock(&test->lock);
-    while (stream->fd < 0 && timely && !stream->way->stop && !has_nothing_to_come(stream))
-        timely = !pthread_cond_timedwait(&test->arrived, &test->lock, &deadline);
-    pthread_mutex_unlock(&test->lock);
+    wait_for_arrival(stream);
     if (stream->fd < 0) {
-        if (!timely)
+        if (!stream->way->stop && !stream->way->ended)
             test_fail(test, "data connection %u did not come", stream->number);
         return false;
     }
@@ -88,7 +98,8 @@ bool stream_hand_over(struct stream *stream, int fd, const uint8_t *head, size_t
     pthread_mutex_lock(&test->lock);
     bool wanted = stream->fd < 0 && !test->is_over && count <= sizeof stream->head;
     if (wanted) {
-        memcpy(stream->head, head, count);
+        if (count)
+            memcpy(stream->head, head, count);
         stream->head_have = count;
         stream->fd = fd;
         pthread_cond_broadcast(&test->arrived);
@@ -189,6 +200,20 @@ bool stream_is_silent(struct stream *stream, uint64_t last_ns, uint64_t distinct
     if (!way->ended)
         test_stop(way->test, "idle", true);
     return true;
+}
+
+void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes) {
+    struct test *test = stream->way->test;
+    uint64_t before = atomic_load_explicit(&stream->live.bytes, memory_order_relaxed);
+    atomic_store_explicit(&stream->live.blocks, blocks, memory_order_relaxed);
+    atomic_store_explicit(&stream->live.bytes, bytes, memory_order_relaxed);
+    if (!test->bytes_most)
+        return;
+    uint64_t others = atomic_fetch_add(&test->bytes_moved, bytes - before);
+    if (others + bytes - before > test->bytes_most) {
+        test_stop(test, "limit", true);
+        stream->way->stop = true;
+    }
 }
 
 void stream_times_note(struct stream_times *times, uint64_t now_ns) {

@@ -16,6 +16,7 @@
 #include "content.h"
 #include "control.h"
 #include "endpoint.h"
+#include "error_counts.h"
 #include "tcp_samples.h"
 #include "test_plan.h"
 
@@ -34,7 +35,7 @@ struct stream_report {
     uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
     uint64_t dropped_plus_1;    /* by this host's own socket; 0: unknown */
     uint64_t cpu_user_ns, cpu_system_ns;
-    char errors[256]; /* ENOBUFS:3,EPERM:1 */
+    char errors[ERROR_TEXT_ROOM];
 };
 
 /* Written by the stream's thread, for those who look on. */
@@ -82,6 +83,8 @@ struct test {
     struct way ways[WAYS];
     int wake; /* eventfd: a thread has ended */
     uint64_t start_ns, start_realtime_ns;
+    uint64_t bytes_most; /* of all streams; 0: no bound */
+    _Atomic uint64_t bytes_moved;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t arrived;
     const char *stopped_by; /* static text; NULL: not stopped */

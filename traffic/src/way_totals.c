@@ -2,8 +2,9 @@
 #include "way_totals.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "error_counts.h"
 
 const struct stream_report *stream_told(const struct stream *stream, bool sender) {
     const struct way *way = stream->way;
@@ -46,11 +47,11 @@ static void add_counts(struct stream_report *sum, const struct stream_report *on
     sum->cpu_system_ns += one->cpu_system_ns;
 }
 
-/* Errors of one kind are added by who reads them: each stream has its own list. */
 static void add_errors(struct stream_report *sum, const struct stream_report *one) {
-    size_t used = strlen(sum->errors);
-    if (one->errors[0] && used + strlen(one->errors) + 2 < sizeof sum->errors)
-        sprintf(sum->errors + used, "%s%s", used ? "," : "", one->errors);
+    struct error_counts counts = {0};
+    error_counts_add(&counts, sum->errors);
+    error_counts_add(&counts, one->errors);
+    error_counts_write(&counts, sum->errors);
 }
 
 static void add(struct stream_report *sum, const struct stream_report *one, bool first) {

@@ -68,7 +68,7 @@ def endpoint(text: str) -> Endpoint:
     try:
         return parse_endpoint(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,7 +81,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True, prog="wiretale experiment")
     listing = actions.add_parser("list", help="the built-in plans")
     listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
     listing.set_defaults(command=list_plans)
@@ -242,6 +242,7 @@ def run(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     """Writes the page."""
     from wiretale.reports.experiment_page import write_page
+    from wiretale.traffic.outcome import read_outcome
 
-    note(f"wrote {write_page(arguments.folder, arguments.output)}")
+    note(f"wrote {write_page(read_outcome(arguments.folder), arguments.output)}")
     return 0

@@ -16,7 +16,7 @@ examples:
   wiretale lab shell sender                a shell on a host; `ip addr` shows its addresses
   wiretale lab down                        removes the lab; --all removes every one, also after a crash
   wiretale lab run s6-narrow-link -o DIR   a published simulation, run again: captures, truth, report
-  wiretale lab run plan.toml --profile wlan-g -o DIR
+  wiretale lab run s5-rate-sweep --profile wlan-g -o DIR     a plan of `wiretale experiment`
   wiretale lab check                       how precise the link is on this machine
 
 Needs root, or a kernel that gives user namespaces to ordinary users. Profiles, settings and the truth: docs/lab.md.
@@ -48,10 +48,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up = sub_command(actions, "up", "make a lab that stays", "wiretale lab up wan --name mine")
     up.add_argument("profile", metavar="PROFILE|FILE.toml", help="wiretale lab list shows their names")
     up.add_argument("--name", help="of the lab (default: the profile's)")
+    up.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
+    )
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
-    run.add_argument("what", metavar="SCENARIO|PLAN", help="s6, s6-base …, or the TOML file of a plan of experiments")
+    run.add_argument(
+        "what", metavar="SCENARIO|PLAN", help="s6, s6-base …; with --profile a plan of `wiretale experiment`"
+    )
     run.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="captures, truth, results, report")
     run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over")
     run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
@@ -109,9 +114,9 @@ def up_action(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.lab_hosts import ADDRESSES
 
     profile = chosen_profile(arguments.profile, arguments.seed)
-    lab = lab_up(profile, arguments.name or profile.name)
+    lab = lab_up(profile, arguments.name or profile.name, arguments.output)
     note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
-    note(f"wiretale lab shell sender --name {lab.name}; the link's truth is in {lab.folder}")
+    note(f"wiretale lab shell sender --name {lab.name}")
     return 0
 
 
@@ -122,7 +127,7 @@ def run_action(arguments: argparse.Namespace) -> int:
     results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note)
     if arguments.json:
         print_json(results)
-    elif results["schema"] != "wiretale.experiment/1":
+    elif results["schema"] != "wiretale.lab-plan/1":
         from wiretale.reports.lab_text import print_rows
 
         print_rows(results, sys.stdout)

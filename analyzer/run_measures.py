@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measures that two runs are compared by: what each is, in which unit, and which way is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wiretale.analyzer.units import UNKNOWN, show_bytes, show_rate, three_digits
+
+Values = dict[str, float | None]
+
+
+def show_number(value: float | None) -> str:
+    """A count, with thousands told apart."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def show_percent(value: float | None) -> str:
+    """A share in percent."""
+    return UNKNOWN if value is None else f"{value:.3g}%" if abs(value) < 1000 else f"{value:,.0f}%"
+
+
+def show_time(value: float | None) -> str:
+    """Nanoseconds, also below 0."""
+    if value is None:
+        return UNKNOWN
+    size = abs(value)
+    for unit, ns in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if size >= ns:
+            return f"{'-' if value < 0 else ''}{three_digits(size / ns)} {unit}"
+    return f"{'-' if value < 0 else ''}{three_digits(size)} ns"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How values are written, and the units that people may give them in."""
+
+    name: str
+    show: Callable[[float | None], str]
+    factors: dict[str, float]
+
+
+def prefixed_factors(names: tuple[str, ...], size: float = 1.0) -> dict[str, float]:
+    """k, M and G of units."""
+    prefixes = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
+    return {prefix + name: size * factor for name in names for prefix, factor in prefixes.items()}
+
+
+BINARY = {"KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
+RATE = Unit(
+    "bit/s",
+    show_rate,
+    {**prefixed_factors(("", "bit", "bit/s", "bps")), **prefixed_factors(("B/s",), 8.0)},
+)
+BYTES = Unit("bytes", show_bytes, {**prefixed_factors(("", "B")), **BINARY})
+COUNT = Unit("", show_number, {"": 1.0, "k": 1e3, "M": 1e6})
+PERCENT = Unit("%", show_percent, {"": 1.0, "pp": 1.0})
+TIME = Unit(
+    "ns",
+    show_time,
+    {"": 1.0, "ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One of them."""
+
+    name: str
+    unit: Unit
+    #: 1: more is better, -1: less is, 0: neither
+    better: int
+    meaning: str
+
+
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        Measure("goodput", RATE, 1, "useful payload over the time from the first packet to the last"),
+        Measure("throughput", RATE, 1, "IP bytes (of generator reports: bytes sent) over the same time"),
+        Measure("retransmissions", PERCENT, -1, "TCP segments sent again, of all with payload"),
+        Measure("spurious", COUNT, -1, "retransmissions proven needless"),
+        Measure("lost_upstream", COUNT, -1, "TCP segments lost before the capture point"),
+        Measure("lost_downstream", COUNT, -1, "TCP segments or their acknowledgments lost behind it"),
+        Measure("block_loss", PERCENT, -1, "numbered packets or blocks lost, of all"),
+        Measure("blocks_lost", COUNT, -1, "how many of them"),
+        Measure("rtt_min", TIME, -1, "least round trip"),
+        Measure("rtt_median", TIME, -1, "median round trip; over several flows weighted by samples"),
+        Measure("rtt_p99", TIME, -1, "99th percentile of round trips; weighted as above"),
+        Measure("jitter", TIME, -1, "interarrival jitter (RFC 3550); weighted by packets"),
+        Measure("out_of_order", COUNT, -1, "TCP segments or blocks that the network reordered"),
+        Measure("fragments", COUNT, -1, "IP fragments"),
+        Measure("incomplete_datagrams", COUNT, -1, "fragmented datagrams that never became whole"),
+        Measure("zero_windows", COUNT, -1, "segments that closed the receive window"),
+        Measure("host_dropped", COUNT, -1, "dropped by the receiver's kernel (generator reports)"),
+        Measure("duration", TIME, 0, "from the first packet to the last"),
+        Measure("packets", COUNT, 0, "IP packets"),
+        Measure("bytes", BYTES, 0, "payload that arrived (of captures: payload captured)"),
+        Measure("flows", COUNT, 0, "conversations, or tests"),
+        Measure("findings", COUNT, -1, "warnings and errors"),
+    )
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One scenario from its run to its part of the score."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import wiretale
+from score.capture_frames import Frame, leave_out, mirror, read_frames
+from score.claims import tcptrace_counts, wireshark_claims, wireshark_flags, wiretale_claims
+from score.differences import Settled
+from score.labels import Observer
+from score.scenarios import Scenario
+from score.sendings import Run, read_run
+from score.tally import Miss, Tally
+from score.testbed import POINTS, PathError, Testbed
+
+ATTEMPTS = 3
+
+
+class Capture(NamedTuple):
+    """A file, and which of the packets that passed it holds."""
+
+    point: str
+    variant: str  # whole, missing or mirrored
+    path: Path
+    held: list[Frame]
+
+
+@dataclass
+class Fact:
+    """What a run was like."""
+
+    scenario: Scenario
+    packets: int
+    sent_again: int
+    lost: dict[str, int]  # by place
+    counters: dict[str, int]
+    causes_known: bool
+    causes: Counter[str]
+
+
+@dataclass
+class Assessment:
+    """All scores, and the frames on which they fell short."""
+
+    tally: Tally = field(default_factory=Tally)
+    settled: Settled = field(default_factory=Settled)
+    facts: list[Fact] = field(default_factory=list)
+    misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
+
+    def take(self, scenario: Scenario, run: Run) -> None:
+        """One run, in all its captures."""
+        for capture in captures_of(scenario, run):
+            self.take_capture(scenario, run, capture)
+        causes = Counter(sending.cause or "not told" for sending in run.sendings if sending.again)
+        lost = {f"link {link}": sum(run.fates(link).values()) - run.fates(link).get("delivered", 0) for link in (1, 2)}
+        packets = len(run.frames["sender"])
+        self.facts.append(Fact(scenario, packets, causes.total(), lost, run.counters, run.causes_known, causes))
+
+    def take_capture(self, scenario: Scenario, run: Run, capture: Capture) -> None:
+        """One file by all three analyzers."""
+        observer = Observer(run, capture.point, capture.held, capture.variant == "mirrored")
+        labels = list(observer.labels())
+        trace = wiretale.analyze(capture.path)
+        flags = wireshark_flags(capture.path)
+        openers = {label.frame: label.opener for label in labels}
+        place = "mirrored" if capture.variant == "mirrored" else capture.point
+        misses = self.tally.take(place, "wiretale", labels, wiretale_claims(trace))
+        self.misses += [(scenario.name, place, capture.variant, miss) for miss in misses]
+        self.tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
+        self.tally.take_counts(place, labels, tcptrace_counts(capture.path))
+        if observer.numbers:
+            said = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
+            self.tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
+        self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
+
+
+def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:
+    """Those of the run, and those made of them."""
+    for number, point in enumerate(POINTS):
+        path = run.folder / f"{point}.pcap"
+        yield Capture(point, "whole", path, run.frames[point])
+        if scenario.capture_loss:
+            missing = run.folder / f"{point}-missing.pcap"
+            missed = leave_out(path, missing, scenario.capture_loss, scenario.seed + number)
+            kept = (frame for frame in run.frames[point] if frame.number not in missed)
+            held = [frame._replace(number=new.number) for frame, new in zip(kept, read_frames(missing), strict=True)]
+            yield Capture(point, "missing", missing, held)
+        if scenario.mirror:
+            mirrored = run.folder / f"{point}-mirrored.pcap"
+            mirror(path, mirrored, scenario.seed + number)
+            yield Capture(point, "mirrored", mirrored, read_frames(mirrored))
+
+
+def carry_out(bed: Testbed, scenario: Scenario, folder: Path) -> Run:
+    """Runs it, once more when captures and links disagree: a loaded machine may drop what nobody asked it to."""
+    for attempt in range(ATTEMPTS):
+        try:
+            bed.carry_out(scenario, folder)
+            return read_run(folder)
+        except PathError as error:
+            if attempt == ATTEMPTS - 1:
+                raise
+            print(f"    {error}: once more", file=sys.stderr, flush=True)
+    raise AssertionError("not reached")

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why the sender's kernel sent a segment again: its tracepoint, with the call stack that led there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+EVENTS = ("tcp_retransmit_skb", "tcp_cong_state_set")
+LOSS_STATE = 4  # TCP_CA_Loss
+# The function on the stack that decided, and what that is; tcp_xmit_retransmit_queue goes by the state.
+DECIDERS = {
+    "tcp_send_loss_probe": "probe",
+    "tcp_retransmit_timer": "timeout",
+    "tcp_xmit_retransmit_queue": "fast",
+}
+
+
+class Resend(NamedTuple):
+    """A segment that the kernel sent again, in its own order."""
+
+    port: int  # the sender's
+    cause: str  # fast, timeout, probe or other
+    expiry: bool  # the timer itself, not what is sent behind it
+
+
+class KernelTrace:
+    """Records while it is entered; where the kernel has no tracefs for us, there is no file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.mounted: tempfile.TemporaryDirectory[str] | None = None
+        self.instance: Path | None = None
+
+    def __enter__(self) -> KernelTrace:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            self.start()
+        return self
+
+    def start(self) -> None:
+        root = Path("/sys/kernel/tracing")
+        if not (root / "instances").is_dir():
+            self.mounted = tempfile.TemporaryDirectory(prefix="wtacc")
+            root = Path(self.mounted.name)
+            subprocess.run(["mount", "-t", "tracefs", "none", str(root)], check=True, capture_output=True)
+        instance = root / "instances" / f"wtacc{os.getpid()}"
+        instance.mkdir()
+        self.instance = instance
+        (instance / "buffer_size_kb").write_text("16384")
+        (instance / "options" / "stacktrace").write_text("1")
+        for event in EVENTS:
+            (instance / "events" / "tcp" / event / "enable").write_text("1")
+
+    def __exit__(self, *_: object) -> None:
+        if self.instance:
+            (self.instance / "tracing_on").write_text("0")
+            self.file.write_text((self.instance / "trace").read_text())
+            self.instance.rmdir()
+        if self.mounted:
+            subprocess.run(["umount", self.mounted.name], capture_output=True)
+            self.mounted.cleanup()
+
+
+def read_events(text: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:
+    """Name, members and stack of each event."""
+    name, members, stack = "", dict[str, str](), list[str]()
+    for line in text.splitlines():
+        if line.startswith(" => "):
+            stack.append(re.split(r"[+.]", line[4:].strip())[0])
+        elif found := re.search(r": (tcp_\w+): (.*)$", line):
+            if name:
+                yield name, members, stack
+            name, stack = found[1], []
+            members = dict(part.split("=", 1) for part in found[2].split() if "=" in part)
+    if name:
+        yield name, members, stack
+
+
+def read_resends(file: Path, address: str) -> list[Resend] | None:
+    """What this host sent again, in order; None where the kernel did not tell."""
+    if not file.exists():
+        return None
+    text = file.read_text()
+    written = re.search(r"entries-in-buffer/entries-written: (\d+)/(\d+)", text)
+    if not written or written[1] != written[2]:
+        return None
+    states: dict[int, int] = {}
+    resends = []
+    for name, members, stack in read_events(text):
+        if members.get("saddr") != address:
+            continue
+        port = int(members["sport"])
+        if name == "tcp_cong_state_set":
+            states[port] = int(members["cong_state"])
+        elif members.get("err", "0") == "0":
+            decider = next((called for called in stack if called in DECIDERS), "")
+            cause = DECIDERS.get(decider, "other")
+            if cause == "fast" and states.get(port) == LOSS_STATE:
+                cause = "timeout"
+            resends.append(Resend(port, cause, decider == "tcp_retransmit_timer"))
+    return resends

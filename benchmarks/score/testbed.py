@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sender, tracer and receiver as network namespaces, two wiretale-link in a row between them, three captures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from score.kernel_trace import KernelTrace
+from score.scenarios import Scenario
+
+SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
+MACS = {"sender": "02:00:0a:d6:01:01", "receiver": "02:00:0a:d6:01:02"}
+POINTS = ("sender", "tracer", "receiver")  # where is captured
+SNAPLEN = 128
+PROGRAMS = ("ip", "ethtool", "sysctl", "tcpdump", "iperf3")
+UDP_PORT = 41_901
+TALK = Path(__file__).with_name("host_talk.py")
+COUNTERS = {
+    "sender": ("RetransSegs", "TCPTimeouts", "TCPLossProbes", "TCPFastRetrans", "TCPSlowStartRetrans"),
+    "receiver": ("PAWSEstab",),
+}
+
+
+class PathError(Exception):
+    """The path could not be made, or a run on it is of no use."""
+
+
+def run(*command: str) -> str:
+    """What a command that has to work says."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise PathError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def find_link() -> str | None:
+    """The wiretale-link beside the interpreter, built in this folder, or in PATH."""
+    places = (Path(sys.executable).parent, Path(__file__).parents[2] / "build" / "bin")
+    return next((str(place / "wiretale-link") for place in places if (place / "wiretale-link").is_file()), None) or (
+        shutil.which("wiretale-link")
+    )
+
+
+def missing() -> str | None:
+    """Why there can be no such path here; None when there can."""
+    absent = [program for program in PROGRAMS if not shutil.which(program)]
+    if absent:
+        return f"needs {', '.join(absent)}: .ci/packages test"
+    if not find_link():
+        return "needs wiretale-link: make -C traffic/link"
+    return None if not os.geteuid() else "needs root, for network namespaces"
+
+
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
+    """PathError when it is not so in time."""
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            raise PathError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.01)
+
+
+def stop(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> None:
+    """Ends a program that ends at a signal."""
+    process.send_signal(number)
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(timeout=10)
+
+
+class Testbed:
+    """The namespaces, made once; a run starts links and captures of its own."""
+
+    def __init__(self) -> None:
+        self.names = {end: f"wtacc{os.getpid()}{end[0]}" for end in POINTS}
+        link = find_link()
+        if not link:
+            raise PathError("needs wiretale-link: make -C traffic/link")
+        self.link = link
+        self.links: list[subprocess.Popen[bytes]] = []
+
+    def inside(self, end: str, *command: str) -> list[str]:
+        """A command of one of the hosts."""
+        return ["ip", "netns", "exec", self.names[end], *command]
+
+    def make(self) -> None:
+        """Hosts and wires; between the wires nothing passes yet."""
+        for name in self.names.values():
+            run("ip", "netns", "add", name)
+            for which in ("all", "default"):
+                run("ip", "netns", "exec", name, "sysctl", "-qw", f"net.ipv6.conf.{which}.disable_ipv6=1")
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        tracer = self.names["tracer"]
+        run(*f"ip -n {tracer} link add before type veth peer name behind".split())
+        for end, wire in (("sender", "left"), ("receiver", "right")):
+            run(*f"ip -n {self.names[end]} link add path type veth peer {wire} netns {tracer}".split())
+            # One segment a packet: also what is sent again is one packet each time.
+            run(*f"ip -n {self.names[end]} link set path address {MACS[end]} gso_max_segs 1".split())
+            self.bring_up(end, "path")
+        for wire in ("left", "before", "behind", "right"):
+            self.bring_up("tracer", wire)
+        for end, own, other, peer in (
+            ("sender", SENDER, RECEIVER, MACS["receiver"]),
+            ("receiver", RECEIVER, SENDER, MACS["sender"]),
+        ):
+            run(*f"ip -n {self.names[end]} address add {own}/24 dev path".split())
+            run(*f"ip -n {self.names[end]} neigh add {other} lladdr {peer} dev path nud permanent".split())
+            run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
+
+    def bring_up(self, end: str, wire: str) -> None:
+        """Without offloads: what is captured are packets."""
+        run(*self.inside(end, *f"ethtool -K {wire} tso off gso off gro off tx off rx off".split()))
+        run(*f"ip -n {self.names[end]} link set {wire} up".split())
+
+    def remove(self) -> None:
+        """All of it."""
+        for name in self.names.values():
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
+
+    def start_link(self, number: int, scenario: Scenario, folder: Path) -> None:
+        """One of the two links."""
+        wires = (("left", "before"), ("behind", "right"))[number]
+        log = folder / f"link{number + 1}.log"
+        arguments = ["--forward", scenario.spec(number, False), "--reverse", scenario.spec(number, True)]
+        command = self.inside("tracer", self.link, *wires, *arguments, "--seed", str(scenario.seed + number))
+        with log.open("w") as errors:
+            self.links.append(
+                subprocess.Popen(
+                    [*command, "--truth", str(folder / f"link{number + 1}.truth"), "--json"],
+                    stdout=(folder / f"link{number + 1}.json").open("w"),
+                    stderr=errors,
+                )
+            )
+        wait_until(lambda: "linking" in log.read_text() or self.links[-1].poll() is not None, f"link {number + 1}")
+        if self.links[-1].poll() is not None:
+            raise PathError(f"wiretale-link: {log.read_text().strip()}")
+
+    @contextlib.contextmanager
+    def linked(self, scenario: Scenario, folder: Path) -> Iterator[None]:
+        """Both links at work."""
+        try:
+            for number in range(2):
+                self.start_link(number, scenario, folder)
+            yield
+        finally:
+            for process in self.links:
+                stop(process)
+            self.links.clear()
+        for number in (1, 2):
+            truth = run(self.link, "--print-truth", str(folder / f"link{number}.truth"))
+            (folder / f"link{number}.csv").write_text(truth)
+
+    @contextlib.contextmanager
+    def captured(self, point: str, folder: Path) -> Iterator[None]:
+        """A capture at a point; it is an error if it lost a packet."""
+        wire = "behind" if point == "tracer" else "path"
+        log = folder / f"{point}.log"
+        options = f"-i {wire} -n -p -U --immediate-mode -B 32768 -s {SNAPLEN} --time-stamp-precision=nano -Z root -w"
+        command = self.inside(point, "tcpdump", *options.split(), str(folder / f"{point}.pcap"), "ip")
+        with log.open("w") as errors:
+            process = subprocess.Popen(command, stderr=errors)
+        try:
+            wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
+            yield
+            time.sleep(0.2)  # it writes what came last
+        finally:
+            stop(process)
+        lost = re.search(r"^(\d+) packets? dropped by kernel", log.read_text(), re.M)
+        if not lost or int(lost[1]):
+            raise PathError(f"tcpdump lost packets: {log.read_text().strip()}")
+
+    def counters(self) -> dict[str, int]:
+        """What the hosts' TCP has counted."""
+        found: dict[str, int] = {}
+        for end, names in COUNTERS.items():
+            text = run(*self.inside(end, "cat", "/proc/net/snmp", "/proc/net/netstat"))
+            lines = [line.split() for line in text.splitlines()]
+            for heads, values in zip(lines[::2], lines[1::2], strict=True):
+                found |= {name: int(value) for name, value in zip(heads, values, strict=True) if name in names}
+        return found
+
+    def set_up(self, scenario: Scenario) -> None:
+        """The hosts' kernels."""
+        settings = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_timestamps": "1", **scenario.sysctl}
+        for end in ("sender", "receiver"):
+            run(*self.inside(end, "sysctl", "-qw", *(f"{name}={value}" for name, value in settings.items())))
+
+    def talk(self, scenario: Scenario) -> None:
+        """The transfer."""
+        talk = scenario.talk
+        if talk.udp_bps:
+            server = ["iperf3", "-s", "-1", "-p", str(UDP_PORT)]
+            client = f"iperf3 -c {RECEIVER} -p {UDP_PORT} -u -b {talk.udp_bps} -l {talk.udp_bytes} -t {talk.seconds:g}"
+            sending = [*client.split(), "--udp-counters-64bit"]
+        else:
+            order = json.dumps({**asdict(talk), "control": scenario.control})
+            server = [sys.executable, "-u", str(TALK), "receive", "-", order]
+            sending = [sys.executable, str(TALK), "send", RECEIVER, order]
+        receiving = subprocess.Popen(self.inside("receiver", *server), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            wait_until(self.listens, "the receiver listens")
+            run(*self.inside("sender", *sending))
+            receiving.wait(timeout=20)
+            wait_until(self.is_quiet, "the connections are closed", 15)
+        finally:
+            receiving.kill()
+            receiving.communicate(timeout=10)
+
+    def listens(self) -> bool:
+        """Whether the receiver does."""
+        return " 0A " in run(*self.inside("receiver", "cat", "/proc/net/tcp", "/proc/net/tcp6"))
+
+    def is_quiet(self) -> bool:
+        """Whether every connection is over at both ends."""
+        lines = [
+            line.split()
+            for end in ("sender", "receiver")
+            for line in run(*self.inside(end, "cat", "/proc/net/tcp", "/proc/net/tcp6")).splitlines()
+        ]
+        return all(line[3] in ("06", "07", "0A") for line in lines if line[1] != "local_address")
+
+    def carry_out(self, scenario: Scenario, folder: Path) -> None:
+        """One run: captures, the links' truth and the kernel's, in a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.set_up(scenario)
+        before = self.counters()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.linked(scenario, folder))
+            for point in POINTS:
+                stack.enter_context(self.captured(point, folder))
+            stack.enter_context(KernelTrace(folder / "kernel.txt"))
+            self.talk(scenario)
+        after = self.counters()
+        counted = {name: after[name] - before[name] for name in after}
+        (folder / "counters.json").write_text(json.dumps(counted))
+
+
+@contextlib.contextmanager
+def testbed() -> Iterator[Testbed]:
+    """Made, and removed whatever happens."""
+    made = Testbed()
+    try:
+        made.make()
+        yield made
+    finally:
+        made.remove()

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file being written: its beginning and its end. */
+#include "output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "moment.h"
+#include "output_store.h"
+#include "record.h"
+#include "say.h"
+
+#define RETRY_NS (250 * MILLISECOND_NS) /* between two attempts to make a file */
+
+int output_description_of(const struct capture *capture, uint32_t device) {
+    for (int i = (int)capture->descriptions.count - 1; i >= 0; i--)
+        if (capture->descriptions.items[i]->device == device)
+            return i;
+    return -1;
+}
+
+static void show_name(struct output *output) {
+    pthread_mutex_lock(&output->name_lock);
+    snprintf(output->shown, sizeof output->shown, "%s", output->fd < 0 ? "" : output->name);
+    pthread_mutex_unlock(&output->name_lock);
+}
+
+void output_name(struct output *output, char name[NAME_ROOM]) {
+    pthread_mutex_lock(&output->name_lock);
+    strcpy(name, output->shown);
+    pthread_mutex_unlock(&output->name_lock);
+}
+
+void output_note_failure(struct output *output, const char *what) {
+    if (!output->failing)
+        warn_of("%s: %s; packets are dropped and counted until it works again", what,
+                strerror(errno));
+    output->failing = true;
+    atomic_store(&output->refusing, true);
+}
+
+void output_note_success(struct output *output) {
+    if (!output->failing)
+        return;
+    warn_of("the disk takes packets again; it refused %llu",
+            (unsigned long long)output->failed_packets);
+    output->failing = false;
+    atomic_store(&output->refusing, false);
+    output->failed_packets = 0;
+}
+
+/* Appends blocks that are no packets: all or nothing. */
+bool output_store_blocks(struct output *output, struct block_buffer *buffer) {
+    bool done = !buffer->failed && output_store(output, buffer->data, buffer->fill) == buffer->fill;
+    if (done) {
+        output->bytes += buffer->fill;
+        atomic_fetch_add(&output->total_bytes, buffer->fill);
+    }
+    block_free(buffer);
+    return done;
+}
+
+static bool store_pcap_header(struct output *output) {
+    const struct capture *capture = output->capture;
+    if (output->described || !capture->descriptions.count)
+        return true;
+    struct block_buffer buffer = {0};
+    block_pcap_header(&buffer, capture->settings->snaplen,
+                      capture->descriptions.items[0]->link_type);
+    if (!output_store_blocks(output, &buffer))
+        return false;
+    output->described = 1;
+    return true;
+}
+
+/* Interfaces that the file does not tell of yet. */
+bool output_store_descriptions(struct output *output) {
+    const struct capture *capture = output->capture;
+    uint32_t count = atomic_load(&capture->descriptions.count);
+    if (capture->settings->format == RECORD_PCAP)
+        return store_pcap_header(output);
+    if (output->described == count)
+        return true;
+    struct block_buffer buffer = {0};
+    if (!output->bytes)
+        block_section(&buffer);
+    for (uint32_t i = output->described; i < count; i++)
+        block_interface(&buffer, capture->descriptions.items[i]);
+    if (!output_store_blocks(output, &buffer))
+        return false;
+    output->described = count;
+    return true;
+}
+
+void output_remember_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->capture->device_count; i++) {
+        struct counts now = counts_of(&output->capture->devices[i].counts);
+        output->before[i] = (struct file_counts){.written = now.written,
+                                                 .dropped_disk = now.dropped_disk,
+                                                 .dropped_queue = now.dropped_queue,
+                                                 .dropped_kernel = now.dropped_kernel,
+                                                 .dropped_interface = now.dropped_interface};
+    }
+}
+
+int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
+    if (!settings->file_ns)
+        return 0;
+    int64_t next = from_ns + settings->file_ns;
+    return settings->align ? next - next % settings->file_ns : next;
+}
+
+static bool open_stream(struct output *output) {
+    if (output->bytes)
+        return false; /* a stream is opened once */
+    output->fd = output->folder->fd;
+    snprintf(output->name, sizeof output->name, "-");
+    return true;
+}
+
+static bool open_file(struct output *output, int64_t time_ns) {
+    folder_next_name(output->folder, time_ns, output->name);
+    output->fd = folder_create(output->folder, output->name, output->temporary);
+    while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
+           file_ring_make_room(output->ring, output->folder->fd))
+        output->fd = folder_create(output->folder, output->name, output->temporary);
+    if (output->fd < 0)
+        output->folder->number--;
+    return output->fd >= 0;
+}
+
+static void discard(struct output *output) {
+    if (output->folder->is_stream)
+        return;
+    unlinkat(output->folder->fd, output->temporary, 0);
+    close(output->fd);
+    output->fd = -1;
+}
+
+static bool try_begin(struct output *output, int64_t time_ns) {
+    output->bytes = output->packets = output->described = 0;
+    if (!(output->folder->is_stream ? open_stream(output) : open_file(output, time_ns)))
+        return false;
+    if (output_store_descriptions(output))
+        return true;
+    int reason = errno;
+    discard(output);
+    errno = reason;
+    return false;
+}
+
+/* The folder may be another one by now. */
+static bool try_again(struct output *output, int64_t time_ns) {
+    int reason = errno;
+    if (!output->folder->is_stream && reason == ENOENT && folder_reopen(output->folder))
+        return try_begin(output, time_ns);
+    errno = reason;
+    return false;
+}
+
+/* Begins a file whose first packet is of that time. */
+bool output_begin(struct output *output, int64_t time_ns) {
+    int64_t now = steady_ns();
+    if (now < output->retry_ns)
+        return false;
+    if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
+        output->reason = errno;
+        output_note_failure(output,
+                            output->folder->is_stream ? "the stream" : output->folder->path);
+        output->retry_ns = now + RETRY_NS;
+        return false;
+    }
+    output_note_success(output);
+    output->begun_ns = time_ns;
+    output->boundary_ns = output_next_boundary(output->capture->settings, time_ns);
+    show_name(output);
+    return true;
+}
+
+static void finish_stream(struct output *output) {
+    if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe &&
+        !output->gave_up)
+        output_store_statistics(output);
+    close(output->fd);
+    output->fd = -1;
+}
+
+static void finish_file(struct output *output) {
+    struct finished file = {.fd = output->fd,
+                            .folder_fd = fcntl(output->folder->fd, F_DUPFD_CLOEXEC, 0),
+                            .replace = output->folder->plain && output->folder->number == 1};
+    if (output->capture->settings->format == RECORD_PCAPNG)
+        output_store_statistics(output);
+    if (ftruncate(output->fd, (off_t)output->bytes))
+        warn_of("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
+    file.bytes = output->bytes;
+    strcpy(file.temporary, output->temporary);
+    strcpy(file.name, output->name);
+    atomic_fetch_add(&output->files, 1);
+    if (!finisher_push(output->finisher, &file))
+        warn_of("out of memory: %s stays as %s", output->name, output->temporary);
+    output->fd = -1;
+}
+
+void output_close(struct output *output) {
+    if (output->fd < 0)
+        return;
+    if (output->folder->is_stream)
+        finish_stream(output);
+    else
+        finish_file(output);
+    output_remember_counts(output);
+    show_name(output);
+}
+
+void output_open(struct output *output) {
+    pthread_mutex_init(&output->name_lock, NULL);
+    output->fd = -1;
+    output_remember_counts(output);
+    if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
+        return;
+    if (output->reason == ENOSPC || output->reason == EDQUOT)
+        return; /* there may be room later */
+    fail(output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
+         "no file can be made in %s: %s", output->folder->path, strerror(output->reason));
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step of the clock is seen once, with its size; a clock that runs is none. */
+#include "check.h"
+#include "clock_watch.h"
+
+int main(void) {
+    struct clock_watch watch = {.distance_ns = 1000 * SECOND_NS};
+    CHECK_INT(clock_watch_step(&watch, 1000 * SECOND_NS + 300000), 0);
+    CHECK_INT(clock_watch_step(&watch, 1000 * SECOND_NS - 300000), 0);
+    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS), -10 * SECOND_NS);
+    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS), 0);
+    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS + 2 * MILLISECOND_NS), 2 * MILLISECOND_NS);
+    clock_watch_begin(&watch);
+    for (int i = 0; i < 100000; i++)
+        CHECK_INT(clock_watch_step(&watch, clock_watch_distance()), 0);
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of files, and that no link is followed to make one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "folder.h"
+
+static char place[] = "/tmp/wiretale-test-XXXXXX";
+
+static struct folder made_folder(void) {
+    struct folder folder;
+    struct settings settings = {.output = place};
+    folder_open(&folder, &settings, "eth0");
+    return folder;
+}
+
+static void check_shown(const char *text, const char *expected) {
+    if (strcmp(text, expected))
+        fprintf(stderr, "%s is there, %s was expected\n", text, expected);
+    CHECK(!strcmp(text, expected));
+}
+
+static void test_names_tell_the_time_in_utc_and_a_number(void) {
+    struct folder folder = made_folder();
+    char name[NAME_ROOM], final[NAME_ROOM];
+    folder_next_name(&folder, INT64_C(1795270500123456789), name);
+    check_shown(name, "eth0_20261121T141500.123456789Z_00001.pcapng");
+    CHECK(folder_is_own(&folder, name));
+    CHECK(folder_final_name(".eth0_20261121T141500.123456789Z_00001.pcapng.part", final));
+    check_shown(final, name);
+    CHECK(folder_final_name(".x.pcapng.2.part", final));
+    check_shown(final, "x.pcapng");
+}
+
+static void test_files_of_others_are_not_own(void) {
+    struct folder folder = made_folder();
+    static const char *const others[] = {"eth0.pcapng",
+                                         "eth1_20261121T141500.123456789Z_00001.pcapng",
+                                         "eth0_20261121T141500.123456789Z_00001.pcapng.gz",
+                                         "eth0_20261121T141500.123456789Z_00001.pcap",
+                                         "eth0_20261121T141500.12345678xZ_00001.pcapng",
+                                         ".eth0_20261121T141500.123456789Z_00001.pcapng.part"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(!folder_is_own(&folder, others[i]));
+    CHECK(folder_is_own(&folder, "eth0_20261121T141500.123456789Z_123456.pcapng.zst"));
+    char final[NAME_ROOM];
+    CHECK(!folder_final_name(".notes.txt.part", final));
+    CHECK(!folder_final_name("x.pcapng.part", final));
+    CHECK(!folder_final_name(".part", final));
+}
+
+static void test_a_link_in_the_place_of_a_file_is_not_followed(void) {
+    struct folder folder = made_folder();
+    char temporary[NAME_ROOM];
+    struct stat told;
+    CHECK(!symlinkat("/tmp/wiretale-test-victim", folder.fd, ".x.pcapng.part"));
+    int fd = folder_create(&folder, "x.pcapng", temporary);
+    CHECK(fd >= 0);
+    check_shown(temporary, ".x.pcapng.1.part");
+    CHECK(lstat("/tmp/wiretale-test-victim", &told) && errno == ENOENT);
+    CHECK(!fstat(fd, &told));
+    CHECK_INT(told.st_mode & 0022, 0);
+    close(fd);
+    unlinkat(folder.fd, temporary, 0);
+    unlinkat(folder.fd, ".x.pcapng.part", 0);
+}
+
+int main(void) {
+    umask(0);
+    CHECK(mkdtemp(place));
+    test_names_tell_the_time_in_utc_and_a_number();
+    test_files_of_others_are_not_own();
+    test_a_link_in_the_place_of_a_file_is_not_followed();
+    rmdir(place);
+    return 0;
+}

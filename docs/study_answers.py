@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The open questions of the studies: a sentence for each, from what was measured, or that it stays open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+OPEN = "Open: the tests that would answer it could not be run here."
+
+
+def who_loses(found: dict[str, Any]) -> str:
+    """UDP losses without congestion."""
+    rows = found.get("who")
+    if not rows:
+        return OPEN
+    small = rows[0]
+    buffer, sent, _, link_lost, captured, got, dropped = small
+    if link_lost or got is None or captured != sent:
+        return (
+            f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer saw {captured:,}, so that the network was "
+            "not without loss in this run."
+        )
+    told = f", and its kernel says that it dropped {dropped:,} datagrams" if dropped is not None else ""
+    large = rows[-1]
+    return (
+        f"The receiver. Of {sent:,} blocks the link delivered every one, and the tracer near the receiver saw {captured:,}; "
+        f"with a receive buffer of {buffer:,} bytes the program got {got:,}{told}; with {large[0]:,} bytes it got {large[5]:,}. "
+        "Whether the studies' losses were of this kind, a capture at the receiver would show: it has what was not counted."
+    )
+
+
+def retransmitted(found: dict[str, Any]) -> str:
+    """TCP's losses."""
+    rows = {row[0]: row for row in found.get("retransmitted") or []}
+    if len(rows) < 2:
+        return OPEN
+    clean, lossy = rows["same-switch"], rows["wan"]
+    return (
+        f"Where the link lost {clean[2]} segments ({clean[0]}) {clean[3]} were sent again, and where it lost {lossy[2]:,} "
+        f"({lossy[0]}) {lossy[3]:,} were, with {lossy[4] or 0:.0f} % of the blocks received: TCP hides losses by "
+        "retransmitting them, and a capture before the loss shows each. On a switch without loss there are none."
+    )
+
+
+def udp_slower(found: dict[str, Any]) -> str:
+    """Fragmentation."""
+    rows = {(row[0], row[1]): row for row in found.get("shares") or []}
+    try:
+        tcp, whole, cut = rows["TCP", 8192], rows["UDP", 1472], rows["UDP", 8192]
+    except KeyError:
+        return OPEN
+    if None in (tcp[3], whole[3], cut[3]):
+        return OPEN
+    return (
+        f"Not by what fragmentation adds to the wire: blocks of 8192 bytes in six fragments each arrived at {cut[3]:.1f} Mbit/s "
+        f"({cut[4]:.0f} % received), unfragmented ones of 1472 bytes at {whole[3]:.1f} ({whole[4]:.0f} %), TCP at {tcp[3]:.1f}. "
+        "What fragmentation costs is loss: a block is gone with any of its fragments, and a buffer must hold them all. "
+        "Whether the studies' hosts were slowed by reassembly stays open: it cannot be told from figures without captures."
+    )
+
+
+def shares(found: dict[str, Any]) -> str:
+    """Who gets the bandwidth."""
+    rows = found.get("shares")
+    if not rows:
+        return OPEN
+    parts = [
+        f"{row[0]} with {row[1]}-byte blocks: payload {row[5]:.1f} %, headers and framing {row[6]:.1f} %, idle {row[8]:.1f} %, "
+        f"and responses took {row[7]:.1f} % of the way back"
+        for row in rows
+    ]
+    return "Of 100 Mb/s, " + "; ".join(parts) + ". Idle is connection set-up, slow start, and the end."
+
+
+def sending_and_receiving(found: dict[str, Any]) -> str:
+    """How far apart the rates are."""
+    rows = [row for row in found.get("blocks") or [] if row[2] and row[3]]
+    if not rows:
+        return OPEN
+    tcp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "TCP"]
+    udp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "UDP"]
+    if not (tcp and udp):
+        return OPEN
+    return (
+        f"At full speed over 1 Gb/s they differ by {100 * min(tcp):.1f} to {100 * max(tcp):.1f} % for TCP, which counts what "
+        f"its own buffer took as sent, and by {100 * min(udp):.1f} to {100 * max(udp):.1f} % for UDP, which loses."
+    )
+
+
+def small_and_large(found: dict[str, Any]) -> str:
+    """The same number of packets."""
+    rows = {(row[0], row[1], row[2]): row for row in found.get("transfers") or []}
+    parts = []
+    for network in ("LAN", "WLAN", "WAN"):
+        small, large = rows.get((network, "TCP", 4096)), rows.get((network, "TCP", 60000))
+        if small and large and small[5] and large[5]:
+            ratio = large[5] / small[5]
+            parts.append(f"{small[5]:,.0f} ms and {large[5]:,.0f} ms on the {network} ({ratio:.1f} times)")
+    if not parts:
+        return OPEN
+    return (
+        "100 blocks over TCP of 4096 and of 60 000 bytes, 14.6 times as much, took "
+        + ", ".join(parts)
+        + ": where the rate is what "
+        "limits, bytes are what costs; where round trips do, large blocks cost much less than so many times."
+    )
+
+
+QUESTIONS = (
+    (
+        "Why does UDP lose blocks on a switch with no congestion: the network, or a receiver that was overrun? Did a dedicated "
+        "tracer machine near the receiver see them all?",
+        who_loses,
+    ),
+    ("Are TCP's losses on that path retransmitted, or were there none?", retransmitted),
+    ("Why is UDP slower than TCP on the same switch: fragmentation at the IP layer?", udp_slower),
+    ("How much of the network's bandwidth does each protocol get, and what takes the rest?", shares),
+    ("How far apart are the sending rate and the receiving rate?", sending_and_receiving),
+    ("What does the same number of packets cost at a small and at a large size?", small_and_large),
+)
+
+
+def answers(found: dict[str, Any]) -> str:
+    """All questions, each with its answer."""
+    return "\n".join(f"**{question}** {answer(found)}\n" for question, answer in QUESTIONS)

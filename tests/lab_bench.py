@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the lab share: its programs, packets to send through it, and what its truth and captures say of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+SOURCES = ROOT / "traffic" / "link"
+
+# Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
+SENDER = """
+import socket, struct, sys, time
+size, count, gap = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for k in range(count):
+    head = struct.pack("!IIHHIQQ", 0x57544231, 77, 0, 0, size, k, time.time_ns())
+    sock.sendto(head + bytes(size - 32), ("10.99.0.2", 5005))
+    if gap:
+        time.sleep(gap)
+"""
+
+
+def missing() -> str | None:
+    """Why there can be no lab here; None when there can."""
+    if os.geteuid():
+        return "needs root, for network namespaces"
+    absent = [program for program in ("ip", "ethtool", "tcpdump") if not shutil.which(program)]
+    if absent:
+        return f"needs {', '.join(absent)}: .ci/packages test"
+    done = subprocess.run(["ip", "netns", "add", f"wt-probe{os.getpid()}"], capture_output=True, text=True)
+    if done.returncode:
+        return f"needs network namespaces: {done.stderr.strip()}"
+    subprocess.run(["ip", "netns", "delete", f"wt-probe{os.getpid()}"], check=True)
+    return None
+
+
+def link_program(folder: Path) -> Path | None:
+    """wiretale-link: the installed one, else one made from the sources beside."""
+    beside = Path(sys.executable).parent / "wiretale-link"
+    found = str(beside) if beside.is_file() else shutil.which("wiretale-link")
+    if found:
+        return Path(found)
+    if not SOURCES.is_dir():
+        return None
+    program = folder / "bin" / "wiretale-link"
+    command = ["make", "-s", "-C", str(SOURCES), f"PROGRAM={program}", f"BUILD={folder / 'build'}"]
+    subprocess.run(command, check=True, timeout=120)
+    return program
+
+
+def truth_rows(path: Path, where: str = "direction = 0") -> list[dict[str, Any]]:
+    """Rows of the truth, in the order of their index."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        result = connection.execute(f"SELECT * FROM read_parquet(?) WHERE {where} ORDER BY index", [str(path)])
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def frames(folder: Path) -> list[bytes]:
+    """Frames of the captures in a folder, as far as they were captured, in order."""
+    from scapy.utils import RawPcapReader
+
+    found = []
+    for path in sorted(folder.glob("*.pcap*")):
+        with RawPcapReader(str(path)) as reader:
+            found += [data for data, _ in reader]
+    return found
+
+
+def block_numbers(captured: list[bytes]) -> list[int]:
+    """The sequence of each block, in the order of the capture."""
+    magic = bytes.fromhex("57544231")
+    return [int.from_bytes(data[58:66], "big") for data in captured if data[42:46] == magic]
+
+
+def last_json(text: str) -> dict[str, Any]:
+    """The object on the last line."""
+    said = json.loads(text.strip().splitlines()[-1])
+    assert isinstance(said, dict)
+    return said

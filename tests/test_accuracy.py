@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdicts against a path that knows the truth: the short set of `make accuracy`, with a floor for each kind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+if not (BENCHMARKS / "score").is_dir():
+    pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
+sys.path.insert(0, str(BENCHMARKS))
+
+from score.assess import Assessment, carry_out  # noqa: E402
+from score.capture_frames import leave_out, mirror, read_frames  # noqa: E402
+from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
+from score.labels import Ranges  # noqa: E402
+from score.scenarios import SCENARIOS  # noqa: E402
+from score.testbed import missing, testbed  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = Path(__file__).parents[1] / "sample_pcaps" / "tcp_losses.pcap"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Assessment]:
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    folder = tmp_path_factory.mktemp("accuracy")
+    assessment = Assessment()
+    with testbed() as bed:
+        for scenario in SCENARIOS:
+            if scenario.short:
+                assessment.take(scenario, carry_out(bed, scenario, folder / scenario.name))
+    yield assessment
+
+
+@pytest.mark.parametrize("kind", FLOORS)
+def test_no_kind_falls_below_its_floor(found: Assessment, kind: str) -> None:
+    score = over_all_places(found.tally, kind)
+    if score.there < CASES_LEAST:
+        pytest.skip(f"{score.there} cases in this run")
+    wrong = [miss for miss in found.misses if miss[3].kind == kind]
+    assert score.f1 is not None and score.f1 >= FLOORS[kind], wrong[:5]
+
+
+@pytest.mark.parametrize("kind", ["sent again", "lost upstream", "lost downstream", "overtaken"])
+def test_wireshark_is_not_ahead(found: Assessment, kind: str) -> None:
+    own, other = (over_all_places(found.tally, kind, tool).f1 or 0.0 for tool in ("wiretale", "Wireshark"))
+    assert own >= other
+
+
+def test_what_cannot_be_told_is_not_guessed(found: Assessment) -> None:
+    said = [count for counter in found.tally.untold.values() for count in counter.items()]
+    wrong = sum(count for answer, count in said if answer == "wrong")
+    assert wrong <= 0.1 * max(sum(count for _, count in said), 20), found.tally.untold
+
+
+def test_the_truth_knows_why_segments_were_sent_again(found: Assessment) -> None:
+    for fact in found.facts:
+        if fact.causes_known and not fact.scenario.talk.udp_bps:
+            timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
+            assert fact.causes["fast"] == fact.counters["TCPFastRetrans"]
+            assert fact.causes["timeout"] == timeouts
+            assert fact.sent_again == fact.counters["RetransSegs"]
+
+
+def test_ranges_count_bytes_once() -> None:
+    seen = Ranges()
+    for start, end in ((0, 10), (20, 30), (8, 12), (12, 20), (40, 50), (45, 46)):
+        seen.add(start, end)
+    assert (seen.starts, seen.ends) == ([0, 40], [30, 50])
+    assert [seen.covered(*span) for span in ((0, 60), (25, 45), (30, 40), (5, 6))] == [40, 10, 0, 1]
+
+
+def nanosecond_copy(folder: Path) -> Path:
+    """A small capture as tcpdump writes them for the score."""
+    from scapy.utils import RawPcapReader, RawPcapWriter
+
+    path = folder / "whole.pcap"
+    with RawPcapReader(str(SAMPLE)) as reader:
+        writer = RawPcapWriter(str(path), linktype=1, nano=True, endianness="<")
+        writer.write_header(None)
+        for data, meta in reader:
+            writer.write_packet(data, sec=meta.sec, usec=meta.usec * 1000, caplen=len(data), wirelen=meta.wirelen)
+        writer.close()
+    return path
+
+
+def test_a_capture_that_missed_frames_keeps_the_others(tmp_path: Path) -> None:
+    whole, missing_some = nanosecond_copy(tmp_path), tmp_path / "missing.pcap"
+    missed = leave_out(whole, missing_some, "bursts", seed=3)
+    keys = [frame.key for frame in read_frames(whole) if frame.number not in missed]
+    assert missed and [frame.key for frame in read_frames(missing_some)] == keys
+
+
+def test_a_mirrored_capture_holds_each_frame_twice(tmp_path: Path) -> None:
+    whole, mirrored = nanosecond_copy(tmp_path), tmp_path / "mirrored.pcap"
+    mirror(whole, mirrored, seed=3)
+    once, twice = read_frames(whole), read_frames(mirrored)
+    assert sorted(map(str, (frame.key for frame in once * 2))) == sorted(map(str, (frame.key for frame in twice)))
+    assert [frame.time_ns for frame in twice] == sorted(frame.time_ns for frame in twice)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture as a service: installation, Debian package, unit, man page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from capture_link import PROGRAM, build, missing, output
+
+from wiretale.version import __version__
+
+CAPTURE = PROGRAM.parent.parent.parent / "capture"
+INSTALLED = (
+    "usr/bin/wiretale-capture",
+    "usr/share/man/man8/wiretale-capture.8",
+    "lib/systemd/system/wiretale-capture.service",
+    "etc/default/wiretale-capture",
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make install` puts into an empty system."""
+    if why_not := missing():
+        pytest.skip(why_not)
+    build()
+    root = tmp_path_factory.mktemp("root")
+    places = (f"DESTDIR={root}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system", f"PROGRAM={PROGRAM}")
+    output("make", "-s", "-C", str(CAPTURE), "install", *places)
+    return root
+
+
+@pytest.fixture(scope="module")
+def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    absent = [program for program in ("dpkg-deb", "dpkg-shlibdeps", "strip") if not shutil.which(program)]
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}")
+    folder = tmp_path_factory.mktemp("package")
+    output("make", "-s", "-C", str(CAPTURE), "deb", f"PROGRAM={PROGRAM}", f"DIST={folder}", f"ROOT={folder}/root")
+    (made,) = folder.glob("*.deb")
+    yield made
+
+
+def test_everything_is_installed_with_its_places_filled_in(root: Path) -> None:
+    for path in INSTALLED:
+        file = root / path
+        assert file.is_file() and not file.stat().st_mode & 0o022
+    unit = (root / INSTALLED[2]).read_text()
+    assert "ExecStart=/usr/bin/wiretale-capture $OPTIONS" in unit and "@" not in unit.replace(
+        "@system-service", ""
+    ).replace("@resources", "").replace("@privileged", "")
+    assert output(str(root / INSTALLED[0]), "--version") == f"wiretale-capture {__version__}\n"
+
+
+def test_the_unit_is_sandboxed(root: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    said = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
+    exposure = re.search(r"exposure level for .*: ([\d.]+)", said)
+    assert exposure and float(exposure[1]) <= 2.0
+
+
+def test_the_man_page_has_every_option(root: Path) -> None:
+    page = (root / INSTALLED[1]).read_text().replace("\\-", "-")
+    options = set(re.findall(r"(?<![\w-])--[a-z-]+", output(str(PROGRAM), "--help")))
+    assert len(options) > 15
+    assert not {option for option in options if option not in page}
+    if shutil.which("man"):
+        done = subprocess.run(
+            ["man", "--warnings", "-l", str(root / INSTALLED[1])],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env={**os.environ, "MANROFFSEQ": "", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
+        )
+        assert not done.stderr and "SYNOPSIS" in done.stdout
+
+
+def test_the_package_has_what_apt_needs(package: Path) -> None:
+    control = output("dpkg-deb", "-f", str(package))
+    fields = dict(line.split(": ", 1) for line in control.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
+    assert (fields["Package"], fields["Version"]) == ("wiretale-capture", __version__)
+    assert {"libpcap0.8", "libseccomp2", "libcap-ng0"} <= set(re.findall(r"[\w.+-]+", fields["Depends"]))
+    listed = output("dpkg-deb", "-c", str(package))
+    assert listed.count("root/root") == len(listed.splitlines())
+    for path in INSTALLED:
+        assert f"./{path}" in listed
+
+
+def is_used(user: str) -> bool:
+    """By a process: then it cannot be removed."""
+    return bool(subprocess.run(["ps", "-u", user, "-o", "pid="], capture_output=True).stdout)
+
+
+def test_the_package_installs_and_leaves_cleanly(package: Path) -> None:
+    if not os.environ.get("WIRETALE_INSTALL_DEB"):
+        pytest.skip("changes the system: set WIRETALE_INSTALL_DEB=1, in CI")
+    had_user = subprocess.run(["getent", "passwd", "wiretale"], capture_output=True).returncode == 0
+    package.parent.chmod(0o755)
+    is_busy = False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "install", "-y", "--no-install-recommends", str(package)]
+    subprocess.run(apt, check=True, capture_output=True, timeout=300, env=environment)
+    try:
+        assert output("/usr/bin/wiretale-capture", "--version").startswith("wiretale-capture")
+        assert output("stat", "-c", "%U %a", "/var/lib/wiretale") == "wiretale 750\n"
+    finally:
+        is_busy = is_used("wiretale")
+        apt = ["apt-get", "purge", "-y", "wiretale-capture"]
+        subprocess.run(apt, check=True, capture_output=True, timeout=300, env=environment)
+    assert not any(Path("/", path).exists() for path in INSTALLED)
+    assert not Path("/var/lib/wiretale").exists()
+    if not had_user and not is_busy:
+        assert subprocess.run(["getent", "passwd", "wiretale"], capture_output=True).returncode

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture when things go wrong: killed, no disk, no folder, no reader. It goes on, counts, and never lies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from capture_link import (
+    PROGRAM,
+    CaptureLink,
+    StatusClient,
+    build,
+    capture_link,
+    captures_of,
+    check_sum,
+    finished,
+    missing,
+    output,
+    packets_in,
+    total,
+    wait_until,
+)
+
+import wiretale
+
+# 50 and 1 for the whole of it, which takes minutes.
+KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
+CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
+CUT_BYTES = 4096
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[CaptureLink]:
+    if why_not := missing():
+        pytest.skip(why_not)
+    build()
+    with capture_link() as made:
+        yield made
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    output("mount", "-t", "tmpfs", "-o", "size=2M,mode=755", "tmpfs", str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=20)
+
+
+# --- killed
+
+
+def left_behind(link: CaptureLink, tmp_path: Path, folder: Path, packets: int) -> Path:
+    """The temporary file of a run that was killed while it had all of them."""
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(packets)
+        time.sleep(0.5)
+        daemon.stop(signal.SIGKILL)
+    (left,) = folder.glob(".*.part")
+    return left
+
+
+def test_the_next_start_mends_what_a_kill_left(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    left = left_behind(link, tmp_path, folder, 500)
+    with left.open("ab") as file:
+        file.write(bytes.fromhex("06000000 60000000 00000000"))  # a block that was begun
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        wait_until(lambda: len(finished(folder)) == 1, "the mended file")
+        assert not daemon.stop()
+    mended, _ = finished(folder)
+    assert mended.name == left.name[1:].removesuffix(".part")
+    (told,) = captures_of(mended)
+    assert (told["packets"], told["damage"]) == (500, None)
+    assert (told["received"], told["dropped_kernel"]) == (None, None)  # nobody knows
+    assert "500 packets" in daemon.said() and not list(folder.glob(".*"))
+
+
+def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    chance = random.Random(5)
+    for _ in range(KILLS):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10000") as daemon:
+            sender = link.sending(60_000)
+            time.sleep(chance.uniform(0.05, 0.5))
+            daemon.stop(signal.SIGKILL)
+            sender.kill()
+            sender.wait(timeout=20)
+        for left in folder.glob(".*.part"):  # as it is, before anybody mends it
+            assert wiretale.analyze(left).totals["packets"] >= 0
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        time.sleep(0.5)
+        assert not daemon.stop()
+    files = finished(folder)
+    assert not list(folder.glob(".*")) and len(files) > KILLS
+    mended = []
+    for told in captures_of(*files):
+        assert told["damage"] is None
+        assert told["received"] in (None, told["packets"] + (told["dropped_kernel"] or 0))
+        mended += [told] if told["received"] is None else []
+    assert 1 <= len(mended) <= KILLS
+
+
+def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(200)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    (file,) = finished(folder)
+    size, before = file.stat().st_size, 200
+    data = file.read_bytes()
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(data)
+    for end in range(size - 1, size - CUT_BYTES, -CUT_STEP):
+        os.truncate(cut, end)
+        packets = wiretale.analyze(cut).totals["packets"]
+        assert before - 1 <= packets <= before, end
+        before = packets
+    assert before < 170
+    for end in range(size - CUT_BYTES, size, 1997):
+        cut.write_bytes(data[:end])
+        assert packets_in(cut) == wiretale.analyze(cut).totals["packets"]
+
+
+def test_damaged_leavings_never_stop_a_start(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    left = left_behind(link, tmp_path, folder, 200)
+    whole, chance = left.read_bytes(), random.Random(3)
+    owner = left.stat()
+    left.unlink()
+    for number in range(60):
+        damaged = bytearray(whole[: chance.randrange(len(whole))])
+        for _ in range(chance.randrange(4)):
+            if damaged:
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path = folder / f".in0_20200101T000000.000000000Z_{number:05d}.pcapng.part"
+        path.write_bytes(damaged)
+        os.chown(path, owner.st_uid, owner.st_gid)
+    (folder / ".evil.pcapng.part").symlink_to("/etc/passwd")
+    os.mkfifo(folder / ".fifo.pcapng.part")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(100)
+        time.sleep(0.5)
+        assert not daemon.stop()
+    files = finished(folder)
+    assert total(daemon.said())["written"] == 100 == captures_of(files[-1])[0]["packets"]
+    assert len(files) > 40
+    assert all(told["packets"] <= 200 and told["damage"] is None for told in captures_of(*files))
+    assert Path("/etc/passwd").stat().st_size and (folder / ".evil.pcapng.part").is_symlink()
+
+
+def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as first:
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as second:
+            link.send(100)
+            time.sleep(0.4)
+            assert not second.stop()
+        assert not first.stop()
+    assert [told["packets"] for told in captures_of(*finished(folder))] == [100, 100]
+
+
+# --- the disk
+
+
+def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    status = tmp_path / "status"
+    options = ("--status", str(status), "--interval", "50ms")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options) as daemon:
+        link.send(40_000)
+        client = StatusClient(status)
+        line = client.wait(lambda told: told["received"] == 40_000 and not told["queued"], "all is counted")
+        check_sum(line)
+        assert line["state"] == "dropping" and line["dropped_disk"] > 10_000
+        daemon.process.send_signal(signal.SIGUSR1)  # the full file is finished, with its counts
+        wait_until(lambda: len(finished(small_disk)) == 1, "the full file")
+        (full,) = finished(small_disk)
+        (told,) = captures_of(full)
+        assert told["packets"] + told["dropped_kernel"] == told["received"] == 40_000
+        shutil.move(full, tmp_path / "moved.pcapng")
+        link.send(1000)
+        line = client.wait(lambda told: told["received"] == 41_000 and not told["queued"], "more is counted")
+        client.close()
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] == 41_000
+    assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
+    assert daemon.said().count("No space left") == 1 and "takes packets again" in daemon.said()
+
+
+def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), ready="No space left") as daemon:
+        link.send(100)
+        time.sleep(0.5)
+        filler.unlink()
+        daemon.wait_said("capturing\n")
+        link.send(100)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["written"], counts["dropped_disk"]) == (100, 100)
+    assert packets_in(*finished(small_disk)) == 100
+
+
+def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), "-C", "400kB", "-b", "files:100") as daemon:
+        link.send(60_000)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["written"] == 60_000
+    assert captures_of(finished(small_disk)[-1])[0]["packets"] > 0
+
+
+def test_a_folder_that_disappears_is_used_again_when_it_is_back(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(100)
+        time.sleep(0.4)
+        shutil.rmtree(folder)
+        daemon.wait_said("packets are dropped and counted")
+        link.send(100)
+        time.sleep(0.4)
+        folder.mkdir()
+        wait_until(lambda: bool(list(folder.glob(".*.part"))), "a new file")
+        link.send(100)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["received"], counts["dropped_disk"]) == (300, 100)
+    assert packets_in(*finished(folder)) == 100
+
+
+def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:50") as daemon:
+        link.send(50)
+        time.sleep(0.4)
+        folder.chmod(0o000)
+        link.send(100)
+        daemon.wait_said("Permission denied")
+        time.sleep(0.4)
+        folder.chmod(0o755)
+        time.sleep(0.6)
+        link.send(100)
+        time.sleep(0.4)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] == 250 and 0 < counts["dropped_disk"] <= 100
+    assert daemon.said().count("packets are dropped and counted") == 1
+    assert packets_in(*finished(folder)) == counts["written"]
+
+
+# --- the reader of a stream
+
+
+@pytest.mark.parametrize("buffer, loses", [("256M", False), ("4M", True)])
+def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
+    link: CaptureLink, tmp_path: Path, buffer: str, loses: bool
+) -> None:
+    file = tmp_path / "stream.pcapng"
+    options = ("-i", "in0", "-w", "-", "--buffer", buffer)
+    with link.daemon(tmp_path, *options, stdout=subprocess.PIPE) as daemon:
+        link.send(150_000)
+        time.sleep(0.5)
+        assert daemon.process.stdout
+        with file.open("wb") as to:
+            copy = subprocess.Popen(["cat"], stdin=daemon.process.stdout, stdout=to)
+            time.sleep(0.5)
+            assert not daemon.stop()
+            daemon.process.stdout.close()
+            assert not copy.wait(timeout=20)
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] + counts["dropped_kernel"] == 150_000
+    assert (counts["dropped_queue"] > 0) == loses
+    (told,) = captures_of(file)
+    assert told["packets"] == counts["written"]
+    assert told["dropped_kernel"] == counts["dropped_kernel"] + counts["dropped_queue"]
+
+
+def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", "-", stdout=subprocess.PIPE) as daemon:
+        assert daemon.process.stdout
+        daemon.process.stdout.close()
+        link.send(2000)
+        assert daemon.process.wait(timeout=20) == 0
+    check_sum(total(daemon.said()))
+    assert "Broken pipe" not in daemon.said()
+
+
+def test_messages_that_nobody_reads_hold_nothing_up(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]
+    options = ["-i", "in0", "-w", str(folder), "--interval", "1ms", "--status", str(status)]
+    process = subprocess.Popen([*inside, *options], stderr=subprocess.PIPE)
+    try:
+        wait_until(status.exists, "the socket")
+        silent = StatusClient(status)
+        time.sleep(2)
+        link.send(20_000)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+        silent.close()
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+    assert packets_in(*finished(folder)) == 20_000

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several capture points: what makes packets hard to find again, and sums that always balance."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scapy.all import IP
+
+from wiretale.analyzer.endpoint_log import merge_reports
+from wiretale.analyzer.loss_ledger import Ledger, settle, stages_of
+from wiretale.analyzer.vantage import Vantage, compare_captures
+
+RUN = 9
+
+
+def ledger_of(vantage: Vantage, unit: str, heading: str = "sender → ") -> Ledger:
+    (found,) = [one for one in vantage.ledgers if one.unit == unit and heading in one.title]
+    assert found.balanced
+    return found
+
+
+def compared(points: Points, folder: Path, **more: Any) -> Any:
+    return compare_captures(*map(str, points.write(folder)), **more)
+
+
+@pytest.mark.parametrize("snaplen", [68, 96])
+def test_short_captures_are_matched_by_what_is_left(tmp_path: Path, snaplen: int) -> None:
+    points = Points(("sender", "receiver"))
+    for n in range(200):
+        payload = struct.pack(">Q", n * 7919).ljust(800, b"x")
+        sent = START_NS + n * MS
+        points.put(udp(payload, n), [sent, None if n == 60 else sent + 5 * MS])
+    captures = points.write(tmp_path)
+    short = points.write(tmp_path, snaplen)[1].rename(tmp_path / "short.pcap")
+    points.write(tmp_path)
+    with compare_captures(str(captures[0]), str(short)) as vantage:
+        assert (ledger_of(vantage, "packets").sent, ledger_of(vantage, "packets").lost) == (200, {"network": 1})
+
+
+def test_blocks_that_hardware_segments_are_each_told(tmp_path: Path) -> None:
+    points, lost = Points(("sender", "receiver")), {3, 11, 12}
+    for n in range(0, 40, 4):
+        sent = START_NS + n * MS
+        points.put(udp(b"".join(block(RUN, 0, n + k, 300) for k in range(4)), n), [sent, None])
+        for k in range(4):
+            if n + k not in lost:
+                points.put(udp(block(RUN, 0, n + k, 300), n + k), [None, sent + 5 * MS + k])
+    with compared(points, tmp_path) as vantage:
+        found = ledger_of(vantage, "blocks")
+        assert (found.sent, found.lost) == (40, {"network": 3})
+
+
+def test_segments_cut_anew_on_the_way_are_found(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"))
+    points.put(tcp(-1, flags="S", ip_id=1), [START_NS, START_NS + 5 * MS])
+    points.put(tcp(-1, back=True, flags="SA", ip_id=1), [START_NS + 10 * MS, START_NS + 5 * MS])
+    for n in range(30):  # 1400 bytes leave, a proxy sends 600 and 800
+        sent = START_NS + (20 + n) * MS
+        points.put(tcp(n * 1400, 1400, ip_id=10 + n), [sent, None])
+        for start, size in ((0, 600), (600, 800)):
+            if not (n == 7 and start) and n != 9:
+                points.put(tcp(n * 1400 + start, size, ip_id=500 + 2 * n + (start > 0)), [None, sent + 5 * MS + start])
+    with compared(points, tmp_path) as vantage:
+        found = ledger_of(vantage, "packets")
+        segments = vantage.rows("SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE kind = 0")
+        lost = sorted({row["start"] // 1400 for row in segments if row["place"]})
+        assert lost == [7, 9]
+        assert not [stage for stage in found.stages if stage.missed]
+
+
+@pytest.mark.parametrize("handshake", [True, False])
+def test_sequence_numbers_that_wrap_are_one_stream(tmp_path: Path, handshake: bool) -> None:
+    points, isn = Points(("sender", "receiver")), (2**32 - 50_000, 17)
+    if handshake:
+        points.put(tcp(-1, flags="S", isn=isn), [START_NS, START_NS + 5 * MS])
+        points.put(tcp(-1, back=True, flags="SA", isn=isn), [START_NS + 10 * MS, START_NS + 5 * MS])
+    lost = {0, 51, 70} if not handshake else {51, 70}
+    for n in range(100):
+        sent = START_NS + (20 + n) * MS
+        points.put(tcp(n * 1000, 1000, ip_id=n + 1, isn=isn), [sent, None if n in lost else sent + 5 * MS])
+    with compared(points, tmp_path) as vantage:
+        places = [row["f0"] for row in vantage.rows("SELECT f0 FROM outcomes WHERE place IS NOT NULL")]
+        first = 3 if handshake else 1
+        assert sorted(places) == sorted(n + first for n in lost)
+
+
+def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> None:
+    from scapy.utils import PcapNgWriter
+
+    points = Points()
+    for n in range(100):
+        sent = START_NS + n * MS
+        points.put(udp(block(RUN, 0, n), n), [sent, sent + 2 * MS, None if n == 30 else sent + 5 * MS])
+    captures = points.write(tmp_path)
+    writer = PcapNgWriter(str(tmp_path / "both.pcapng"))
+    for time, data in points.held["tracer"]:
+        for name, later in (("left", 0), ("right", 5000)):
+            packet = IP(data)
+            packet.time = (time + later) / 10**9
+            packet.sniffed_on = name
+            packet.ttl -= later > 0
+            writer.write(packet)
+    writer.close()
+    with compare_captures(str(captures[0]), str(tmp_path / "both.pcapng"), str(captures[2])) as vantage:
+        assert {"left", "right"} <= {one["name"] for one in vantage.points[1].interfaces}
+        found = ledger_of(vantage, "packets")
+        assert (found.sent, found.copies, found.lost) == (100, 0, {"after_tracer": 1})
+
+
+def test_the_tracer_and_a_log_tell_of_a_stream(tmp_path: Path) -> None:
+    points = Points(("tracer",))
+    stream = b"".join(block(RUN, 0, n, 500) for n in range(60))
+    for n in range(30):
+        packet = tcp(n * 1000, 1000, ip_id=n + 1)
+        packet["Raw"].load = stream[n * 1000 : n * 1000 + 1000]
+        if n not in (4, 5):
+            points.put(packet, [START_NS + n * MS])
+    receiver = log(
+        tmp_path / "r.json",
+        test={"run": RUN, "protocol": "tcp"},
+        sender={"bytes_sent": 30_000},
+        receiver={"bytes_received": 30_000},
+    )
+    with compared(points, tmp_path, receiver_log=str(receiver)) as vantage:
+        found = ledger_of(vantage, "bytes", "run")
+        assert found.lost == {}
+        assert {stage.role: stage.missed for stage in found.stages}["tracer"] == 2000
+
+
+def test_packets_of_one_host_head_one_way(tmp_path: Path) -> None:
+    """The receiver answers with more than it got: what goes which way is told by the round trip."""
+    points = Points(("sender", "receiver"), {"receiver": Clock(-7_000_000_000)})
+    for n in range(50):
+        sent = START_NS + n * 10 * MS
+        points.put(udp(b"ask %d" % n, n), [sent, sent + 3 * MS])
+        for k in range(3):
+            answer = udp(b"answer %d %d" % (n, k) + b"x" * 900, 3 * n + k, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
+            points.put(answer, [None if (n, k) == (20, 1) else sent + 6 * MS + k, sent + 3 * MS + k])
+    with compared(points, tmp_path) as vantage:
+        assert ledger_of(vantage, "packets").lost == {}
+        back = ledger_of(vantage, "packets", "receiver → sender")
+        assert (back.sent, back.lost) == (150, {"network": 1})
+
+
+def test_captures_of_different_networks_have_nothing_in_common(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"))
+    for n in range(20):
+        points.put(udp(b"here %d" % n, n), [START_NS + n, None])
+        points.put(udp(b"elsewhere %d" % n, n, ("172.16.0.1", 1), ("172.16.0.2", 2)), [None, START_NS + n])
+    with compared(points, tmp_path) as vantage:
+        assert [clock.evidence for clock in vantage.clocks] == ["none"]
+        assert vantage.delays == []
+        assert sum("conversation only the" in note for note in vantage.notes) == 2
+
+
+Fate = st.sampled_from(["arrives", "before", "after", "unseen", "twice"])
+
+
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+@given(fates=st.lists(Fate, min_size=1, max_size=30), seed=st.integers(0, 2**16), equal=st.booleans())
+def test_what_was_sent_arrived_or_was_lost_somewhere(tmp_path: Path, fates: list[str], seed: int, equal: bool) -> None:
+    points, chance = Points(), dice(seed)
+    for n, fate in enumerate(fates):
+        sent = START_NS + n * 10 * MS + chance.randrange(MS)
+        payload = b"the same for all" if equal else block(RUN, 0, n)
+        packet = udp(payload, 100 + n)
+        tracer = None if fate in ("before", "unseen") else sent + 2 * MS
+        receiver = None if fate in ("before", "after") else sent + 5 * MS
+        points.put(packet, [sent, tracer, receiver])
+        if fate == "twice":
+            points.put(packet, [None, None, sent + 6 * MS])
+    counts = Counter(fates)
+    with compared(points, tmp_path) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert found.sent == len(fates)
+        assert found.sent == found.arrived + sum(found.lost.values())
+        assert found.lost == {
+            place: count
+            for place, count in (("before_tracer", counts["before"]), ("after_tracer", counts["after"]))
+            if count
+        }
+        assert found.copies == counts["twice"]
+        assert [stage.missed for stage in found.stages] == [0, counts["unseen"], 0]
+
+
+COUNTS = st.one_of(st.none(), st.integers(0, 1000))
+
+
+@given(counts=st.tuples(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS), dropped=COUNTS, own=st.booleans())
+def test_every_ledger_balances_whatever_logs_claim(
+    counts: tuple[int | None, ...], dropped: int | None, own: bool
+) -> None:
+    names = ("planned", "sent", "sender", "tracer", "receiver", "received")
+    places = [name for name, count in zip(names[2:5], counts[2:5], strict=True) if count is not None]
+    stages = stages_of(places, places, dict(zip(names, counts, strict=True)))
+    ledger = settle(Ledger("blocks", "blocks", stages), {}, dropped, own)
+    assert ledger.balanced
+    assert all(count > 0 for count in ledger.lost.values())
+    assert all(stage.missed >= 0 for stage in ledger.stages)
+
+
+def test_each_end_is_believed_of_what_it_did_itself() -> None:
+    sent = {"test": {"run": 1, "count": 9}, "sender": {"blocks_sent": 9}, "receiver": {"blocks_received": 1}}
+    got = {"test": {"run": 1}, "sender": {"blocks_sent": 4}, "receiver": {"blocks_received": 8, "host_dropped": 1}}
+    merged = merge_reports(sent, got)
+    assert (merged.sent, merged.received, merged.host_dropped, merged.planned) == (9, 8, 1, 9)
+    assert merge_reports(sent, {}).received == 1
+    assert merge_reports({}, {}).sent is None

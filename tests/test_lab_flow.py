@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of a flow from two captures, against captures whose every time is computed."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from wiretale.analyzer.errors import WiretaleError
+from wiretale.reports.lab_report import render
+from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
+
+START_NS = 1_700_000_000_000_000_000
+MS = 1_000_000
+INTERVAL_NS = 8000e9 / 1.9e6  # packets of 1000 bytes at 1.9 Mb/s
+
+
+def block_frame(number: int, ip_bytes: int, sent_ns: int) -> bytes:
+    """A UDP datagram that is a block; its checksum is not given."""
+    block = struct.pack("!IIHHIQQ", 0x57544231, 9, 0, 0, ip_bytes - 28, number, sent_ns) + bytes(ip_bytes - 60)
+    udp = struct.pack("!HHHH", 5000, 5001, ip_bytes - 20, 0) + block
+    ip = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, ip_bytes, number & 0xFFFF, 0, 64, 17, 0, b"\x0a\x63\0\1", b"\x0a\x63\0\2"
+    )
+    return bytes(12) + b"\x08\0" + ip + udp
+
+
+def write_capture(folder: Path, name: str, packets: list[tuple[int, int]], ip_bytes: int) -> Path:
+    """A capture of (time, number of the block), its first 256 bytes."""
+    path = folder / f"{name}.pcap"
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 256, 1))
+        for time_ns, number in packets:
+            frame = block_frame(number, ip_bytes, time_ns)
+            out.write(
+                struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(frame[:256]), len(frame)) + frame[:256]
+            )
+    return path
+
+
+def ideal_link(
+    count: int, interval_ns: float, tx_ns: int, delay_ns: int, limit: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Packets before and after a link with a rate, a delay, and room for `limit` packets, the one being sent among them."""
+    before, after, ends = [], [], []
+    for number in range(count):
+        came = START_NS + round(number * interval_ns)
+        before.append((came, number))
+        ends = [end for end in ends if end > came]
+        if len(ends) < limit:
+            ends.append(max(came, ends[-1] if ends else came) + tx_ns)
+            after.append((ends[-1] + delay_ns, number))
+    return before, after
+
+
+def measured(folder: Path, *link: float, ip_bytes: int = 1000) -> FlowMeasures:
+    before, after = ideal_link(*link)  # type: ignore[arg-type]
+    return measure_flow(
+        write_capture(folder, "before", before, ip_bytes), write_capture(folder, "after", after, ip_bytes), ip_bytes
+    )
+
+
+def test_the_narrow_link_is_measured_as_it_was_published(tmp_path: Path) -> None:
+    totals = measured(tmp_path, 2352, INTERVAL_NS, 8 * MS, 10 * MS, 20).totals
+    assert (totals["packets_sent"], totals["packets_received"], totals["packets_lost"]) == (2352, 1257, 1095)
+    assert totals["queue_packets"] == 19
+    assert totals["jitter_ms"] == pytest.approx(3.789, abs=0.001)
+    assert totals["latency_ms"] == pytest.approx(162, abs=8)
+    assert totals["throughput_bps"] == pytest.approx(1e6)
+
+
+def test_a_link_that_is_not_full_adds_nothing_but_its_time(tmp_path: Path) -> None:
+    totals = measured(tmp_path, 500, INTERVAL_NS, 4 * MS, 10 * MS, 20).totals
+    assert totals["latency_ms"] == pytest.approx(14)
+    assert totals["queue_packets"] == 1  # the packet itself, as it comes
+    assert totals["jitter_ms"] == pytest.approx(0, abs=1e-6)
+    assert totals["throughput_bps"] == pytest.approx(1.9e6, rel=1e-6)
+
+
+def test_bins_add_up_to_the_totals(tmp_path: Path) -> None:
+    flow = measured(tmp_path, 2352, INTERVAL_NS, 8 * MS, 10 * MS, 20)
+    assert sum(flow.bins["sent"]) == 2352
+    assert sum(flow.bins["received"]) == 1257
+    assert flow.bins["lost_so_far"][-1] == 1095
+    assert flow.bins["bytes"][-1] == 1_257_000
+    # 20 when one comes in the nanosecond in which another begins
+    assert max(value for value in flow.bins["waiting"] if value is not None) in (19, 20)
+    assert flow.bins["seconds"] == sorted(flow.bins["seconds"])
+
+
+def test_captures_without_a_common_block_are_an_error(tmp_path: Path) -> None:
+    before = write_capture(tmp_path, "before", [(START_NS, 1)], 1000)
+    after = write_capture(tmp_path, "after", [(START_NS + 1, 2)], 1000)
+    with pytest.raises(WiretaleError, match="nothing to measure"):
+        measure_flow(before, after, 1000)
+
+
+def test_the_report_shows_measured_beside_published_and_phones_nobody(tmp_path: Path) -> None:
+    flow = measured(tmp_path, 300, INTERVAL_NS, 8 * MS, 10 * MS, 20)
+    row = {
+        **flow.totals,
+        **{"case": "</script><b>narrow", "profile": "p", "protocol": "udp", "packet_bytes": 1000},
+        **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "packets_sent": 2352}},
+        **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 3, "after": 0}, "link": []},
+    }
+    page = render("a title", [row], [flow])
+    head = page.split('id="plotly"')[0]
+    assert "162.00" in head and "2,352" in head
+    assert "<td>latency_ms</td>" in head
+    assert "The capture before the link lost 3 packets" in head
+    assert "<b>narrow" not in page
+    assert "http" not in head.replace("http-equiv", "")
+    assert "showSendToCloud: false" in page
+    assert "default-src 'none'" in head

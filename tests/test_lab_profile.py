@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: what is read from TOML, and what is refused with the place named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.traffic.lab_profile import load_profile, make_profile, profile_names, study_profiles
+from wiretale.traffic.lab_scenario import block_bytes, packet_count
+from wiretale.traffic.lab_state import check_name
+
+EXPECTED = {
+    *(
+        "same-host",
+        "same-switch",
+        "same-lan",
+        "lan-to-lan",
+        "lan-to-home",
+        "wlan-b",
+        "wlan-g",
+        "wan",
+        "satellite",
+        "lte",
+    ),
+    *("bufferbloat", "s6-base", "s6-small-packets", "s6-large-packets", "s6-narrow-link", "s6-narrow-link-over-tcp"),
+    *("s6-queue-50", "s6-queue-5", "s6-long-link"),
+}
+
+
+def test_the_promised_profiles_are_there() -> None:
+    assert set(profile_names()) >= EXPECTED
+
+
+def test_a_direction_has_the_settings_of_both_and_its_own() -> None:
+    text = '[both]\ndelay = "10ms"\nrate = "1Mbit"\n[reverse]\nrate = "2Mbit"\njitter_reorders = true\ndrop = [17, "90-95"]'
+    profile = make_profile("p", text, "p.toml")
+    assert profile.forward == "delay=10ms rate=1Mbit"
+    assert profile.reverse == "delay=10ms rate=2Mbit jitter-reorders=yes drop=17,90-95"
+
+
+def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text('[both]\ntrace = "up.trace"\n')
+    assert load_profile(str(tmp_path / "p.toml")).forward == f"trace={tmp_path}/up.trace"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rate = ",
+        'colour = "blue"',
+        "both = 5",
+        '[both]\nrate = "1Mbit delay=5ms"',
+        '[both]\nrate = ""',
+        '[both]\n"rate=5 x" = 1',
+        "[both]\nrate = 2026-01-01",
+        "mtu = 67",
+        "mtu = 65536",
+        "mtu = true",
+        'mtu = "1500"',
+        "seed = -1",
+        "card = 100",
+        'card = "1Mbit; reboot"',
+        '[sysctl]\n"kernel.core_pattern" = "|/bin/sh"',
+        '[sysctl]\n"net.ipv4.tcp_sack" = "0; reboot"',
+        '[sysctl]\n"net.ipv4/../../kernel" = 1',
+        '[sysctl]\n"net..ipv4" = 1',
+        '[scenario]\nstudy = "S6"',
+    ],
+)
+def test_what_is_no_profile_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^bad\.toml: ") as caught:
+        make_profile("bad", text, "bad.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="there are bufferbloat"):
+        load_profile("moon")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_profile("/nowhere/moon.toml")
+
+
+def test_the_study_sends_what_it_published() -> None:
+    rows = study_profiles("S6")
+    assert [profile.scenario.row for profile in rows if profile.scenario] == list(range(1, 9))
+    for profile in rows:
+        assert profile.scenario
+        assert packet_count(profile.scenario) == profile.published["packets_sent"], profile.name
+        headers = {"udp": 28, "tcp": 52}[profile.scenario.protocol]
+        assert block_bytes(profile.scenario) + headers == profile.scenario.packet_bytes
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a/b", "../x", "x" * 41])
+def test_a_name_that_no_namespace_should_have_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_name(name)

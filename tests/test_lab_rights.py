@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may make a lab, and where labs are written down."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wiretale.analyzer.errors import MissingToolError, UsageError
+from wiretale.traffic import lab_rights, lab_state
+from wiretale.traffic.lab_state import Lab, find_lab, forget_lab, known_labs, save_lab, state_folder
+
+
+@pytest.fixture
+def ordinary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ordinary user, outside any namespace of their own."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    for name in ("WIRETALE_STATE", "XDG_RUNTIME_DIR", lab_state.USER):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_a_kernel_without_user_namespaces_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "unshare"
+    program.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(lab_rights, "find_program", lambda name: str(program))
+    with pytest.raises(MissingToolError, match=r"Operation not permitted.*run it as root") as caught:
+        lab_rights.with_rights(keeping=False)
+    assert caught.value.exit_code == 5
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_a_user_is_taken_into_a_namespace_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    became: list[list[str]] = []
+    monkeypatch.setattr(lab_rights, "check_allowed", lambda: None)
+    monkeypatch.setattr(lab_rights, "find_program", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(
+        os, "execve", lambda path, words, environment: became.append([*words, environment[lab_state.USER]])
+    )
+    monkeypatch.setattr(lab_rights, "holder", lambda: 77)
+    monkeypatch.setattr(lab_rights.sys, "argv", ["wiretale", "lab", "run", "s6"])
+    lab_rights.with_rights(keeping=False)
+    assert became and became[0][:5] == ["/bin/unshare", "--user", "--map-root-user", "--mount", "--net"]
+    assert became[0][-4:] == ["lab", "run", "s6", "1000"]
+
+
+@pytest.mark.usefixtures("ordinary")
+def test_labs_of_a_user_are_written_down_among_the_users_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert state_folder() == tmp_path / "wiretale" / "labs"
+    save_lab(Lab("one", "wan"))
+    save_lab(Lab("two", "lte"))
+    assert [lab.name for lab in known_labs()] == ["one", "two"]
+    with pytest.raises(UsageError, match=r"which lab\? there are: one, two"):
+        find_lab(None)
+    forget_lab(find_lab("one"))
+    assert find_lab(None).profile == "lte"
+
+
+def test_a_state_file_that_is_damaged_is_still_a_lab_to_take_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
+    (tmp_path / "half.json").write_text('{"name": "ha')
+    (tmp_path / "other.json").write_text('{"name": "../../x", "profile": "wan"}')
+    (tmp_path / "-rf.json").write_text("{}")
+    assert [(lab.name, lab.profile) for lab in known_labs()] == [("half", "unknown"), ("other", "wan")]
+
+
+def test_a_process_number_given_to_another_is_no_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "labs"))
+    file = lab_rights.holder_file()
+    file.write_text(f"{os.getpid()} {lab_rights.start_time(os.getpid())}")
+    assert lab_rights.holder() == os.getpid()
+    file.write_text(f"{os.getpid()} 12345")
+    assert lab_rights.holder() is None
+    file.write_text("nonsense")
+    assert lab_rights.holder() is None

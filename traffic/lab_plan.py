@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan of experiments between the ends of a lab, captured before and after its link."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import WiretaleError
+from wiretale.traffic.lab import lab_for_run
+from wiretale.traffic.lab_capture import capture_drops, captures
+from wiretale.traffic.lab_hosts import ADDRESSES
+from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
+from wiretale.traffic.lab_profile import Profile
+from wiretale.traffic.lab_state import Lab
+from wiretale.version import __version__
+
+FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
+
+
+def experiment_command(plan: str, lab: Lab, folder: Path) -> list[str]:
+    """`wiretale experiment run` with its ends in the lab."""
+    ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
+    run = [sys.executable, "-m", "wiretale", "experiment", "run", plan]
+    tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
+    return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], "-o", str(folder)]
+
+
+def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+    """Runs a plan, by its name or its file; its results are in DIR/experiment, captures and truth beside it."""
+    make_folder(folder)
+    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
+        note(f"running {plan} over {profile.name}")
+        command = experiment_command(plan, lab, folder / "experiment")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    if done.returncode not in (0, FAILED):
+        raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
+    truth = write_truth(folder, folder / "truth.parquet")
+    return {
+        "schema": "wiretale.lab-plan/1",
+        "wiretale": __version__,
+        "profile": profile.name,
+        "plan": plan,
+        "complete": done.returncode == 0,
+        "experiment": str(folder / "experiment"),
+        "before": str(places["before"]),
+        "after": str(places["after"]),
+        "truth": str(truth),
+        "capture_drops": capture_drops(folder),
+        "link": link_summary(folder)["directions"],
+    }

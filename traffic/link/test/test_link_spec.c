@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings: what is taken, and that nothing else is. */
+#include <string.h>
+
+#include "check.h"
+#include "link_spec.h"
+#include "link_units.h"
+#include "packet_id.h"
+
+static bool is_taken(const char *settings) {
+    char text[512], problem[256];
+    struct link_spec spec;
+    link_spec_init(&spec);
+    snprintf(text, sizeof text, "%s", settings);
+    const char *wrong = link_spec_parse(&spec, text, problem, sizeof problem);
+    link_spec_free(&spec);
+    return !wrong;
+}
+
+static void check_taken(void) {
+    static const char *const right[] = {
+        "",
+        "  rate=2Mbit   delay=0 ",
+        "rate=1.5Gbit",
+        "rate=384kbit",
+        "rate=9600",
+        "queue=1",
+        "queue=64KiB",
+        "queue=20p",
+        "drop=1",
+        "drop=17,90-95,18446744073709551615",
+        "loss=0",
+        "loss=100%",
+        "loss=0.5",
+        "gilbert=1%,25%",
+        "gilbert=1%,25%,90%,0.1%",
+        "outage=1s-2s,3s-4s",
+        "loss-span=0-1ms:50%",
+        "overhead=-4",
+        "mtu=68",
+        "jitter=.5ms",
+        "distribution=normal",
+        "discipline=codel target=5ms interval=100ms",
+        "red-min=5 red-max=15",
+    };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        if (!is_taken(right[i]))
+            fprintf(stderr, "refused: %s\n", right[i]);
+        CHECK(is_taken(right[i]));
+    }
+}
+
+static const char *const wrong[] = {
+    "rate",
+    "rate=",
+    "rate=0",
+    "rate=-1",
+    "rate=nan",
+    "rate=inf",
+    "rate=1e400",
+    "rate=0x10",
+    "rate=2Mbitx",
+    "rate= 2",
+    "rate=2T",
+    "rate=99999Gbit",
+    "delay=10",
+    "delay=-1ms",
+    "delay=1e300s",
+    "delay=ms",
+    "queue=0",
+    "queue=-5",
+    "queue=1.5",
+    "queue=99999999999999999999",
+    "drop=0",
+    "drop=5-3",
+    "drop=3,2",
+    "drop=3,3",
+    "drop=",
+    "drop=1,,2",
+    "drop=1-",
+    "drop=99999999999999999999",
+    "loss=101%",
+    "loss=-1%",
+    "loss=1.01",
+    "gilbert=1%",
+    "gilbert=1%,0%",
+    "gilbert=1,2,3,4,5",
+    "periodic=1",
+    "periodic=0",
+    "outage=2s-1s",
+    "outage=1s",
+    "outage=1s-1s",
+    "overhead=1.5",
+    "overhead=5000",
+    "mtu=67",
+    "mtu=65536",
+    "bits=65",
+    "bits=0",
+    "distance=0",
+    "distribution=pareto",
+    "discipline=fq",
+    "jitter-reorders=maybe",
+    "colour=blue",
+    "=5",
+    "rate=1M trace=/x",
+    "red-min=15 red-max=5",
+    "red-probability=0",
+    "trace=",
+    "target=0ms",
+    "black-hole=1",
+};
+
+static void check_refused(void) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (is_taken(wrong[i]))
+            fprintf(stderr, "taken: %s\n", wrong[i]);
+        CHECK(!is_taken(wrong[i]));
+    }
+}
+
+static void check_bounds(void) {
+    static char text[60000];
+    char problem[64];
+    struct link_spec spec;
+    link_spec_init(&spec);
+    strcpy(text, "drop=");
+    for (unsigned i = 1; i <= RANGES_MOST + 1; i++)
+        sprintf(text + strlen(text), "%u,", i * 2);
+    text[strlen(text) - 1] = 0;
+    CHECK(link_spec_parse(&spec, text, problem, sizeof problem));
+    strcpy(text, "outage=");
+    for (unsigned i = 0; i <= SPANS_MOST; i++)
+        sprintf(text + strlen(text), "%us-%us,", 2 * i, 2 * i + 1);
+    text[strlen(text) - 1] = 0;
+    CHECK(link_spec_parse(&spec, text, problem, sizeof problem));
+    memset(text, 'x', 300);
+    text[300] = 0;
+    CHECK(link_spec_parse(&spec, text, problem,
+                          sizeof problem)); /* the problem is cut, not overrun */
+    link_spec_free(&spec);
+}
+
+static void check_values(void) {
+    double value;
+    int64_t ns;
+    uint64_t packets, bytes;
+    CHECK(parse_rate("1.9Mbit", &value) && value > 1899999 && value < 1900001);
+    CHECK(parse_duration("1.5ms", &ns) && ns == 1500000);
+    CHECK(parse_queue("64KiB", &packets, &bytes) && !packets && bytes == 65536);
+    CHECK(parse_queue("20", &packets, &bytes) && packets == 20 && !bytes);
+}
+
+/* Any bytes are a frame: random ones, cut at every length, must not be read beyond their end (ASan
+ * looks). */
+static void check_any_frame(void) {
+    uint32_t state = 7, ip_at;
+    for (unsigned round = 0; round < 200000; round++) {
+        uint8_t frame[128];
+        struct truth_record truth = {0};
+        uint32_t size = round % sizeof frame;
+        for (uint32_t i = 0; i < size; i++)
+            frame[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 24);
+        if (size > 14 && round % 3) {
+            frame[12] = round % 3 == 1 ? 0x08 : 0x86;
+            frame[13] = round % 3 == 1 ? 0x00 : 0xdd;
+            frame[14] = (uint8_t)(round % 3 == 1 ? 0x45 : 0x60);
+        }
+        uint8_t *exact = malloc(size ? size : 1);
+        CHECK(exact);
+        memcpy(exact, frame, size);
+        if (packet_identify(exact, size, &truth, &ip_at))
+            CHECK(ip_at + truth.ip_bytes <= size);
+        free(exact);
+    }
+}
+
+int main(void) {
+    check_taken();
+    check_refused();
+    check_bounds();
+    check_values();
+    check_any_frame();
+    return 0;
+}
