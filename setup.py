@@ -64,7 +64,16 @@ class BuildCore(build_ext):
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text("int probe(void);\nint probe(void) { return 0; }\n")
-            command = [*self.compiler.compiler, WHOLE_PROGRAM, "-O2", "-shared", "-fPIC", str(probe), "-o", f"{probe}.so"]
+            command = [
+                *self.compiler.compiler,
+                WHOLE_PROGRAM,
+                "-O2",
+                "-shared",
+                "-fPIC",
+                str(probe),
+                "-o",
+                f"{probe}.so",
+            ]
             return subprocess.run(command, capture_output=True).returncode == 0
 
     def header_compiles(self, header: str) -> bool:

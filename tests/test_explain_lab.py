@@ -23,7 +23,10 @@ def path() -> Iterator[DroppingPath]:
     if why_not:
         pytest.skip(why_not)
     with dropping_path() as made:
-        made.run(made.router, *["tc", "qdisc", "add", "dev", "right", "parent", "1:10", "handle", "10:", "pfifo", "limit", "30"])
+        made.run(
+            made.router,
+            *["tc", "qdisc", "add", "dev", "right", "parent", "1:10", "handle", "10:", "pfifo", "limit", "30"],
+        )
         yield made
 
 
