@@ -30,17 +30,16 @@ Row = dict[str, Any]
 
 def direction_rows(trace: Trace, column: str) -> list[Row]:
     """The rows of directions in which a column is neither null nor 0; the first of them."""
-    chosen = trace.directions.nonzero([column])[column][:READ_MOST]
+    chosen = survey_of(trace).odd[column][:READ_MOST]
     return [row_at(trace.directions, number) for number, _ in chosen]
 
 
 def syn_lost(trace: Trace) -> Iterator[Finding]:
     """Handshakes that needed a SYN or SYN-ACK more than once, and came about."""
-    states = trace.flows.column("state") if len(trace.flows) else []
     slow = [
         row
         for row in direction_rows(trace, "timeouts")
-        if (row["syns"] or 0) > 1 and states[row["flow"]] not in ("syn_sent", "refused")
+        if (row["syns"] or 0) > 1 and row_at(trace.flows, row["flow"])["state"] not in ("syn_sent", "refused")
     ]
     if not slow:
         return
@@ -86,12 +85,10 @@ def stuck_bytes(trace: Trace, row: Row) -> int:
 
 def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
     """Large segments that never arrive, while small ones do."""
-    states = trace.flows.column("state")
     for row in direction_rows(trace, "timeouts"):
-        left = stuck_bytes(trace, row) if states[row["flow"]] not in ("syn_sent", "refused") else 0
-        if not left:
+        left, flow = stuck_bytes(trace, row), row_at(trace.flows, row["flow"])
+        if not left or flow["state"] in ("syn_sent", "refused"):
             continue
-        flow = row_at(trace.flows, row["flow"])
         told = "An ICMP error says so too." if flow["icmp_errors"] else "No ICMP error told the sender."
         yield Finding(
             *("path-mtu-black-hole", "warning", "flow"),

@@ -129,13 +129,14 @@ def window_advice(one: Transfer) -> str:
 def window_by_rate(trace: Trace) -> Iterator[Finding]:
     """A rate that is just one window a round trip, though the capture lies too near the receiver to see it full."""
     for one in examined(trace):
-        rtt, window, rate = one.path_rtt_ns, usual_window(trace, one), one.row["goodput_bps"]
-        if not rtt or not window or not rate or one.share("limit_window_ns") >= SHARE_INFO or one.lost:
+        rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
+        if not rtt or not rate or one.lost or one.share("limit_window_ns") >= SHARE_INFO:
             continue
         carried = rate / 8 * rtt / SECOND
         near_receiver = (one.row["rtt_ns_min"] or 0) < rtt / 2
         steady = one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5 and one.life_ns >= ROUND_TRIPS_LEAST * rtt
-        if near_receiver and steady and 0.8 <= carried / window <= 1.2:
+        window = usual_window(trace, one) if near_receiver and steady else None
+        if window and 0.8 <= carried / window <= 1.2:
             yield limited(
                 *(one, "window-per-round-trip", "warning"),
                 f"{one.name} carried {show_rate(rate)}: just the receiver's window of {show_bytes(window)} in each "

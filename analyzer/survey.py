@@ -15,6 +15,7 @@ from wiretale.analyzer.finding import end_named, row_at
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
+ODD = ("timeouts", "keep_alives", "ecn_ce")  # columns of directions that are seldom more than 0
 TRANSFERS_MOST = 50  # flows that rules about transfers look at
 LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
     "limit_idle_ns": "the sender's application",
@@ -112,6 +113,8 @@ class Survey:
         largest = nlargest(TRANSFERS_MOST, range(len(sizes)), key=sizes.__getitem__)
         #: directions with payload of the largest flows, the largest first
         self.transfers = [one for number in largest for one in self._directions(trace, number)]
+        #: numbers and values of the directions in which each of these counts is not 0
+        self.odd = trace.directions.nonzero(ODD)
         self._trace = trace
         self._bins: dict[int, dict[int, Bins]] = {}
 

@@ -72,7 +72,7 @@ def bar(one: Explained, console: Console) -> RenderableType | None:
     if not whole:
         return None
     width = max(min(BAR_WIDTH_MOST, console.width - 2 * INDENT), 10)
-    colored = bool(console.color_system)
+    colored = bool(console.color_system) and not console.no_color
     drawn, legend = Text(), Text()
     for name, ns in sorted(limits.items(), key=lambda item: -item[1]):
         cells = round(width * ns / whole)
@@ -88,7 +88,8 @@ def bar(one: Explained, console: Console) -> RenderableType | None:
 def transfer_head(one: Explained, console: Console) -> RenderableType:
     """Who with whom, what limited it, and how far it came."""
     row = one.transfer
-    name = Text(f"flow {row.row['flow']} ", style="dim")
+    name = Text()
+    name.append(f"flow {row.row['flow']} ", style="dim")
     name.append(f"{row.flow['application'] or row.flow['protocol']} ", style="dim")
     name.append(printable(row.name), style="bold")
     name.append(f"  {carried(row)}", style="")

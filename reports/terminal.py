@@ -285,7 +285,7 @@ def print_sections(trace: Trace, console: Console, flows: int, link_bps: int | N
         console.print(section("Fragmentation", fragmentation))
     if others:
         console.print(section("Findings", *map(finding_block, others)))
-    elif not about_capture and any_packet(trace):
+    if all(row["severity"] == "info" for row in found) and any_packet(trace):
         console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
 
 

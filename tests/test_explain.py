@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, SAMPLES, Run
 from plain_wire import Connection, Wire
+from rich.console import Console
 
 import wiretale
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.survey import LIMITS
+from wiretale.reports.explain_text import explain_parts
 
 FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
 
@@ -92,6 +95,16 @@ def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path,
     assert max(map(len, words), default=0) <= int(columns)
     for code in wiretale.analyze(sample).findings.column("code"):
         assert code in done.stdout
+
+
+@pytest.mark.parametrize(("no_color", "mark"), [("", "█"), ("1", "wwww")])
+def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_color: str, mark: str) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    trace = wiretale.analyze(samples / "zero_window.pcap")
+    console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")
+    for part in explain_parts(trace, explanation.explain(trace), trace.findings.rows(), 0, console):
+        console.print(part)
+    assert isinstance(console.file, StringIO) and mark in console.file.getvalue()
 
 
 def test_a_healthy_capture_says_so(wiretale_run: Run, samples: Path) -> None:

@@ -88,3 +88,9 @@ def test_random_loss_is_told_with_its_place(path: DroppingPath, tmp_path: Path) 
     assert "lost-downstream" in sender.warned and "lost-upstream" in receiver.warned
     assert "lost-upstream" not in sender.codes and "udp-above-path" not in receiver.codes
     assert "periodic" not in sender.sentences.get("loss-pattern", "") + receiver.sentences.get("loss-pattern", "")
+
+
+def test_a_queue_that_overflows_loses_no_packets_at_random(path: DroppingPath, tmp_path: Path) -> None:
+    sender, _ = transfer(path, tmp_path, 20, 100)
+    words = sender.sentences["loss-pattern"]
+    assert "is tail drop" in words or "is bursty" in words

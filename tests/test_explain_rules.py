@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, PSH, RST, SYN, Connection, Wire, block, sack
+from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
 
 import wiretale
 
@@ -645,6 +645,21 @@ def test_a_healthy_transfer_gives_no_warning(wire: Wire, found: Found) -> None:
 
 
 # --- captures
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_copies_of_unknown_origin_are_told_without_warning(found: Found, again: bool) -> None:
+    one = Connection(Wire())  # without SACK, which would tell
+    one.send(0, 0, -1, flags=SYN, options=NO_SCALE).send(20, 1, -1, flags=SYN | ACK, ack=0, options=NO_SCALE).data(
+        20, 0, 0
+    )
+    for i in range(20):
+        one.data(30 + i, i * MSS).ack(50 + i, (i + 1) * MSS)
+        if again and i == 7:
+            one.wire.packets.append((37.2, one.wire.packets[-2][1]))
+    rows = found(one.wire)
+    assert ({code for code in rows if code.endswith("duplicates")} != set()) == again and not warned(rows)
+    assert ("unknown-duplicates" in rows) == again
 
 
 def pcapng_block(kind: int, body: bytes) -> bytes:
