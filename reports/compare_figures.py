@@ -65,7 +65,7 @@ def band(start: tuple[float, float], end: tuple[float, float], height: float, co
         "mode": "lines",
         "line": {"width": 0},
         "fillcolor": color,
-        "opacity": 0.45,
+        "opacity": 0.85 if color == RED else 0.45,
         "hoveron": "fills",
         "text": text,
         "hoverinfo": "text",
@@ -210,7 +210,7 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
                 "x": [(row["moment"] - base_ns) / 1e9 for row in rows],
                 "y": [row["packets"] for row in rows],
                 "width": [max(row["width"] / 1e9, 1e-9) for row in rows],
-                "marker": {"color": COLORS[(number + 4) % len(COLORS)]},
+                "marker": {"color": (RED, ORANGE, PURPLE, GREY)[number % 4]},
                 "hovertemplate": f"{PLACES[place]}<br>%{{x:.3f}} s<br>%{{y}} packets<extra></extra>",
             }
         )

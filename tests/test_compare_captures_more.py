@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import Counter
 from pathlib import Path
@@ -207,6 +208,22 @@ def test_every_ledger_balances_whatever_logs_claim(
     assert ledger.balanced
     assert all(count > 0 for count in ledger.lost.values())
     assert all(stage.missed >= 0 for stage in ledger.stages)
+
+
+def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None:
+    points = Points(("tracer",))
+    for n in range(50):
+        points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS])
+    lines = [
+        json.dumps({"schema": "wiretale.receive/1", "test": {"run": run}, "receiver": {"blocks_received": got}})
+        for run, got in ((1, 900), (RUN, 48), (3, 900))
+    ]
+    receiver = tmp_path / "r.json"
+    receiver.write_text("\n".join(['{"schema": "wiretale.interval/1"}', *lines]))
+    with compared(points, tmp_path, receiver_log=str(receiver)) as vantage:
+        assert [one.run for one in vantage.ledgers if one.unit == "blocks"] == [RUN]
+        assert ledger_of(vantage, "blocks", "run").lost == {"after_tracer_or_host": 2}
+        assert "2 tests of the logs are in no capture" in vantage.notes
 
 
 def test_each_end_is_believed_of_what_it_did_itself() -> None:
