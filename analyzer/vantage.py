@@ -202,6 +202,11 @@ def roles_on_the_way(vantage: Vantage, heading: int) -> list[str]:
     return [vantage.points[number].role for number in path_order(len(vantage.points), heading)]
 
 
+def last_dropped(vantage: Vantage, heading: int) -> int | None:
+    """What the last capture on the way dropped, by its file."""
+    return vantage.points[path_order(len(vantage.points), heading)[-1]].dropped if len(vantage.points) > 1 else None
+
+
 def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
     """All packets that go one way."""
     rows = f"FROM outcomes WHERE heading = {heading} AND NOT copy"
@@ -210,7 +215,8 @@ def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
         return None
     roles = roles_on_the_way(vantage, heading)
     stages = stages_of(ROLES[len(vantage.points)], roles, counts)
-    ledger = settle(Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages), unions)
+    ledger = Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages)
+    settle(ledger, unions, capture_dropped=last_dropped(vantage, heading))
     told = vantage.rows(
         f"SELECT count(*) FILTER (copy) AS copies, count(*) FILTER (NOT copy AND place IS NOT NULL AND "
         f"({columns(len(vantage.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
@@ -251,7 +257,13 @@ def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: Endpoin
     title = f"{unit} of run {run}" if run >= 0 else f"{unit} of the test"
     title += f", {roles[0]} → {roles[-1]}" if len(roles) > 1 else ""
     ledger = Ledger(unit, title, stages_of(ROLES[len(roles)], roles, counts), run=run)
-    settle(ledger, unions, None if tcp else log.host_dropped, log.host_dropped_source in SOCKET_COUNTERS)
+    settle(
+        ledger,
+        unions,
+        None if tcp else log.host_dropped,
+        log.host_dropped_source in SOCKET_COUNTERS,
+        None if tcp else last_dropped(vantage, heading),
+    )
     ledger.notes = list(run_notes(ledger, log))
     return ledger
 

@@ -98,7 +98,7 @@ def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
 def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, int]]:
     """What was lost between two stages, by place."""
     place = BETWEEN[before, after]
-    places = [place]
+    places = ["capture", place] if after == ledger.stages[-1].name else [place]
     if after == "received":
         places = ["receiver_kernel", BESIDE_KERNEL[place] if "receiver_kernel" in ledger.lost else place]
     return [(one, ledger.lost[one]) for one in dict.fromkeys(places) if ledger.lost.get(one)]
