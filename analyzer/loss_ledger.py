@@ -19,6 +19,7 @@ PLACES = {
     "before_tracer": "in the network before the tracer",
     "after_tracer": "in the network after the tracer",
     "network": "in the network",
+    "capture": "unseen by the last capture, which dropped as many by its own statistics",
     "receiver_kernel": "by the receiver's kernel",
     "application": "by the receiving application",
     "after_tracer_or_host": "after the tracer: network or receiving host",
@@ -104,8 +105,16 @@ class Ledger:
         return self.sent == self.arrived + sum(self.lost.values())
 
 
-def settle(ledger: Ledger, unions: dict[str, int], host_dropped: int | None = None, own: bool = False) -> Ledger:
+def settle(
+    ledger: Ledger,
+    unions: dict[str, int],
+    host_dropped: int | None = None,
+    own: bool = False,
+    capture_dropped: int | None = None,
+) -> Ledger:
     """Raises stages and finds the losses between them; `unions` tells of a capture what it or a later one saw.
+
+    What the last capture dropped is taken for what is missing there, unless a log behind it tells more.
 
     What the kernel dropped had come to the host, if the counter is the socket's `own`: a host's counts others' too.
     """
@@ -125,6 +134,10 @@ def settle(ledger: Ledger, unions: dict[str, int], host_dropped: int | None = No
             add(ledger, "receiver_kernel", kernel)
             missing -= kernel
             place = BESIDE_KERNEL[place]
+        elif after is ledger.stages[-1] and capture_dropped:
+            unseen = min(max(capture_dropped - after.missed, 0), missing)
+            add(ledger, "capture", unseen)
+            missing -= unseen
         add(ledger, place, missing)
     return ledger
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 
 #: of the receiver's log: counters of its socket alone, not of the host
 SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
-MEMORY = "512MB"
+MEMORY_LEAST, MEMORY_MOST = 512 * 2**20, 2 * 2**30  # bytes of tables; beyond, they go to a folder of temporary files
 HEADINGS = (1, -1)
+NO_RUN = -1  # of a log that tells none
+RUNS_MOST = 50  # tests without a log that have a ledger of their own
 NEVER = str(-(2**62))  # a least delay that everything is above
 
 # What became of each packet: `had{p}` says that it was at the point, seen there or by what came after.
@@ -82,6 +85,12 @@ class Vantage:
         self.connection.close()
 
 
+def memory_bound() -> int:
+    """A quarter of the machine's memory, within bounds."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(MEMORY_LEAST, min(MEMORY_MOST, whole // 4))
+
+
 @contextmanager
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     """Tables in memory up to a bound, beyond in a folder that goes with it; its errors as this package's."""
@@ -90,7 +99,9 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
     import duckdb
 
     with TemporaryDirectory(prefix="wiretale-") as spilled:
-        connection = duckdb.connect(config={**SETTINGS, "memory_limit": MEMORY, "temp_directory": spilled})
+        connection = duckdb.connect(
+            config={**SETTINGS, "memory_limit": f"{memory_bound() // 2**20}MiB", "temp_directory": spilled}
+        )
         try:
             connection.execute("SET preserve_insertion_order = false")
             yield connection
@@ -191,6 +202,11 @@ def roles_on_the_way(vantage: Vantage, heading: int) -> list[str]:
     return [vantage.points[number].role for number in path_order(len(vantage.points), heading)]
 
 
+def last_dropped(vantage: Vantage, heading: int) -> int | None:
+    """What the last capture on the way dropped, by its file."""
+    return vantage.points[path_order(len(vantage.points), heading)[-1]].dropped if len(vantage.points) > 1 else None
+
+
 def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
     """All packets that go one way."""
     rows = f"FROM outcomes WHERE heading = {heading} AND NOT copy"
@@ -199,7 +215,8 @@ def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
         return None
     roles = roles_on_the_way(vantage, heading)
     stages = stages_of(ROLES[len(vantage.points)], roles, counts)
-    ledger = settle(Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages), unions)
+    ledger = Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages)
+    settle(ledger, unions, capture_dropped=last_dropped(vantage, heading))
     told = vantage.rows(
         f"SELECT count(*) FILTER (copy) AS copies, count(*) FILTER (NOT copy AND place IS NOT NULL AND "
         f"({columns(len(vantage.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
@@ -237,9 +254,16 @@ def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: Endpoin
             counts["planned"] = log.planned if log.planned is not None else numbered if failed else None
     roles = roles_on_the_way(vantage, heading)
     unit = "bytes" if tcp else "blocks"
-    title = f"{unit} of run {run}, {roles[0]} → {roles[-1]}" if len(roles) > 1 else f"{unit} of run {run}"
+    title = f"{unit} of run {run}" if run >= 0 else f"{unit} of the test"
+    title += f", {roles[0]} → {roles[-1]}" if len(roles) > 1 else ""
     ledger = Ledger(unit, title, stages_of(ROLES[len(roles)], roles, counts), run=run)
-    settle(ledger, unions, None if tcp else log.host_dropped, log.host_dropped_source in SOCKET_COUNTERS)
+    settle(
+        ledger,
+        unions,
+        None if tcp else log.host_dropped,
+        log.host_dropped_source in SOCKET_COUNTERS,
+        None if tcp else last_dropped(vantage, heading),
+    )
     ledger.notes = list(run_notes(ledger, log))
     return ledger
 
@@ -258,23 +282,33 @@ def run_notes(ledger: Ledger, log: EndpointLog) -> Iterator[str]:
         yield "the test did not come to its end"
 
 
+def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[EndpointLog]]:
+    """The logs of each test, way forth first. One without a number is of the only test that the captures have."""
+    named: dict[int, list[EndpointLog]] = {}
+    only = next(iter(found)) if len(found) == 1 else NO_RUN
+    for log in logs:
+        named.setdefault(only if log.run is None else log.run, []).append(log)
+    return named
+
+
 def run_ledgers(vantage: Vantage) -> Iterator[Ledger]:
     """One for each test and way that a capture or a log tells of."""
     found = vantage.rows(
         "SELECT DISTINCT run, tcp, heading FROM runs JOIN headings USING (flow, direction) ORDER BY run, heading DESC"
     )
-    logs: dict[int | None, list[EndpointLog]] = {}
-    for log in vantage.logs:
-        logs.setdefault(log.run, []).append(log)
+    runs = {one["run"] for one in found}
+    logs = logs_by_run(vantage.logs, runs)
+    shown = 0
     for one in found:
-        of_run = logs.get(one["run"], [])
-        told = of_run[HEADINGS.index(one["heading"])] if len(of_run) > 1 else of_run[0] if of_run else None
-        if told or not one["tcp"]:
-            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], told)
-    seen = {one["run"] for one in found}
-    for log in vantage.logs:
-        if log.run not in seen:
-            yield run_ledger(vantage, log.run if log.run is not None else -1, log.protocol == "tcp", 1, log)
+        told: list[EndpointLog | None] = [*logs.get(one["run"], [None])]
+        log = told[HEADINGS.index(one["heading"])] if len(told) > 1 else told[0]
+        shown += not log
+        if log or (not one["tcp"] and shown <= RUNS_MOST):
+            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], log)
+    # A receiver's log tells of all its tests: those that no capture has are left out, unless it has none of them.
+    for run, those in logs.items() if not runs & set(logs) else []:
+        for log in those:
+            yield run_ledger(vantage, run, log.protocol == "tcp", 1, log)
 
 
 def list_flows(vantage: Vantage, most: int = 1000) -> list[dict[str, Any]]:
@@ -307,6 +341,10 @@ def capture_notes(vantage: Vantage) -> Iterator[str]:
         if point.unread:
             yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
     told: set[str] = set()
+    known = {ledger.run for ledger in vantage.ledgers}
+    left = sum(log.run is not None and log.run not in known for log in vantage.logs)
+    if left:
+        yield f"{plural(left, 'test')} of the logs are in no capture"
     for ledger in vantage.ledgers:
         for stage in ledger.stages:
             if stage.role in ROLES[3] and stage.missed and stage.role not in told:

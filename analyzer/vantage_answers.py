@@ -34,7 +34,8 @@ def loss_sentence(ledger: Ledger) -> str:
         return f"{ledger.title}: all {ledger.sent:,} arrived." if ledger.sent else f"{ledger.title}: none."
     parts = ", ".join(f"{count:,} {PLACES[place]}" for place, count in ledger.lost.items())
     whole = sum(ledger.lost.values())
-    return f"{ledger.title}: {whole:,} of {ledger.sent:,} ({show_share(whole, ledger.sent)}) did not arrive: {parts}."
+    fate = "are missing" if "capture" in ledger.lost else "did not arrive"
+    return f"{ledger.title}: {whole:,} of {ledger.sent:,} ({show_share(whole, ledger.sent)}) {fate}: {parts}."
 
 
 def tracer_sentence(ledger: Ledger) -> str | None:

@@ -65,7 +65,7 @@ def band(start: tuple[float, float], end: tuple[float, float], height: float, co
         "mode": "lines",
         "line": {"width": 0},
         "fillcolor": color,
-        "opacity": 0.45,
+        "opacity": 0.85 if color == RED else 0.45,
         "hoveron": "fills",
         "text": text,
         "hoverinfo": "text",
@@ -98,7 +98,7 @@ def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
 def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, int]]:
     """What was lost between two stages, by place."""
     place = BETWEEN[before, after]
-    places = [place]
+    places = ["capture", place] if after == ledger.stages[-1].name else [place]
     if after == "received":
         places = ["receiver_kernel", BESIDE_KERNEL[place] if "receiver_kernel" in ledger.lost else place]
     return [(one, ledger.lost[one]) for one in dict.fromkeys(places) if ledger.lost.get(one)]
@@ -210,7 +210,7 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
                 "x": [(row["moment"] - base_ns) / 1e9 for row in rows],
                 "y": [row["packets"] for row in rows],
                 "width": [max(row["width"] / 1e9, 1e-9) for row in rows],
-                "marker": {"color": COLORS[(number + 4) % len(COLORS)]},
+                "marker": {"color": (RED, ORANGE, PURPLE, GREY)[number % 4]},
                 "hovertemplate": f"{PLACES[place]}<br>%{{x:.3f}} s<br>%{{y}} packets<extra></extra>",
             }
         )
