@@ -66,8 +66,9 @@ def test_the_truth_knows_why_segments_were_sent_again(found: Assessment) -> None
     for fact in found.facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
-            assert fact.causes["fast"] == fact.counters["TCPFastRetrans"]
-            assert fact.causes["timeout"] == timeouts
+            unknown = fact.causes["not told"]
+            assert 0 <= fact.counters["TCPFastRetrans"] - fact.causes["fast"] <= unknown
+            assert 0 <= timeouts - fact.causes["timeout"] <= unknown
             assert fact.sent_again == fact.counters["RetransSegs"]
 
 

@@ -417,6 +417,29 @@ def two_duplicates_without_a_recovery(talk: Talk) -> Expected:
     return {**LOST, "back": {"duplicate_acks": 2}}
 
 
+def going_back_without_sack(talk: Talk, repeats: int) -> dict[str, int]:
+    """A timeout; then two segments are sent again at once, of which the second had arrived if its ACK is repeated."""
+    talk.sack = False
+    talk.open()
+    burst(talk, 30, 7)
+    talk.ack(50, S).data(290, S).ack(310, 3 * S).data(310.1, 3 * S).data(310.2, 4 * S).ack(330.1, 6 * S)
+    for k in range(repeats):
+        talk.ack(330.2 + k / 10, 6 * S)
+    talk.data(330.5, 6 * S).ack(350.5, 7 * S)
+    counts = {"retransmissions": 4, "timeout_retransmissions": 4, "timeouts": 1, "retransmitted_bytes": 4 * S}
+    return {**counts, "lost_downstream": 4 - repeats}
+
+
+@case()
+def sent_in_vain_without_sack(talk: Talk) -> Expected:
+    return {**going_back_without_sack(talk, 1), "spurious_retransmissions": 1, "back": {"duplicate_acks": 1}}
+
+
+@case()
+def sent_again_without_sack(talk: Talk) -> Expected:
+    return going_back_without_sack(talk, 0)
+
+
 @case()
 def satellite_fast(talk: Talk) -> Expected:
     talk.open(rtt=600)

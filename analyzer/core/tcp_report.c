@@ -151,6 +151,33 @@ static bool is_answer_too_soon(const struct step *step, const struct judged *jud
     return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
 }
 
+/* Sent again behind a timeout, acknowledged by now, and long enough ago to have arrived. */
+static bool may_be_in_vain(const struct step *step, const struct judged *judged) {
+    const struct tcp_stream *other = step->other;
+    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && judged->lost && !judged->reported &&
+           judged->end <= other->acked && judged->start > other->trouble->advanced_from &&
+           step->seen->time_ns - judged->time_ns >= other->rtt.least - other->rtt.least / 8;
+}
+
+/* Going back without SACK, a sender sends again what had arrived. The lowest of what an
+ * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
+ * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
+void judge_repeated(struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    struct tcp_trouble *trouble = other->trouble;
+    bool sack = stream->sack_permitted && other->sack_permitted;
+    if (!trouble || !trouble->timeouts || sack || !stream->syn_seen || !step->seen->time_known)
+        return;
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        struct judged *judged = judged_at(trouble, i);
+        if (!may_be_in_vain(step, judged))
+            continue;
+        judged->reported = true;
+        judged_prove_spurious(step, trouble, judged, WORD_ACKS);
+        return;
+    }
+}
+
 void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (!step->other->unsettled || position < trouble->settled_from)

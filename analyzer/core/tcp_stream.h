@@ -91,7 +91,8 @@ struct tcp_trouble {
     struct judged *judged;
     uint32_t judged_count, judged_room, judged_next;
     uint32_t unsettled;
-    int64_t settled_from; /* an acknowledgment of less settles none of them */
+    int64_t advanced_from; /* what was acknowledged before the last advance */
+    int64_t settled_from;  /* an acknowledgment of less settles none of them */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };

@@ -259,6 +259,8 @@ static void advance(struct step *step, int64_t position) {
     step->stream->repeats = 0;
     window_pass_probe(step, other, position);
     judge_acknowledged(step, position);
+    if (other->trouble)
+        other->trouble->advanced_from = other->acked;
     acknowledge_holes(step, position);
     judge_note_acked(step);
     other->acked = position;
@@ -299,6 +301,7 @@ static void take_repeated(struct step *step) {
     step_trouble(step, step->other)->news_ns = step->seen->time_ns;
     step->stream->repeats++;
     step_tell_kind(step, WORD_DUPLICATE_ACK, 0, 0);
+    judge_repeated(step);
 }
 
 static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {

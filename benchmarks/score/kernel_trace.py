@@ -26,7 +26,7 @@ class Resend(NamedTuple):
     """A segment that the kernel sent again, in its own order."""
 
     port: int  # the sender's
-    cause: str  # fast, timeout, probe or other
+    cause: str | None  # fast, timeout, probe or other; None where the kernel gave no stack
     expiry: bool  # the timer itself, not what is sent behind it
 
 
@@ -100,7 +100,7 @@ def read_resends(file: Path, address: str) -> list[Resend] | None:
             states[port] = int(members["cong_state"])
         elif members.get("err", "0") == "0":
             decider = next((called for called in stack if called in DECIDERS), "")
-            cause = DECIDERS.get(decider, "other")
+            cause = DECIDERS.get(decider, "other") if stack else None
             if cause == "fast" and states.get(port) == LOSS_STATE:
                 cause = "timeout"
             resends.append(Resend(port, cause, decider == "tcp_retransmit_timer"))
