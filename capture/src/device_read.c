@@ -20,6 +20,7 @@
 #define COUNT_NS      (200 * MILLISECOND_NS)
 #define HAND_OVER_NS  (100 * MILLISECOND_NS) /* a chunk that fills slowly */
 #define RETIRE_NS     (130 * MILLISECOND_NS) /* by then the kernel has handed over what it had */
+#define END_NS        SECOND_NS              /* for what the kernel still has at the end */
 #define SLL_TYPE      0  /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
 #define SLL2_TYPE     10 /* at offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING  4
@@ -127,13 +128,21 @@ static void refuse_packets(struct device *device) {
     setsockopt(device->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
+/* Whether all that the kernel took has come here: a block that is not full comes late. */
+static bool has_all(struct device *device) {
+    device_count(device);
+    return device->packets >= device->closed.received + device->open.received -
+                                  device->closed.dropped - device->open.dropped;
+}
+
 static void read_to_end(struct device *device) {
-    int64_t until = steady_ns() + RETIRE_NS;
+    int64_t until = steady_ns() + END_NS;
     refuse_packets(device);
-    while (steady_ns() < until) {
+    for (bool is_late = false; !is_late;) {
         struct pollfd ready = {.fd = device->fd, .events = POLLIN};
         poll(&ready, 1, 10);
-        if (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) < 0)
+        is_late = steady_ns() >= until;
+        if (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) < 0 || has_all(device))
             break;
         atomic_store(&device->alive_ns, steady_ns());
     }
