@@ -135,7 +135,9 @@ build/typing:
 .PHONY: bench
 bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
 	@.ci/packages bench
-	@$(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale
+	@failed=0; $(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale || failed=1; \
+	$(PY) benchmarks/bench_traffic.py --program $(VENV)/bin/wiretale-traffic || failed=1; \
+	$(PY) benchmarks/bench_capture.py || failed=1; exit $$failed
 
 build/bench/%: benchmarks/%.c
 	@mkdir -p $(@D)
@@ -166,6 +168,11 @@ build/sanitize/%: analyzer/core/test/%.c $(CORE_SOURCES) $(HEADERS)
 	$(call say,compiling $< with sanitizers)
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) -Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+
+.PHONY: deb
+deb: ## a Debian package of the capture daemon, in dist/
+	@.ci/packages build deb
+	@$(MAKE) -s -C capture deb CFLAGS=-Werror
 
 .PHONY: clean
 clean: ## remove everything that was made, the virtual environment too
