@@ -17,9 +17,10 @@ from wiretale.traffic.lab_capture import captures
 from wiretale.traffic.lab_hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab_link import link_summary, write_truth
 from wiretale.traffic.lab_profile import load_profile
-from wiretale.traffic.lab_program import find_program, real_time
+from wiretale.traffic.lab_program import real_time
 from wiretale.traffic.lab_scenario import PORT, SENDER_PRIORITY, wait_for_port
 from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.program import find_program
 
 LIMIT_SECONDS = 90.0  # of a test
 RATE_LEAST = 10  # blocks

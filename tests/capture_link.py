@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -17,8 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-PROGRAM = ROOT / "build" / "bin" / "wiretale-capture"
+from wiretale.traffic.program import find_program
+
+PROGRAM = Path(find_program("wiretale-capture"))
 PACKET = 64  # bytes of each that is sent
 COUNTS = ("received", "written", "queued", "dropped_kernel", "dropped_interface", "dropped_queue", "dropped_disk")
 SENDER = """
@@ -41,16 +41,8 @@ def missing() -> str | None:
     """Why there can be no such link here; None when there can."""
     if os.geteuid():
         return "needs root, for network namespaces"
-    absent = [program for program in ("ip", "make", "cc", "capinfos", "tshark", "tcpdump") if not shutil.which(program)]
+    absent = [program for program in ("ip", "capinfos", "tshark", "tcpdump") if not shutil.which(program)]
     return f"needs {', '.join(absent)}" if absent else None
-
-
-def build() -> None:
-    """The daemon from its sources; several test processes may ask at once."""
-    (ROOT / "build").mkdir(exist_ok=True)
-    with open(ROOT / "build" / ".capture-lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", "-C", str(ROOT / "capture"), f"PROGRAM={PROGRAM}"], check=True, timeout=300)
 
 
 def output(*command: str) -> str:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +38,6 @@ def missing() -> str | None:
         return f"needs network namespaces: {done.stderr.strip()}"
     subprocess.run(["ip", "netns", "delete", f"wt-probe{os.getpid()}"], check=True)
     return None
-
-
-def link_program(folder: Path) -> Path | None:
-    """wiretale-link: the installed one, else one made from the sources beside."""
-    beside = Path(sys.executable).parent / "wiretale-link"
-    found = str(beside) if beside.is_file() else shutil.which("wiretale-link")
-    if found:
-        return Path(found)
-    if not SOURCES.is_dir():
-        return None
-    program = folder / "bin" / "wiretale-link"
-    command = ["make", "-s", "-C", str(SOURCES), f"PROGRAM={program}", f"BUILD={folder / 'build'}"]
-    subprocess.run(command, check=True, timeout=120)
-    return program
 
 
 def truth_rows(path: Path, where: str = "direction = 0") -> list[dict[str, Any]]:

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from capture_link import (
     COUNTS,
     PROGRAM,
     CaptureLink,
     StatusClient,
-    build,
     capture_link,
     captures_of,
     check_sum,
@@ -38,7 +38,6 @@ NAME = re.compile(r"in0_\d{8}T\d{6}\.\d{9}Z_\d{5}\.pcapng")
 def link() -> Iterator[CaptureLink]:
     if why_not := missing():
         pytest.skip(why_not)
-    build()
     with capture_link() as made:
         yield made
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from capture_link import PROGRAM, build, missing, output
 
+from capture_link import PROGRAM, missing, output
 from wiretale.version import __version__
 
-CAPTURE = PROGRAM.parent.parent.parent / "capture"
+CAPTURE = Path(__file__).parent.parent / "capture"
 INSTALLED = (
     "usr/bin/wiretale-capture",
     "usr/share/man/man8/wiretale-capture.8",
@@ -24,15 +24,22 @@ INSTALLED = (
 )
 
 
+def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Where a build does not touch the program under test."""
+    folder = tmp_path_factory.getbasetemp() / "apart"
+    return f"PROGRAM={folder}/wiretale-capture", f"BUILD={folder}/build"
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `make install` puts into an empty system."""
     if why_not := missing():
         pytest.skip(why_not)
-    build()
+    if not CAPTURE.is_dir() or not shutil.which("make"):
+        pytest.skip("needs the sources and make")
     root = tmp_path_factory.mktemp("root")
-    places = (f"DESTDIR={root}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system", f"PROGRAM={PROGRAM}")
-    output("make", "-s", "-C", str(CAPTURE), "install", *places)
+    places = (f"DESTDIR={root}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system")
+    output("make", "-s", "-C", str(CAPTURE), "install", *places, *apart(tmp_path_factory))
     return root
 
 
@@ -42,7 +49,8 @@ def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     if absent:
         pytest.skip(f"needs {', '.join(absent)}")
     folder = tmp_path_factory.mktemp("package")
-    output("make", "-s", "-C", str(CAPTURE), "deb", f"PROGRAM={PROGRAM}", f"DIST={folder}", f"ROOT={folder}/root")
+    places = (f"DIST={folder}", f"ROOT={folder}/root")
+    output("make", "-s", "-C", str(CAPTURE), "deb", *places, *apart(tmp_path_factory))
     (made,) = folder.glob("*.deb")
     yield made
 

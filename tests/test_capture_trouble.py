@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import wiretale
 from capture_link import (
     PROGRAM,
     CaptureLink,
     StatusClient,
-    build,
     capture_link,
     captures_of,
     check_sum,
@@ -30,8 +31,6 @@ from capture_link import (
     wait_until,
 )
 
-import wiretale
-
 # 50 and 1 for the whole of it, which takes minutes.
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
@@ -42,7 +41,6 @@ CUT_BYTES = 4096
 def link() -> Iterator[CaptureLink]:
     if why_not := missing():
         pytest.skip(why_not)
-    build()
     with capture_link() as made:
         yield made
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from capture_points import (
     MS,
     START_NS,
@@ -21,7 +22,6 @@ from capture_points import (
     translated,
     udp,
 )
-
 from wiretale.analyzer.loss_ledger import Ledger
 from wiretale.analyzer.vantage import Vantage, compare_captures
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scapy.all import IP
 
+from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
 from wiretale.analyzer.endpoint_log import merge_reports
 from wiretale.analyzer.loss_ledger import Ledger, settle, stages_of
 from wiretale.analyzer.vantage import Vantage, compare_captures

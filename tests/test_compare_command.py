@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capture_points import MS, START_NS, Clock, Points, block, log, udp
 from conftest import Run as Runner
+
+from capture_points import MS, START_NS, Clock, Points, block, log, udp
 
 RUN = 31
 CHROMIUM = shutil.which("chromium")

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from dropping_path import missing, wait_until
 from traced_path import PORT, RECEIVER, TracedPath, traced_path
-
 from wiretale.analyzer.loss_ledger import Ledger
 from wiretale.analyzer.vantage import Vantage, compare_captures
 

@@ -22,10 +22,10 @@ from scapy.all import (
     fragment,
     fragment6,
 )
-from scene import Registry, Scene, datagrams, play, register, timed
 from test_blocks import COUNTS, LENGTH, SIZE, block, iperf2, iperf3, mix, rtp, stream
 
 import wiretale
+from scene import Registry, Scene, datagrams, play, register, timed
 from talk import RTT, START, WRITERS, Talk
 
 SCENES: Registry = {}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, SAMPLES, Run
-from plain_wire import Connection, Wire
 from rich.console import Console
 
 import wiretale
+from plain_wire import Connection, Wire
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.survey import LIMITS

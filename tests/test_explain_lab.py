@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 
 import wiretale
+from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 from wiretale.analyzer.explanation import Explained, explain
 
 SECONDS = "3"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
 
 import wiretale
+from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
 
 RTT = 20.0
 Row = dict[str, Any]

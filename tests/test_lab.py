@@ -15,8 +15,8 @@ from statistics import median
 from typing import Any
 
 import pytest
-from lab_bench import SENDER, block_numbers, frames, last_json, link_program, missing, truth_rows
 
+from lab_bench import SENDER, block_numbers, frames, last_json, missing, truth_rows
 from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import captures
@@ -43,13 +43,9 @@ class Sent:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """wiretale-link in PATH, and labs written down where no other test looks."""
-    link = link_program(tmp_path_factory.mktemp("link"))
-    if link is None:
-        pytest.skip("needs wiretale-link, which is not installed")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Labs are written down where no other test looks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{link.parent}:{os.environ['PATH']}")
         patch.setenv("WIRETALE_STATE", str(tmp_path_factory.mktemp("labs")))
         yield
 
@@ -315,10 +311,10 @@ def test_the_check_measures_what_the_link_adds(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_lab_whose_program_is_missing_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wiretale.traffic import lab_program
+    from wiretale.traffic import program
 
-    monkeypatch.setattr(lab_program.sys, "executable", "/nowhere/python")
-    monkeypatch.setattr(lab_program.shutil, "which", lambda name, path=None: None)
+    monkeypatch.setattr(program.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(program.shutil, "which", lambda name, path=None: None)
     with pytest.raises(WiretaleError, match="ip is missing: apt-get install iproute2") as caught:
-        lab_program.find_program("ip")
+        program.find_program("ip")
     assert caught.value.exit_code == 5

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 from scapy.utils import RawPcapReader
 
 import wiretale
+from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 
 Row = dict[str, Any]
 # Not what iperf3 begins with, nor what iperf2 ends with: negative numbers.

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing, wait_until
 from scapy.utils import RawPcapReader
 
 import wiretale
+from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing, wait_until
 
 LAUNCH = "gst-launch-1.0"
 RECORDED = Path(__file__).parent / "recorded"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from traffic_ends import ROOT, Receiver, Report, program, receiving, send, send_raw
 
 SWEEP = Path("/work/shared/published/controller_sweep.csv")

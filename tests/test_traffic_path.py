@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dropping_path import RECEIVER, DroppingPath, dropping_path, missing
-from traffic_ends import Report, program, receiving, send, send_raw
 
 import wiretale
+from dropping_path import RECEIVER, DroppingPath, dropping_path, missing
+from traffic_ends import Report, program, receiving, send, send_raw
 
 Row = dict[str, Any]
 TO_RECEIVER = "ip daddr 10.213.2.1"

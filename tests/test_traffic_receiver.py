@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from traffic_ends import free_port, program, receiving, send, send_early, send_raw
 
 NONCE = "ab" * 32

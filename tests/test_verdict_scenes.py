@@ -12,10 +12,10 @@ import test_near_misses
 import test_verdicts
 from scapy.all import GRE, IP, TCP, Dot1AD, Dot1Q, Ether, IPv6, Packet
 from scapy.contrib.mpls import MPLS
-from scene import Registry, Scene, play, register, rows, says, sent_by
 from test_verdicts import SEGMENT, WRITERS, burst
 
 import wiretale
+from scene import Registry, Scene, play, register, rows, says, sent_by
 from talk import RTT, Talk
 
 S = SEGMENT

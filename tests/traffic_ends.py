@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-traffic at both ends of a test: built when it has to be, started, waited for, stopped."""
+"""wiretale-traffic at both ends of a test: started, waited for, stopped."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import functools
 import json
-import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,26 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from wiretale.traffic.program import find_program
 
 ROOT = Path(__file__).parents[1]
 Report = dict[str, Any]
 
 
-@functools.cache
 def program() -> str:
-    """Its path: WIRETALE_TRAFFIC names another build of it, as one with sanitizers."""
-    if named := os.environ.get("WIRETALE_TRAFFIC"):
-        return named
-    if not shutil.which("make") or not shutil.which("cc"):
-        pytest.skip("needs make and a C compiler")
-    build = ROOT / "build"
-    build.mkdir(exist_ok=True)
-    with (build / "traffic.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of the workers of one run
-        made = subprocess.run(["make", "-s", "-C", str(ROOT / "traffic")], capture_output=True, text=True, timeout=240)
-    assert not made.returncode, made.stderr
-    return str(build / "bin" / "wiretale-traffic")
+    """Its path."""
+    return find_program("wiretale-traffic")
 
 
 def assert_sound(errors: str) -> None:

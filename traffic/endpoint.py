@@ -74,10 +74,10 @@ class Endpoint:
     def check(self) -> None:
         """MissingToolError, UsageError when nothing can be run there."""
         if self.ssh is not None:
-            find_program("ssh", "apt-get install openssh-client")
+            find_program("ssh")
         if self.netns is None:
             return
-        find_program("ip", "apt-get install iproute2")
+        find_program("ip")
         if not Path("/run/netns", self.netns).exists():
             raise UsageError(f"there is no network namespace {self.netns}: `ip netns list` shows those that are")
         if os.geteuid():

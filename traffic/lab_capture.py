@@ -12,8 +12,8 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, WiretaleError
 from wiretale.traffic.lab_link import end_program, start_program
-from wiretale.traffic.lab_program import find_program, program_path
 from wiretale.traffic.lab_state import USER, Lab
+from wiretale.traffic.program import find_program, program_path
 
 POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it

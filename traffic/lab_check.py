@@ -15,8 +15,9 @@ from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_hosts import ADDRESSES
 from wiretale.traffic.lab_link import link_summary, write_truth
 from wiretale.traffic.lab_profile import Profile
-from wiretale.traffic.lab_program import find_program, last_line
+from wiretale.traffic.lab_program import last_line
 from wiretale.traffic.lab_scenario import GRACE_SECONDS, PORT, wait_for_port
+from wiretale.traffic.program import find_program
 from wiretale.version import __version__
 
 BLOCK_BYTES = 1472  # an IP packet of 1500

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 from wiretale.traffic.lab_profile import Profile
-from wiretale.traffic.lab_program import find_program, last_line, run_program
+from wiretale.traffic.lab_program import last_line, run_program
 from wiretale.traffic.lab_state import HOSTS, Lab
+from wiretale.traffic.program import find_program
 
 ADDRESSES = {"sender": ("10.99.0.1", "fd00:99::1"), "receiver": ("10.99.0.2", "fd00:99::2")}
 LINK_ADDRESSES = ("10.99.0.254", "fd00:99::fe")  # who sends ICMP

@@ -13,8 +13,9 @@ from typing import Any
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 from wiretale.traffic.lab_hosts import LINK_ADDRESSES
 from wiretale.traffic.lab_profile import Profile
-from wiretale.traffic.lab_program import find_program, last_line
+from wiretale.traffic.lab_program import last_line
 from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.program import find_program
 
 READY_SECONDS = 10
 END_SECONDS = 30

@@ -17,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError
-from wiretale.traffic.lab_program import find_program, last_line, run_program
+from wiretale.traffic.lab_program import last_line, run_program
 from wiretale.traffic.lab_state import USER, state_folder
+from wiretale.traffic.program import find_program
 
 NAMESPACES = ("--user", "--map-root-user", "--mount", "--net")
 PREPARED = Path("/run/.wiretale-lab")

@@ -16,8 +16,9 @@ from wiretale.traffic.lab_capture import capture_drops, captures, check_captured
 from wiretale.traffic.lab_hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile, Scenario
-from wiretale.traffic.lab_program import find_program, last_line, real_time
+from wiretale.traffic.lab_program import last_line, real_time
 from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.program import find_program
 
 PORT = 5001
 GRACE_SECONDS = 60  # beyond what the flow itself takes

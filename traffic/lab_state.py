@@ -39,7 +39,7 @@ class Lab:
 
     def inside(self, host: str, *command: str) -> list[str]:
         """A command as it is run on a host."""
-        from wiretale.traffic.lab_program import find_program
+        from wiretale.traffic.program import find_program
 
         return [find_program("ip"), "netns", "exec", self.namespace(host), *command]
 

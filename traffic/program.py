@@ -20,6 +20,17 @@ PROGRAM_OF_COMMAND = {
     "link": ("wiretale-link",),
 }
 
+# The commands that bring programs of others.
+MEND = {
+    "ip": "apt-get install iproute2",
+    "ethtool": "apt-get install ethtool",
+    "tcpdump": "apt-get install tcpdump",
+    "unshare": "apt-get install util-linux",
+    "nsenter": "apt-get install util-linux",
+    "ssh": "apt-get install openssh-client",
+}
+SYSTEM = "/usr/sbin:/sbin"  # not in every user's PATH
+
 
 def program_path(name: str) -> str | None:
     """The full path of a program: in the folder WIRETALE_PROGRAMS, beside the Python interpreter, where pip puts ours,
@@ -27,14 +38,15 @@ def program_path(name: str) -> str | None:
     for folder in (os.environ.get("WIRETALE_PROGRAMS"), Path(sys.executable).parent):
         if folder and os.access(path := Path(folder, name), os.X_OK) and path.is_file():
             return str(path)
-    return shutil.which(name)
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM}")
 
 
-def find_program(name: str, mend: str = "install wiretale again") -> str:
+def find_program(name: str) -> str:
     """The full path of a program. MissingToolError, with what mends it, when there is none."""
     path = program_path(name)
     if path is None:
-        raise MissingToolError(f"{name} is not beside {sys.executable} and not in PATH: {mend}")
+        mend = MEND.get(name, "install wiretale again")
+        raise MissingToolError(f"{name} is missing: {mend} (it is not beside {sys.executable}, nor in PATH)")
     return path
 
 
