@@ -139,6 +139,16 @@ bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_lo
 	$(PY) benchmarks/bench_traffic.py --program $(VENV)/bin/wiretale-traffic || failed=1; \
 	$(PY) benchmarks/bench_capture.py || failed=1; exit $$failed
 
+.PHONY: studies
+studies: build ## run the published studies again in emulated networks (as root), and write docs/studies.md
+	@.ci/packages test
+	@$(PY) docs/make_studies.py
+
+.PHONY: accuracy
+accuracy: $(VENV)/.stamp-dev build ## score every verdict, and those of tshark and tcptrace, against known truth (as root)
+	@.ci/packages test bench
+	@$(PY) benchmarks/accuracy.py
+
 build/bench/%: benchmarks/%.c
 	@mkdir -p $(@D)
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror $< -o $@ -lpcap
