@@ -19,6 +19,7 @@ from typing import NoReturn
 from wiretale.cli import (
     analyze,
     compare,
+    diff,
     doctor,
     experiment,
     explain,
@@ -36,12 +37,16 @@ examples:
   wiretale analyze transfer.pcapng --report t.html the same as an interactive page
   wiretale analyze captures/ --json | jq .findings for scripts
   wiretale explain transfer.pcapng                 what limited each transfer, and what to change
+  wiretale compare sender.pcapng receiver.pcapng   the same packets at several points: delays, losses and where
+  wiretale diff before.pcapng after.pcapng         two runs, with what changed most
+  wiretale experiment run quick -o quick/          a study that runs itself
+  wiretale lab run s6-narrow-link -o narrow/       the same on an emulated path whose truth is known
   wiretale info transfer.pcapng                    what the file says of itself
   wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
   wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, explain, compare, verify, info, theory, experiment, lab, program, doctor)
+COMMANDS = (analyze, explain, compare, diff, verify, info, theory, experiment, lab, program, doctor)
 
 
 class Parser(argparse.ArgumentParser):
