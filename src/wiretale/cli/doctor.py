@@ -17,7 +17,7 @@ examples:
   wiretale doctor
   wiretale doctor --json
 
-Checks Python and the libraries, the tools beside (tshark, dumpcap, chromium), the right to capture, offloads that
+Checks Python and the libraries, the C programs, the tools beside (tshark, tcpdump, chromium), the right to capture, offloads that
 falsify captures on this machine, the clock, and room on the disk. Exit code 5 when something that wiretale needs is
 missing.
 """
@@ -26,7 +26,7 @@ CAP_NET_RAW = 13  # linux/capability.h
 DISK_LEAST = 1 << 30  # bytes
 TOOLS = (
     ("tshark", "apt-get install tshark", "for wiretale verify"),
-    ("dumpcap", "apt-get install wireshark-common", "to capture"),
+    ("tcpdump", "apt-get install tcpdump", "for labs and experiments where wiretale-capture may not"),
     ("chromium", "apt-get install chromium", "to test reports"),
 )
 # Python packages, with the first version that serves and the first that is known not to (as in setup.cfg).
@@ -99,6 +99,15 @@ def check_tools() -> Iterator[Check]:
         yield Check("ok", name, path) if path else Check("note", name, f"not found; {why}", mend)
 
 
+def check_programs() -> Iterator[Check]:
+    """The C programs that are installed with wiretale."""
+    from wiretale.traffic.program import PROGRAM_OF_COMMAND, program_path
+
+    for name in sorted({words[0] for words in PROGRAM_OF_COMMAND.values()}):
+        path = program_path(name)
+        yield Check("ok", name, path) if path else Check("missing", name, "not found", "make build")
+
+
 def effective_capabilities() -> int:
     """The capability set of this process, as bits."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -108,21 +117,28 @@ def effective_capabilities() -> int:
 
 
 def check_capture() -> Iterator[Check]:
-    """Whether this user may capture, by himself or through dumpcap."""
+    """Whether this user may capture, by himself or through wiretale-capture or dumpcap."""
+    from wiretale.traffic.program import program_path
+
     try:
         allowed = effective_capabilities() >> CAP_NET_RAW & 1
     except OSError:
         yield Check("note", "capturing", "cannot be told on this system")
         return
     dumpcap = shutil.which("dumpcap")  # finds only what this user may run
+    own = program_path("wiretale-capture")
     if allowed:
         yield Check("ok", "capturing", "this user may")
+    elif own and has_capabilities(own):
+        yield Check("ok", "capturing", "this user may, through wiretale-capture")
     elif dumpcap and has_capabilities(dumpcap):
         yield Check("ok", "capturing", "this user may, through dumpcap")
+    elif own:
+        yield Check("note", "capturing", "this user may not", f"sudo setcap cap_net_raw,cap_net_admin+ep {own}")
     elif Path("/usr/bin/dumpcap").exists():
         yield Check("note", "capturing", "this user may not", DUMPCAP_MEND)
     else:
-        yield Check("note", "capturing", "this user may not, and dumpcap is not there", "apt-get install tshark")
+        yield Check("note", "capturing", "this user may not, and no program to capture with is there", "make build")
 
 
 def has_capabilities(program: str) -> bool:
@@ -205,6 +221,7 @@ def check_disk() -> Iterator[Check]:
 CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
     check_python,
     check_core,
+    check_programs,
     check_tools,
     check_capture,
     check_offloads,
