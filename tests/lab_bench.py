@@ -10,9 +10,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-SOURCES = ROOT / "traffic" / "link"
-
 # Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
 SENDER = """
 import socket, struct, sys, time

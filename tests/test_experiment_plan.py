@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from conftest import ROOT, Run
 
+from wiretale import traffic
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.traffic.endpoint import Endpoint, parse_endpoint
 from wiretale.traffic.plan import BUILT_IN, Plan, Session, plan_text, read_plan, scaled
 
+PUBLISHED = Path(traffic.__path__[0]) / "published"
 GOOD = """
 [[test]]
 name = "one"
@@ -32,7 +34,7 @@ def built_in(name: str) -> Plan:
 
 
 def published(name: str) -> list[dict[str, str]]:
-    with (ROOT / "traffic" / "published" / f"{name}.csv").open() as file:
+    with (PUBLISHED / f"{name}.csv").open() as file:
         return list(csv.DictReader(file))
 
 
@@ -131,9 +133,9 @@ def test_published_figures_are_those_that_the_package_carries() -> None:
     if not theirs.is_dir():
         pytest.skip("no ../shared/published beside the repository")
     names = {path.name for path in theirs.glob("*.csv")}
-    assert names == {path.name for path in (ROOT / "traffic" / "published").glob("*.csv")}
+    assert names == {path.name for path in PUBLISHED.glob("*.csv")}
     for name in names:
-        assert (theirs / name).read_bytes() == (ROOT / "traffic" / "published" / name).read_bytes()
+        assert (theirs / name).read_bytes() == (PUBLISHED / name).read_bytes()
 
 
 # --- what a plan may say

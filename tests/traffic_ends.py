@@ -15,7 +15,6 @@ from typing import Any
 
 from wiretale.traffic.program import find_program
 
-ROOT = Path(__file__).parents[1]
 Report = dict[str, Any]
 
 
