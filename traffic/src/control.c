@@ -2,6 +2,7 @@
 #include "control.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,9 +11,16 @@
 
 #include "clock.h"
 
+#define RTO_MAX_MS_OPTION 44 /* TCP_RTO_MAX_MS, since Linux 6.15 */
+#define RTO_MAX_MS        1000
+
+/* Blocks may fill the path: lines are tried again every second and not ever more rarely. A kernel
+ * that cannot is as good as the path lets it. */
 void control_begin(struct control *control, int fd) {
+    int most = RTO_MAX_MS;
     control->fd = fd;
     control->have = 0;
+    (void)setsockopt(fd, IPPROTO_TCP, RTO_MAX_MS_OPTION, &most, sizeof most);
 }
 
 static bool is_text(const char *line) {

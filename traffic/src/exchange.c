@@ -21,6 +21,7 @@ struct exchange {
     const struct exchange_limits *limits;
     const struct exchange_view *view;
     uint64_t heard_ns, said_ns, stopped_ns;
+    uint64_t heard_bytes; /* of blocks */
     uint64_t sampled_ns, shown_ns;
     bool is_gone, has_said_stop;
 };
@@ -129,10 +130,23 @@ static void tend_time_limit(struct exchange *exchange) {
         test->ways[name].stop = true;
 }
 
+/* Blocks are a sign of life as good as lines, which may be stuck behind them. */
+static void hear_blocks(struct exchange *exchange) {
+    struct test *test = exchange->test;
+    uint64_t bytes = 0;
+    for (unsigned name = 0; name < WAYS; name++)
+        for (uint32_t i = 0; !test->ways[name].is_sending && i < test->ways[name].count; i++)
+            bytes += test->ways[name].streams[i].live.bytes;
+    if (bytes != exchange->heard_bytes)
+        exchange->heard_ns = monotonic_ns();
+    exchange->heard_bytes = bytes;
+}
+
 static void tend_control(struct exchange *exchange) {
-    uint64_t now = monotonic_ns();
     if (exchange->is_gone)
         return;
+    hear_blocks(exchange);
+    uint64_t now = monotonic_ns();
     if (now - exchange->heard_ns > CONTROL_SILENCE_NS) {
         lose_peer(exchange);
     } else if (now - exchange->said_ns > PROGRESS_NS) {
