@@ -440,6 +440,24 @@ def sent_again_without_sack(talk: Talk) -> Expected:
     return going_back_without_sack(talk, 0)
 
 
+def lost_after_a_timeout(talk: Talk, echo: int) -> Expected:
+    """A timeout whose answer echoes this; then a loss below what had been sent by then, told by SACK."""
+    talk.open()
+    burst(talk, 30, 8)
+    talk.data(280, 0).ack(285, S, tsecr=echo)
+    sacks(talk, 285.2, 1, 2, 3, 4, 5, 6)
+    talk.data(285.8, S).ack(305.8, 8 * S)
+    return {"retransmissions": 2, "retransmitted_bytes": 2 * S, "timeouts": 1, "back": {"duplicate_acks": 4}}
+
+
+@case("timestamps sack")
+def fast_after_a_needless_timeout(talk: Talk) -> Expected:
+    """The sender knows by the echo that the timeout was needless, and does not go back."""
+    counts = lost_after_a_timeout(talk, echo=10_030)
+    kinds = {"timeout_retransmissions": 1, "fast_retransmissions": 1}
+    return {**counts, **kinds, "spurious_retransmissions": 1, "lost_downstream": 1}
+
+
 @case()
 def satellite_fast(talk: Talk) -> Expected:
     talk.open(rtt=600)

@@ -136,9 +136,12 @@ static bool sender_knows(const struct step *step, int64_t point) {
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->timeout_point;
-    return tcp_trouble_of(step->stream)->timeout_frame && resend->start < point &&
-           !sender_knows(step, point);
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    bool recovers =
+        trouble->timeout_undone &&
+        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
+    return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
+           !sender_knows(step, trouble->timeout_point);
 }
 
 static bool is_in_recovery(const struct step *step, const struct resend *resend) {
@@ -214,6 +217,7 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
         trouble->timeout_ns += later_of(cause->silence_ns, 0);
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
+        trouble->timeout_undone = false;
         trouble->recovery_point = 0;
         trouble->recovery_frame = 0;
     } else if (fast && cause->frame != trouble->recovery_frame &&
