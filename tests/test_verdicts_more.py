@@ -458,6 +458,39 @@ def fast_after_a_needless_timeout(talk: Talk) -> Expected:
     return {**counts, **kinds, "spurious_retransmissions": 1, "lost_downstream": 1}
 
 
+@case("sack")
+def lost_once_more_while_going_back(talk: Talk) -> Expected:
+    """Behind a timeout one of what is sent again is lost again: with its report the sender recovers."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S).data(310.1, 2 * S).data(310.2, 3 * S)
+    talk.ack(330.2, 2 * S, (3 * S, 4 * S)).data(330.4, 2 * S).ack(350.4, 6 * S)
+    return {
+        "retransmissions": 4,
+        "retransmitted_bytes": 4 * S,
+        "timeout_retransmissions": 3,
+        "timeouts": 1,
+        "fast_retransmissions": 1,
+        "lost_downstream": 4,
+        "back": {"duplicate_acks": 1},
+    }
+
+
+@case()
+def going_back_once_more(talk: Talk) -> Expected:
+    """The same without any report: a second timeout."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S).data(310.1, 2 * S).data(310.2, 3 * S).data(560, 2 * S).ack(580, 6 * S)
+    return {
+        "retransmissions": 4,
+        "retransmitted_bytes": 4 * S,
+        "timeout_retransmissions": 4,
+        "timeouts": 2,
+        "lost_downstream": 4,
+    }
+
+
 @case()
 def satellite_fast(talk: Talk) -> Expected:
     talk.open(rtt=600)
