@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from score.assess import Assessment, carry_out
 from score.page import shortfalls, write_page
 from score.scenarios import SCENARIOS, Scenario
-from score.testbed import missing, testbed
+from score.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
@@ -33,7 +33,7 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
     from score.sendings import read_run
 
     found = Assessment()
-    with testbed() as bed:
+    with new_testbed() as bed:
         for scenario in scenarios:
             begin = time.monotonic()
             kept = folder / scenario.name

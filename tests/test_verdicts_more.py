@@ -440,6 +440,57 @@ def sent_again_without_sack(talk: Talk) -> Expected:
     return going_back_without_sack(talk, 0)
 
 
+def lost_after_a_timeout(talk: Talk, echo: int) -> Expected:
+    """A timeout whose answer echoes this; then a loss below what had been sent by then, told by SACK."""
+    talk.open()
+    burst(talk, 30, 8)
+    talk.data(280, 0).ack(285, S, tsecr=echo)
+    sacks(talk, 285.2, 1, 2, 3, 4, 5, 6)
+    talk.data(285.8, S).ack(305.8, 8 * S)
+    return {"retransmissions": 2, "retransmitted_bytes": 2 * S, "timeouts": 1, "back": {"duplicate_acks": 4}}
+
+
+@case("timestamps sack")
+def fast_after_a_needless_timeout(talk: Talk) -> Expected:
+    """The sender knows by the echo that the timeout was needless, and does not go back."""
+    counts = lost_after_a_timeout(talk, echo=10_030)
+    kinds = {"timeout_retransmissions": 1, "fast_retransmissions": 1}
+    return {**counts, **kinds, "spurious_retransmissions": 1, "lost_downstream": 1}
+
+
+@case("sack")
+def lost_once_more_while_going_back(talk: Talk) -> Expected:
+    """Behind a timeout one of what is sent again is lost again: with its report the sender recovers."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S).data(310.1, 2 * S).data(310.2, 3 * S)
+    talk.ack(330.2, 2 * S, (3 * S, 4 * S)).data(330.4, 2 * S).ack(350.4, 6 * S)
+    return {
+        "retransmissions": 4,
+        "retransmitted_bytes": 4 * S,
+        "timeout_retransmissions": 3,
+        "timeouts": 1,
+        "fast_retransmissions": 1,
+        "lost_downstream": 4,
+        "back": {"duplicate_acks": 1},
+    }
+
+
+@case()
+def going_back_once_more(talk: Talk) -> Expected:
+    """The same without any report: a second timeout."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S).data(310.1, 2 * S).data(310.2, 3 * S).data(560, 2 * S).ack(580, 6 * S)
+    return {
+        "retransmissions": 4,
+        "retransmitted_bytes": 4 * S,
+        "timeout_retransmissions": 4,
+        "timeouts": 2,
+        "lost_downstream": 4,
+    }
+
+
 @case()
 def satellite_fast(talk: Talk) -> Expected:
     talk.open(rtt=600)

@@ -133,12 +133,39 @@ static bool sender_knows(const struct step *step, int64_t point) {
                                                (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
 }
 
+/* Whether it went past these bytes while it went back, which goes upwards, a round trip ago. */
+static bool went_past(const struct step *step, const struct resend *resend) {
+    struct tcp_trouble *trouble = step->stream->trouble;
+    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
+        const struct judged *judged = &trouble->judged[i];
+        if (judged->kind == WORD_TIMEOUT_RETRANSMISSION && judged->start >= resend->end &&
+            judged->frame > trouble->timeout_frame &&
+            step->seen->time_ns - judged->time_ns >= step_path_rtt(step))
+            return true;
+    }
+    return false;
+}
+
+/* Sent again while it went back, here or upstream, and lost once more, as reports of what was sent
+ * later tell: Linux then recovers as without a timeout (FLAG_LOST_RETRANS). */
+static bool is_lost_again(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    bool seen = resend->again && resend->sent_frame > trouble->timeout_frame &&
+                step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
+    return may_use_rack(step) && sacked_above(trouble, resend->end) &&
+           (seen || went_past(step, resend));
+}
+
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->timeout_point;
-    return tcp_trouble_of(step->stream)->timeout_frame && resend->start < point &&
-           !sender_knows(step, point);
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    bool recovers =
+        trouble->timeout_undone &&
+        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
+    recovers |= is_lost_again(step, resend);
+    return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
+           !sender_knows(step, trouble->timeout_point);
 }
 
 static bool is_in_recovery(const struct step *step, const struct resend *resend) {
@@ -209,11 +236,14 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->fast += fast;
     trouble->timeout += timeout;
     trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
+    trouble->timeout_undone |= fast && cause->frame > trouble->timeout_frame &&
+                               step->stream->acked < trouble->timeout_point;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
         trouble->timeout_ns += later_of(cause->silence_ns, 0);
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
+        trouble->timeout_undone = false;
         trouble->recovery_point = 0;
         trouble->recovery_frame = 0;
     } else if (fast && cause->frame != trouble->recovery_frame &&

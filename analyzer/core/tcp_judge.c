@@ -421,6 +421,7 @@ static void note_suspected(struct step *step, int64_t length) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->suspected_timeouts++;
     trouble->timeout_frame = step_frame(step);
+    trouble->timeout_undone = false;
     trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;
     trouble->recovery_frame = 0;
     trouble->recovery_point = 0;

@@ -131,5 +131,7 @@ void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
         return;
     trouble->spurious += !judged->spurious;
     judged->spurious = true;
+    if (evidence == WORD_TIMESTAMPS && judged->frame == trouble->timeout_frame)
+        trouble->timeout_undone = true;
     judged_take_loss_back(step, trouble, judged, evidence);
 }

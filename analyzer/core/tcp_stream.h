@@ -87,6 +87,7 @@ struct tcp_trouble {
         int64_t start, end, time_ns;
     } reported;
     uint32_t recovery_frame, timeout_frame;
+    bool timeout_undone; /* an echo has told the sender that it was needless (RFC 4015) */
     /* The last verdicts, a ring once it is full. */
     struct judged *judged;
     uint32_t judged_count, judged_room, judged_next;

@@ -242,6 +242,8 @@ class Observer:
 
     def place_of(self, sending: Sending, here: list[Sending]) -> str | None:
         """Where the last sending that passed here was lost; where none did, all were lost before."""
+        if here and here[-1].refused:
+            return None
         if here:
             return "downstream" if here[-1].delivered_ns is None else None
         passed = any(self.point in other.came for other in sending.earlier)
@@ -255,7 +257,9 @@ class Observer:
 
 
 def is_needless(sending: Sending) -> bool | None:
-    """Whether all of it had arrived before; None where an earlier sending arrived behind this one."""
+    """Whether all of it had arrived before; None where an earlier sending arrived behind this one, or may have been refused."""
+    if any(other.refused for other in sending.earlier):
+        return None
     before, after = Ranges(), Ranges()
     for other in sending.earlier:
         if other.delivered_ns is None:

@@ -120,6 +120,11 @@ def note_earlier(sendings: list[Sending]) -> None:
             known[piece].append(sending)
 
 
+def is_newest(frame: Frame, acked: int) -> bool:
+    """Whether the receiver keeps its time stamp: it spans the last acknowledgment sent (RFC 7323 section 4.3)."""
+    return (acked - frame.sequence) % 2**32 < 2**31 and (frame.sequence + frame.length - acked) % 2**32 < 2**31
+
+
 def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Sending]]) -> int:
     """What the receiver refuses by its time stamp (RFC 7323 section 5.3); returns how many."""
     recent: dict[int, int] = {}
@@ -140,7 +145,7 @@ def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Send
             count += 1
             for sending in of_key.get(frame.key, ()):
                 sending.refused = sending.came["receiver"] == frame.time_ns
-        elif flow in acked and (acked[flow] - frame.sequence) % 2**32 < 2**31:
+        elif flow in acked and is_newest(frame, acked[flow]):
             recent[flow] = frame.tsval
     return count
 

@@ -81,7 +81,9 @@ KINDS = (
     Kind(
         "lost downstream",
         lambda c: "again" in c.whats and c.place == "downstream",
-        lambda t: t.what == "again" and (t.place == "downstream" or (None if t.answer_lost else False)),
+        lambda t: (
+            t.what == "again" and (t.place == "downstream" or (None if t.answer_lost or t.needless is None else False))
+        ),
         lambda t: t.place_told,
     ),
     Kind(

@@ -249,7 +249,7 @@ class Testbed:
 
 
 @contextlib.contextmanager
-def testbed() -> Iterator[Testbed]:
+def new_testbed() -> Iterator[Testbed]:
     """Made, and removed whatever happens."""
     made = Testbed()
     try:
