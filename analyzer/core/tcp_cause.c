@@ -236,8 +236,6 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->fast += fast;
     trouble->timeout += timeout;
     trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
-    trouble->timeout_undone |= fast && cause->frame > trouble->timeout_frame &&
-                               step->stream->acked < trouble->timeout_point;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
         trouble->timeout_ns += later_of(cause->silence_ns, 0);
