@@ -149,7 +149,7 @@ def test_files_begin_at_multiples_of_the_time(link: CaptureLink, tmp_path: Path)
     told = captures_of(*files)
     assert len(files) >= 5 and sum(one["packets"] for one in told) == 700
     assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in told if one["packets"])
-    assert told[-2]["packets"] == 0
+    assert not all(one["packets"] for one in told)
 
 
 def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink, tmp_path: Path) -> None:

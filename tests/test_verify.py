@@ -78,6 +78,7 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("mirror_duplicate"), ("retransmission",), "mirror-copy", "same packet"),
     (event("mirror_duplicate"), ("duplicate_ack",), "mirror-copy", "no such verdict"),
     (event("mirror_duplicate"), (), "mirror-copy", "within 1 ms"),
+    (event("unknown_duplicate"), ("retransmission",), "copy-of-either", "no such verdict"),
     (event("network_duplicate"), ("spurious_retransmission",), "network-copy", "the network made the copy"),
     (event("undecided"), (LATE,), "undecided", "within 3 ms"),
     (event("undecided"), ("retransmission",), "undecided", "nothing in this capture"),

@@ -136,14 +136,9 @@ class Testbed:
         log = folder / f"link{number + 1}.log"
         arguments = ["--forward", scenario.spec(number, False), "--reverse", scenario.spec(number, True)]
         command = self.inside("tracer", self.link, *wires, *arguments, "--seed", str(scenario.seed + number))
-        with log.open("w") as errors:
-            self.links.append(
-                subprocess.Popen(
-                    [*command, "--truth", str(folder / f"link{number + 1}.truth"), "--json"],
-                    stdout=(folder / f"link{number + 1}.json").open("w"),
-                    stderr=errors,
-                )
-            )
+        words = [*command, "--truth", str(folder / f"link{number + 1}.truth"), "--json"]
+        with log.open("w") as errors, (folder / f"link{number + 1}.json").open("w") as summary:
+            self.links.append(subprocess.Popen(words, stdout=summary, stderr=errors))
         wait_until(lambda: "linking" in log.read_text() or self.links[-1].poll() is not None, f"link {number + 1}")
         if self.links[-1].poll() is not None:
             raise PathError(f"wiretale-link: {log.read_text().strip()}")
