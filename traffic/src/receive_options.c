@@ -69,8 +69,8 @@ static void show_help(void) {
          "Takes tests of `wiretale-traffic send`, counts what arrives, and reports it to both "
          "ends.");
     option_table_help(rows, ROWS);
-    puts("\nExit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file is "
-         "missing;\n"
+    puts("\nExit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file or "
+         "the output is missing;\n"
          "5 a permission or the port is missing; 130 interrupted.");
 }
 
