@@ -311,6 +311,19 @@ def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_pa
     assert "Broken pipe" not in daemon.said()
 
 
+def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    """As timeout(1) sends them: to the process, and to its group."""
+    for turn in range(5):
+        folder = tmp_path / f"out{turn}"
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+            link.send(500)
+            for _ in range(4):
+                daemon.process.send_signal(signal.SIGTERM)
+                time.sleep(0.002)
+            assert daemon.process.wait(timeout=20) == 0
+        assert packets_in(*finished(folder)) == 500
+
+
 def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLink, tmp_path: Path) -> None:
     """Messages would be sent as packets, or written into captures."""
     folder = tmp_path / "out"

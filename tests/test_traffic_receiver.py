@@ -205,6 +205,19 @@ def test_stopping_an_idle_receiver_is_in_order(tmp_path: Path) -> None:
         assert one.end() == 0
 
 
+def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> None:
+    """As timeout(1) sends them: to the process, and to its group."""
+    with receiving(tmp_path) as one:
+        sender = send_early(one.port, "--udp", "--time", "20", "--rate", "500pps", "--size", "100")
+        time.sleep(0.6)
+        for _ in range(3):
+            sender.send_signal(signal.SIGTERM)
+            time.sleep(0.003)
+        out, _ = sender.communicate(timeout=20)
+    report = json.loads(out)
+    assert sender.returncode == 130 and report["stopped_by"] == "signal" and report["blocks_received"] > 50
+
+
 def test_hanging_up_is_ignored_where_nohup_says_so(tmp_path: Path) -> None:
     with receiving(tmp_path, inside=("nohup",)) as one:
         one.process.send_signal(signal.SIGHUP)
