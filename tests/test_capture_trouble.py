@@ -311,6 +311,38 @@ def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_pa
     assert "Broken pipe" not in daemon.said()
 
 
+def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    """As timeout(1) sends them: to the process, and to its group."""
+    for turn in range(5):
+        folder = tmp_path / f"out{turn}"
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+            link.send(500)
+            for _ in range(4):
+                daemon.process.send_signal(signal.SIGTERM)
+                time.sleep(0.002)
+            assert daemon.process.wait(timeout=20) == 0
+        assert packets_in(*finished(folder)) == 500
+
+
+def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLink, tmp_path: Path) -> None:
+    """Messages would be sent as packets, or written into captures."""
+    folder = tmp_path / "out"
+    closed = f'exec "{PROGRAM}" -i in0 -w "{folder}" <&- >&- 2>&-'
+    command = ["ip", "netns", "exec", link.tracer, "sh", "-c", closed]
+    process = subprocess.Popen(command)
+    try:
+        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
+        streams = {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in (0, 1, 2)}
+        link.send(100)
+        process.terminate()
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait(timeout=20)
+    assert streams == {"/dev/null"}
+    assert sum(packets_in(path) for path in folder.glob("*.pcapng")) == 100
+
+
 def test_messages_that_nobody_reads_hold_nothing_up(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]

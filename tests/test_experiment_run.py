@@ -271,6 +271,14 @@ def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_
     assert done.returncode == 3 and "the tracer (" in done.stderr and "did not come up" in done.stderr
 
 
+@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+def test_an_interface_that_is_not_there_is_told_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
+    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "nosuch0")
+    done = wiretale_run(*command, "--port", free_port())
+    assert done.returncode == 2 and done.stderr.startswith("wiretale: there is no interface nosuch0 (here): one of ")
+    assert done.stderr.count("\n") == 1 and "lo" in done.stderr and not (tmp_path / "out").exists()
+
+
 def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(range(256)) * 300)
     out = tmp_path / "out"

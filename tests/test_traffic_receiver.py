@@ -172,11 +172,12 @@ def test_a_receiver_that_vanishes_ends_the_sender(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
-def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str) -> None:
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str, which: signal.Signals) -> None:
     with receiving(tmp_path) as one:
         sender = send_early(one.port, protocol, "--time", "20", "--rate", "500pps", "--size", "100")
         time.sleep(0.6)
-        sender.send_signal(signal.SIGINT)
+        sender.send_signal(which)
         out, _ = sender.communicate(timeout=20)
         report, there = json.loads(out), one.wait_reports(1)[0]
     assert sender.returncode == 130
@@ -185,11 +186,12 @@ def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str) -
         assert told["blocks_sent"] == told["blocks_received"] > 50 and told["blocks_lost"] == 0
 
 
-def test_a_stopped_receiver_reports_its_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 3)])
+def test_a_stopped_receiver_reports_its_part(tmp_path: Path, which: signal.Signals, code: int) -> None:
     with receiving(tmp_path) as one:
         sender = send_early(one.port, "--udp", "--time", "20", "--rate", "500pps", "--size", "100")
         time.sleep(0.6)
-        assert one.end(signal.SIGINT) == 130
+        assert one.end(which) == code
         out, _ = sender.communicate(timeout=20)
         report, there = json.loads(out), one.wait_reports(1)[0]
     assert sender.returncode == 3
@@ -201,6 +203,58 @@ def test_a_stopped_receiver_reports_its_part(tmp_path: Path) -> None:
 def test_stopping_an_idle_receiver_is_in_order(tmp_path: Path) -> None:
     with receiving(tmp_path) as one:
         assert one.end() == 0
+
+
+def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> None:
+    """As timeout(1) sends them: to the process, and to its group."""
+    with receiving(tmp_path) as one:
+        sender = send_early(one.port, "--udp", "--time", "20", "--rate", "500pps", "--size", "100")
+        time.sleep(0.6)
+        for _ in range(3):
+            sender.send_signal(signal.SIGTERM)
+            time.sleep(0.003)
+        out, _ = sender.communicate(timeout=20)
+    report = json.loads(out)
+    assert sender.returncode == 130 and report["stopped_by"] == "signal" and report["blocks_received"] > 50
+
+
+def test_hanging_up_is_ignored_where_nohup_says_so(tmp_path: Path) -> None:
+    with receiving(tmp_path, inside=("nohup",)) as one:
+        one.process.send_signal(signal.SIGHUP)
+        assert send(one.port, "--count", "10")["blocks_received"] == 10
+
+
+@pytest.mark.parametrize("style", [[], ["--json"]])
+def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list[str]) -> None:
+    with receiving(tmp_path) as one, Path("/dev/full").open("w") as full:
+        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--count", "10", *style]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20)
+    assert done.returncode == 4
+    assert done.stderr == "wiretale-traffic: the report cannot be written: No space left on device\n"
+
+
+def test_closed_standard_streams_become_no_sockets(tmp_path: Path) -> None:
+    """Lines of intervals would go down the control connection."""
+    with receiving(tmp_path) as one:
+        text = 'exec "$0" send 127.0.0.1 --port "$1" --udp --rate 200pps --size 100 --count 100 -i 20ms <&- >&- 2>&-'
+        assert subprocess.run(["sh", "-c", text, program(), str(one.port)], timeout=20).returncode == 0
+        report = one.wait_reports(1)[0]
+    assert (report["complete"], report["blocks_received"]) == (True, 100)
+
+
+def test_a_rate_over_no_time_is_unknown_in_the_table(tmp_path: Path) -> None:
+    with receiving(tmp_path) as one:
+        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--udp", "--count", "1"]
+        table = subprocess.run(command, capture_output=True, text=True, timeout=20).stdout
+    (line,) = [line for line in table.splitlines() if line.startswith("  received")]
+    assert "rate unknown" in line and "Mbit/s" not in line
+
+
+def test_an_output_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+    command = [program(), "receive", "--port", "1", "--output-dir", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 4
+    assert done.stderr == f"wiretale-traffic: --output-dir {tmp_path / 'none'}: No such file or directory\n"
 
 
 def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:

@@ -446,6 +446,7 @@ def test_buffers_begin_where_alignment_and_offset_say() -> None:
 def test_wrong_usage_is_said_in_one_place(arguments: list[str], says: str) -> None:
     done = subprocess.run(ttcp(*arguments), capture_output=True, timeout=10)
     assert done.returncode == 2 and done.stdout == b"" and says in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:

@@ -17,7 +17,7 @@ from wiretale.traffic.plan import Plan, Session, Test
 from wiretale.traffic.program import find_program
 from wiretale.traffic.results import write_results
 from wiretale.traffic.store import Store
-from wiretale.traffic.tracing import Recording, find_capture, tracing
+from wiretale.traffic.tracing import Recording, check_interface, find_capture, tracing
 
 RECEIVER_S = 15.0
 SPARE_S = 60.0  # beyond a session's planned time
@@ -53,6 +53,8 @@ class Runner:
         if self.plan.tracer:
             self.plan.tracer.endpoint.check()
             self.capture = self.choose_capture()
+            if self.capture:
+                check_interface(self.plan.tracer)
 
     def choose_capture(self) -> CaptureProgram | None:
         """What records, if anything has to or can."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wiretale.analyzer.errors import MissingToolError
+from wiretale.analyzer.errors import MissingToolError, UsageError
 from wiretale.traffic.child import Child, ProgramError
 from wiretale.traffic.commands import CAPTURE_PROGRAMS, CAPTURES, CaptureProgram, tracer_command
 from wiretale.traffic.endpoint import Endpoint, watched
@@ -64,6 +64,23 @@ def find_capture(tracer: Tracer) -> CaptureProgram:
         if has_program(tracer.endpoint, capture.name):
             return capture
     raise MissingToolError(NO_PROGRAM.format(where=tracer.endpoint))
+
+
+def check_interface(tracer: Tracer) -> None:
+    """UsageError when it is not there: the tracer would wait for it, test after test.
+
+    What another host has, it tells when it is asked to capture.
+    """
+    if tracer.endpoint.is_remote or tracer.interface == "any":
+        return
+    command = tracer.endpoint.command([program_path("ip") or "ip", "-brief", "link", "show"])
+    try:
+        done = subprocess.run(command, stdin=-3, capture_output=True, text=True, timeout=SHELL_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    names = [line.split()[0].partition("@")[0] for line in done.stdout.splitlines() if line.strip()]
+    if not done.returncode and names and tracer.interface not in names:
+        raise UsageError(f"there is no interface {tracer.interface} ({tracer.endpoint}): one of {', '.join(names)}")
 
 
 def make_folder(endpoint: Endpoint, beside: Path) -> str:

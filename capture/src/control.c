@@ -20,6 +20,10 @@
 #define READER_HUNG_NS                                                                             \
     (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
 
+/* timeout(1), sudo and terminals often send one wish to stop as two signals: to the process and to
+ * its group. A second wish comes from a person, who waited. */
+#define STOP_AGAIN_NS (2 * SECOND_NS)
+
 struct rounds {
     struct clock_watch clock;
     int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
@@ -41,7 +45,11 @@ void control_take_signals(struct control *control) {
 }
 
 static void stop(struct control *control) {
-    if (atomic_exchange(&control->capture->stopping, true)) {
+    int64_t now = steady_ns();
+    atomic_store(&control->capture->stopping, true);
+    if (!control->stop_asked_ns) {
+        control->stop_asked_ns = now;
+    } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
         warn_of(
             "interrupted again: what is not written yet is lost; the next start mends the file");
         _exit(EXIT_INTERRUPTED);

@@ -15,6 +15,7 @@ struct control {
     struct service service;
     struct status_socket status;
     int signal_fd;
+    int64_t stop_asked_ns; /* of the first signal to stop; 0: none came */
 };
 
 /* Blocks the signals, to be read in control_run(); before any thread begins. */

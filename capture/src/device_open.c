@@ -89,7 +89,11 @@ static enum open_result set_link_type(struct device *device) {
     const char *wanted = device->capture->settings->link_type;
     if (wanted) {
         int type = pcap_datalink_name_to_val(wanted);
-        if (type < 0 || pcap_set_datalink(device->handle, type))
+        if (type < 0) {
+            snprintf(device->reason, sizeof device->reason, "-y %s: no such link type", wanted);
+            return OPEN_WRONG;
+        }
+        if (pcap_set_datalink(device->handle, type))
             return wrong(device, "-y");
     } else if (!strcmp(device->name, ANY)) {
         (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);

@@ -150,8 +150,19 @@ static int end(struct program *program, int code) {
     return code;
 }
 
+/* Closed ones would become capture files, into which messages would be written. */
+static void hold_standard_streams(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int main(int count, char **arguments) {
     static struct program program;
+    hold_standard_streams();
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
         say_less();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exit_codes.h"
 #include "receive.h"
@@ -32,7 +34,18 @@ static void show_help(void) {
     puts("\n  --version");
 }
 
+/* Closed ones would become sockets, into which reports would be written. */
+static void hold_standard_streams(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int main(int argc, char **argv) {
+    hold_standard_streams();
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "--version")) {
         puts("wiretale-traffic " VERSION);

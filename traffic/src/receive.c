@@ -32,6 +32,8 @@ static int run(struct door *door) {
     bool was_running = sessions->running > 0;
     while (sessions->running)
         door_tend(door, TICK_MS);
+    if (sessions->untold)
+        return EXIT_CODE_INPUT;
     if (exchange_interrupted == SIGINT)
         return EXIT_CODE_INTERRUPTED;
     if (exchange_interrupted)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "receive_options.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "common_options.h"
@@ -65,9 +69,19 @@ static void show_help(void) {
          "Takes tests of `wiretale-traffic send`, counts what arrives, and reports it to both "
          "ends.");
     option_table_help(rows, ROWS);
-    puts("\nExit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file is "
-         "missing;\n"
+    puts("\nExit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file or "
+         "the output is missing;\n"
          "5 a permission or the port is missing; 130 interrupted.");
+}
+
+static bool is_folder(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool writable = fd >= 0 && !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
+    if (!writable)
+        fprintf(stderr, "wiretale-traffic: --output-dir %s: %s\n", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return writable;
 }
 
 int receive_options_read(struct receive_options *options, int argc, char **argv) {
@@ -82,6 +96,8 @@ int receive_options_read(struct receive_options *options, int argc, char **argv)
         return EXIT_CODE_USAGE + 1;
     if (help)
         show_help();
+    if (!help && options->output_dir && !is_folder(options->output_dir))
+        return EXIT_CODE_INPUT + 1;
     if (options->to_stdout && options->parallel > 1) {
         fprintf(stderr, "wiretale-traffic: --stdout has no --parallel: bytes would mix\n");
         return EXIT_CODE_USAGE + 1;

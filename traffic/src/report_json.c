@@ -280,5 +280,4 @@ void report_json(const struct test *test, const struct report_style *style) {
         put_way(&json, &test->ways[WAY_REVERSE], "reverse_sender", "reverse_receiver");
     json_close(&json, '}');
     fputc('\n', style->out);
-    fflush(style->out);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <string.h>
 
 #include "report.h"
@@ -7,7 +8,9 @@
 
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = units_rate_unit(style->format);
-    if (unit)
+    if (rate <= 0) /* one datagram, or one batch, has no time */
+        snprintf(text, room, "rate unknown");
+    else if (unit)
         snprintf(text, room, "%.2f %s", rate / unit->bytes, unit->name);
     else
         snprintf(text, room, "%.3f Mbit/s = %.1f KB/s", rate * 8 / 1e6, rate / 1e3);
@@ -101,11 +104,20 @@ void report_table(const struct test *test, const struct report_style *style) {
     if (test->stopped_by)
         fprintf(style->out, "  STOPPED EARLY at the %s: %s%s%s\n", test->stopped_at,
                 test->stopped_by, test->trouble[0] ? ": " : "", test->trouble);
-    fflush(style->out);
 }
 
-void report_test(const struct test *test, const struct report_style *style) {
+static bool is_written(FILE *out) {
+    errno = 0;
+    if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
+        return true;
+    fprintf(stderr, "wiretale-traffic: the report cannot be written: %s\n",
+            errno ? strerror(errno) : "the output failed before");
+    return false;
+}
+
+bool report_test(const struct test *test, const struct report_style *style) {
     if (style->quiet && !style->json)
-        return;
+        return true;
     (style->json ? report_json : report_table)(test, style);
+    return is_written(style->out);
 }

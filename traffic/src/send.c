@@ -219,9 +219,11 @@ static int run(struct sender *sender) {
     if (!open_sockets(sender))
         return fail(sender->why, EXIT_CODE_TOOL);
     exchange_run(test, &limits, &view);
-    report_test(test, &style);
+    bool is_told = report_test(test, &style);
     if (test->trouble[0])
         fprintf(stderr, "wiretale-traffic: %s\n", test->trouble);
+    if (!is_told)
+        return EXIT_CODE_INPUT;
     if (exchange_interrupted)
         return EXIT_CODE_INTERRUPTED;
     return test_is_complete(test) ? 0 : EXIT_CODE_CUT_SHORT;

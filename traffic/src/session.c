@@ -95,7 +95,7 @@ static void report(struct session *session) {
                                  .format = options->format,
                                  .out = options->to_stdout ? stderr : stdout};
     pthread_mutex_lock(&session->set->print);
-    report_test(&session->test, &style);
+    session->set->untold += !report_test(&session->test, &style);
     pthread_mutex_unlock(&session->set->print);
 }
 

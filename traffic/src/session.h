@@ -18,6 +18,7 @@ struct session_set {
     struct session *list;
     uint64_t count, running, begun, cut_short;
     int wake; /* eventfd: one has finished */
+    uint64_t untold; /* reports that could not be written; under `print` */
     pthread_mutex_t lock, print;
 };
 

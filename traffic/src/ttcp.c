@@ -16,9 +16,11 @@ static void stop(int number) {
 
 /* No SA_RESTART: what waits is to look up. */
 static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = stop};
+    struct sigaction action = {.sa_handler = stop}, before;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) */
+        sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -144,7 +144,8 @@ static bool take_unit(struct ttcp_options *options, const char *text) {
     return true;
 }
 
-static bool take_option(struct ttcp_options *options, int letter, const char *text) {
+static bool take_option(struct ttcp_options *options, int letter, const char *text,
+                        const char *given) {
     for (size_t i = 0; i < COUNT(switches); i++)
         if (switches[i].letter == letter) {
             *((char *)options + switches[i].place) = true;
@@ -160,7 +161,11 @@ static bool take_option(struct ttcp_options *options, int letter, const char *te
     case 'f': return take_unit(options, text);
     case OPTION_IDLE: return take_seconds("--idle", text, &options->idle_ns);
     case OPTION_PAUSE: return take_seconds("--pause", text, &options->pause_ns);
-    default: fputs("see `wiretale-traffic ttcp --help`\n", stderr); return false;
+    default:
+        fprintf(stderr,
+                "wiretale-traffic ttcp: %s: no such option, or its value is missing; see --help\n",
+                given);
+        return false;
     }
 }
 
@@ -201,10 +206,11 @@ bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv) {
         .pause_ns = (uint64_t)(PAUSE_SECONDS * 1e9),
     };
     int letter;
+    opterr = 0; /* one line says it, ours */
     optind = 0; /* the caller may have used it: start anew (getopt(3), glibc) */
     while ((letter = getopt_long(argc, argv, "trusDdBTRcvh46l:n:p:b:A:O:f:", long_options, NULL)) !=
            -1)
-        if (!take_option(options, letter, optarg))
+        if (!take_option(options, letter, optarg, argv[optind > 1 ? optind - 1 : 1]))
             return false;
     if (options->help)
         return true;

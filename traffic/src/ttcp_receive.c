@@ -272,6 +272,7 @@ static void serve_until_done(struct receiver *receiver) {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, &before);
     while (!ttcp_stopped && !receiver->done)
         serve_once(receiver, &before);

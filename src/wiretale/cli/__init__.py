@@ -127,8 +127,14 @@ def prepare_streams() -> None:
 
 def take_terminate_as_interrupt() -> None:
     """SIGTERM does what Ctrl-C does: the reading ends, what was read is reported, nothing half-written stays."""
+
+    def terminate(number: int, frame: object) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: `wiretale … &`
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
     with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+        signal.signal(signal.SIGTERM, terminate)
 
 
 def main(given: Sequence[str] | None = None) -> int:
