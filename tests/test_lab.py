@@ -232,6 +232,10 @@ def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
         assert name in wiretale("list").stdout
         shell = wiretale("shell", "--name", name, "receiver", "--", "ip", "-4", "address")
         assert "10.99.0.2/24" in shell.stdout, shell.stderr
+        behind = wiretale("shell", "receiver", "--name", name, "ip", "-4", "address")  # as `lab up` prints it
+        assert "10.99.0.2/24" in behind.stdout, behind.stderr
+        wrong = wiretale("shell", "receiver", "--nam", name)
+        assert wrong.returncode == 2 and "--name NAME" in wrong.stderr
         again = wiretale("up", "wan", "--name", name)
         assert again.returncode == 1 and "is up already" in again.stderr
     finally:
