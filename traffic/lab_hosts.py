@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from wiretale.analyzer.errors import MissingToolError, WiretaleError
+from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_program import last_line, run_program
 from wiretale.traffic.lab_state import HOSTS, Lab
@@ -98,7 +98,11 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
     """Kernel settings of a host's network namespace."""
     for name, value in settings.items():
         path = "/proc/sys/" + name.replace(".", "/")
-        run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
+        try:
+            run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
+        except WiretaleError as error:
+            why = str(error).rpartition(": ")[2]
+            raise UsageError(f"sysctl {name} = {value}: this kernel does not take it on a host of a lab: {why}") from None
 
 
 def limit_card(lab: Lab, host: str, speed: str) -> None:
