@@ -14,6 +14,7 @@ from conftest import Run as Runner
 
 from capture_points import MS, START_NS, Clock, Points, block, log, udp
 
+SAMPLES_FOLDER = Path(__file__).parent.parent / "sample_pcaps"
 RUN = 31
 CHROMIUM = shutil.which("chromium")
 
@@ -47,6 +48,19 @@ def test_the_answer_comes_first(captures: list[Path], wiretale_run: Runner) -> N
         "7 in the network after the tracer."
     )
     assert "at most ±5 ms off" in done.stdout
+
+
+def test_captures_without_a_packet_in_common_are_told_so_first(wiretale_run: Runner) -> None:
+    done = wiretale_run("compare", SAMPLES_FOLDER / "udp_fragments.pcap", SAMPLES_FOLDER / "udp_blocks.pcap")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The captures have no packet in common")
+
+
+def test_a_single_capture_does_not_say_that_its_packets_arrived(captures: list[Path], wiretale_run: Runner) -> None:
+    log_file = captures[0].parent / "receive.json"
+    done = wiretale_run("compare", captures[1], "--receiver-log", log_file)
+    assert done.returncode == 0 and done.stdout.startswith("blocks of run 31"), done.stderr
+    assert "packets" not in done.stdout.split("\nCaptures")[0]
 
 
 def test_json_is_one_object(captures: list[Path], wiretale_run: Runner) -> None:
