@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 CARRIED_LEAST = 0.1  # of the flow's payload: less is the answering direction
+WHOLE_LIFE = 0.95  # of it: that shares are of a little less need not be said
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
 SECOND = 1e9
 TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
@@ -55,6 +56,13 @@ def limit_words(one: Transfer, name: str) -> str:
     if held_by_loss(one):
         return "a congestion window that loss keeps small"
     return "the path's rate" if queue_grows(one) else LIMITS[name]
+
+
+def parted_words(one: Transfer) -> str:
+    """What the shares are of, where that is not about its life: connecting, first packets and end are no part of it."""
+    if one.parted_ns >= WHOLE_LIFE * one.life_ns:
+        return ""
+    return f"shares of {show_duration(one.parted_ns)}, from its 8th packet to its last data"
 
 
 def main_limit(one: Transfer) -> tuple[str | None, float | None]:

@@ -87,6 +87,29 @@ def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) ->
     assert [row["code"] for row in told["findings"]] == [row["code"] for row in analyzed["findings"]]
 
 
+def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    limits, whole = told["transfers"][0]["limits"], told["transfers"][0]["parted_seconds"]
+    assert sum(one["seconds"] for one in limits.values()) == pytest.approx(whole)
+    shares = {
+        row["code"]: float(row["sentence"].split("% of its time")[0].split()[-1].strip("("))
+        for row in told["findings"]
+        if row["code"] in ("timeout-stalls", "recovery-limited")
+    }
+    for code, limit in (("timeout-stalls", "timeout"), ("recovery-limited", "recovery")):
+        assert shares[code] == pytest.approx(100 * limits[limit]["share"], abs=0.06)
+    text = wiretale_run("explain", samples / "tcp_losses.pcap").stdout
+    assert f"shares of {1000 * whole:.0f} ms, from its 8th packet" in text
+
+
+def test_what_was_sent_again_adds_up(samples: Path) -> None:
+    for sample in SAMPLES:
+        for row in wiretale.analyze(sample).findings.rows():
+            told = re.search(r"lost (\d+) segments? .*\(sent again: ([^)]*)\)", row["sentence"])
+            if told:
+                assert int(told[1]) == sum(map(int, re.findall(r"\d+", told[2]))), row["sentence"]
+
+
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path, columns: str) -> None:
     done = wiretale_run("explain", sample, env={"COLUMNS": columns})
