@@ -51,6 +51,8 @@ def carried(one: Transfer) -> str:
 
 def limit_words(one: Transfer, name: str) -> str:
     """What a limit is called; the network's more exactly where losses or round trips tell."""
+    if name == "limit_idle_ns" and one.row["suspected_timeouts"]:
+        return "silence of the sender, idle or in a retransmission timeout,"
     if name != "limit_network_ns":
         return LIMITS[name]
     if held_by_loss(one):
@@ -81,6 +83,8 @@ def headline(trace: Trace, one: Transfer) -> str:
     row = one.row
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)
+        if row["incomplete_datagrams"] and row["incomplete_datagrams"] >= (row["blocks_lost"] or 0):
+            return f"{row['incomplete_datagrams']:,} of {plural(expected, 'numbered packet')} lost fragments before this point"
         lost = f"{show_share(row['blocks_lost'], expected)} lost" if row["blocks_lost"] else "none lost"
         told = f"{plural(expected, 'numbered packet')}, {lost} before this point"
         return f"{told}: more was offered than the path carries" if overload_of(trace, one) else told

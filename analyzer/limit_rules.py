@@ -52,7 +52,8 @@ def parts_named(one: Transfer) -> str:
 def evidence_of(one: Transfer) -> str:
     """Where to look."""
     return (
-        f"{one.frames}; its time ({show_duration(one.parted_ns)}): {parts_named(one)}; series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
+        f"{one.frames}; its time ({show_duration(one.parted_ns)}): {parts_named(one)}; "
+        "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
     )
 
 

@@ -71,7 +71,9 @@ def causes(row: Row) -> str:
     parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
     whole = sum(row[column] or 0 for column, _ in words)
     count = row_count(row)
-    what = "sent again" if whole == count else f"of all {whole:,} sent again" if whole > count else f"known of {whole:,}"
+    what = (
+        "sent again" if whole == count else f"of all {whole:,} sent again" if whole > count else f"known of {whole:,}"
+    )
     return f" ({what}: {', '.join(parts)})" if parts else ""
 
 

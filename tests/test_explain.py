@@ -16,7 +16,7 @@ import wiretale
 from plain_wire import Connection, Wire
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.survey import LIMITS
+from wiretale.analyzer.survey import LIMITS, fitted
 from wiretale.reports.explain_text import explain_parts
 
 FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
@@ -100,6 +100,20 @@ def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, sample
         assert shares[code] == pytest.approx(100 * limits[limit]["share"], abs=0.06)
     text = wiretale_run("explain", samples / "tcp_losses.pcap").stdout
     assert f"shares of {1000 * whole:.0f} ms, from its 8th packet" in text
+
+
+def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
+    assert told["findings"][0]["code"] == "suspected-timeout"
+    assert told["transfers"][0]["headline"].startswith("limited by silence of the sender, idle or in a retransmission")
+
+
+def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
+    limits = dict.fromkeys(LIMITS, 0) | {"limit_timeout_ns": 70, "limit_recovery_ns": 30, "limit_network_ns": 10}
+    assert fitted(limits, 110) == limits
+    cut = fitted(limits, 90)
+    assert (cut["limit_timeout_ns"], cut["limit_recovery_ns"], cut["limit_network_ns"]) == (70, 15, 5)
+    assert sum(fitted(limits, 60).values()) == 70
 
 
 def test_what_was_sent_again_adds_up(samples: Path) -> None:

@@ -102,7 +102,9 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
             run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
         except WiretaleError as error:
             why = str(error).rpartition(": ")[2]
-            raise UsageError(f"sysctl {name} = {value}: this kernel does not take it on a host of a lab: {why}") from None
+            raise UsageError(
+                f"sysctl {name} = {value}: this kernel does not take it on a host of a lab: {why}"
+            ) from None
 
 
 def limit_card(lab: Lab, host: str, speed: str) -> None:
