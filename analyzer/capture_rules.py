@@ -116,8 +116,8 @@ def overlapping(trace: Trace) -> list[dict[str, Any]]:
 
 def beside(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether they ran at the same time for half of the shorter's."""
-    both = min(one["last_ns"], other["last_ns"]) - max(one["first_ns"], other["first_ns"])
-    shorter = min(row["last_ns"] - row["first_ns"] for row in (one, other))
+    both = int(min(one["last_ns"], other["last_ns"]) - max(one["first_ns"], other["first_ns"]))
+    shorter = int(min(row["last_ns"] - row["first_ns"] for row in (one, other)))
     return both > 0 and 2 * both >= shorter
 
 
