@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.finding import Finding, flows_named, total
@@ -12,6 +12,9 @@ from wiretale.analyzer.units import plural, show_bytes, show_count, show_duratio
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
+
+COPIES_LEAST, COPIES_SHARE = 10, 0.2  # packets that came again: fewer are the network's doing
+CAPTURES_READ, NAMES_SHOWN = 64, 3
 
 
 def capture_damaged(trace: Trace) -> Iterator[Finding]:
@@ -80,6 +83,42 @@ def capture_missed(trace: Trace) -> Iterator[Finding]:
         evidence=flows_named(trace, affected),
         filter="tcp.analysis.ack_lost_segment",
     )
+
+
+def several_points(trace: Trace) -> Iterator[Finding]:
+    """The same packets in captures of several places, which look like copies that the network made."""
+    captures = overlapping(trace)
+    if len(captures) < 2:
+        return
+    columns = [trace.directions.column(name) for name in ("network_duplicates", "blocks_duplicate")]
+    again = sum(max(network or 0, blocks or 0) for network, blocks in zip(*columns, strict=True))
+    whole = total(trace.directions, "data_packets")
+    if again < COPIES_LEAST or again < COPIES_SHARE * whole:
+        return
+    names = ", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN])
+    yield Finding(
+        *("several-points", "warning", "capture"),
+        f"{plural(again, 'packet')} ({show_share(again, whole)} of those with data) came in more than one of {len(captures)} "
+        f"captures of the same time ({names}): it seems that they were taken at several places of one path, and are "
+        "read here as if at one.",
+        "Explain each alone, and put them beside each other with `wiretale compare SENDER RECEIVER`.",
+        cost=float(again),
+        cost_unit="packets",
+    )
+
+
+def overlapping(trace: Trace) -> list[dict[str, Any]]:
+    """Captures (a file's interfaces each) that ran for half of their time beside another."""
+    known = [row for row in trace.captures.rows() if row["first_ns"] is not None and row["packets"]]
+    known = known[:CAPTURES_READ]
+    return [row for row in known if any(beside(row, other) for other in known if other is not row)]
+
+
+def beside(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether they ran at the same time for half of the shorter's."""
+    both = int(min(one["last_ns"], other["last_ns"]) - max(one["first_ns"], other["first_ns"]))
+    shorter = int(min(row["last_ns"] - row["first_ns"] for row in (one, other)))
+    return both > 0 and 2 * both >= shorter
 
 
 def time_backward(trace: Trace) -> Iterator[Finding]:

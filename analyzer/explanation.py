@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 CARRIED_LEAST = 0.1  # of the flow's payload: less is the answering direction
+WHOLE_LIFE = 0.95  # of it: that shares are of a little less need not be said
 TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
 SECOND = 1e9
 TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
@@ -50,11 +51,20 @@ def carried(one: Transfer) -> str:
 
 def limit_words(one: Transfer, name: str) -> str:
     """What a limit is called; the network's more exactly where losses or round trips tell."""
+    if name == "limit_idle_ns" and one.row["suspected_timeouts"]:
+        return "silence of the sender, idle or in a retransmission timeout,"
     if name != "limit_network_ns":
         return LIMITS[name]
     if held_by_loss(one):
         return "a congestion window that loss keeps small"
     return "the path's rate" if queue_grows(one) else LIMITS[name]
+
+
+def parted_words(one: Transfer) -> str:
+    """What the shares are of, where that is not about its life: connecting, first packets and end are no part of it."""
+    if one.parted_ns >= WHOLE_LIFE * one.life_ns:
+        return ""
+    return f"shares of {show_duration(one.parted_ns)}, from its 8th packet to its last data"
 
 
 def main_limit(one: Transfer) -> tuple[str | None, float | None]:
@@ -73,6 +83,8 @@ def headline(trace: Trace, one: Transfer) -> str:
     row = one.row
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)
+        if row["incomplete_datagrams"] and row["incomplete_datagrams"] >= (row["blocks_lost"] or 0):
+            return f"{row['incomplete_datagrams']:,} of {plural(expected, 'numbered packet')} lost fragments before this point"
         lost = f"{show_share(row['blocks_lost'], expected)} lost" if row["blocks_lost"] else "none lost"
         told = f"{plural(expected, 'numbered packet')}, {lost} before this point"
         return f"{told}: more was offered than the path carries" if overload_of(trace, one) else told

@@ -35,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     capture_rules.interrupted,
     capture_rules.capture_drops,
     capture_rules.capture_missed,
+    capture_rules.several_points,
     capture_rules.time_backward,
     capture_rules.time_unknown,
     capture_rules.super_segments,

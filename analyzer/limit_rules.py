@@ -44,7 +44,7 @@ def examined(trace: Trace) -> Iterator[Transfer]:
 
 def parts_named(one: Transfer) -> str:
     """The shares of a transfer's time: `the path 60%, slow start 40%`."""
-    whole = sum(one.limits.values())
+    whole = one.parted_ns
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
     return ", ".join(f"{LIMITS[name]} {show_share(ns, whole)}" for name, ns in parts if ns >= whole / 100)
 
@@ -52,13 +52,14 @@ def parts_named(one: Transfer) -> str:
 def evidence_of(one: Transfer) -> str:
     """Where to look."""
     return (
-        f"{one.frames}; its time: {parts_named(one)}; series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
+        f"{one.frames}; its time ({show_duration(one.parted_ns)}): {parts_named(one)}; "
+        "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
     )
 
 
 def limited(one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int) -> Finding:
     """A finding about time that a transfer lost."""
-    whole = sum(one.limits.values()) or 1
+    whole = one.parted_ns or 1
     return Finding(
         *(code, severity, "flow", sentence, advice),
         flow=one.row["flow"],
@@ -107,7 +108,7 @@ def receive_window(trace: Trace) -> Iterator[Finding]:
         reach = f" A round trip takes {show_duration(rtt)}." if rtt else ""
         yield limited(
             *(one, "receive-window-limited", severity_by(share)),
-            f"{one.name} waited for the receiver's window {show_share(ns, sum(one.limits.values()))} of its time "
+            f"{one.name} waited for the receiver's window {show_share(ns, one.parted_ns)} of its time "
             f"({show_duration(ns)}): {window_words(trace, one)}.{reach}",
             window_advice(one),
             ns,
@@ -171,7 +172,7 @@ def delayed_acks(trace: Trace) -> Iterator[Finding]:
             continue
         yield limited(
             *(one, "delayed-ack", severity_by(share)),
-            f"{one.name} waited {show_duration(ns)} ({show_share(ns, sum(one.limits.values()))} of its time) for "
+            f"{one.name} waited {show_duration(ns)} ({show_share(ns, one.parted_ns)} of its time) for "
             "acknowledgments of short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) "
             "and the delayed-ACK timer (RFC 1122) wait for each other.",
             "Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
@@ -188,7 +189,7 @@ def recovery(trace: Trace) -> Iterator[Finding]:
             continue
         yield limited(
             *(one, "recovery-limited", severity_by(share)),
-            f"{one.name} spent {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) mending "
+            f"{one.name} spent {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) mending "
             "losses, with its congestion window cut down each time.",
             "Find the loss (see lost-downstream, lost-upstream, loss-pattern): until then no buffer and no tuning "
             "helps.",
@@ -203,11 +204,11 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
         ns, count = one.row["limit_timeout_ns"], one.row["timeouts"]
         if not ns or not count or not one.life_ns:
             continue
-        share = min(ns / one.life_ns, 1.0)
+        share = min(ns / one.parted_ns, 1.0)
         grave = ns >= STALL_WARNING_NS or share >= SHARE_WARNING
         yield Finding(
             *("timeout-stalls", "warning" if grave else "info", "flow"),
-            f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.life_ns, ns))} of its life) in "
+            f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
             f"{count:,} retransmission {'timeout' if count == 1 else 'timeouts'}: nothing came back that would have "
             "let it mend the loss sooner.",
             "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
@@ -249,7 +250,7 @@ def sender_idle(trace: Trace) -> Iterator[Finding]:
             continue
         yield limited(
             *(one, "sender-idle", "info"),
-            f"{one.name}: for {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) the sender "
+            f"{one.name}: for {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) the sender "
             "had nothing to send: its application, not the network, set the rate.",
             "Nothing to mend in the network: look at the sending application, its disk, its processor, or its pacing.",
             ns,
@@ -293,7 +294,7 @@ def path_or_window(trace: Trace) -> Iterator[Finding]:
         elif one.share("limit_network_ns") >= PATH_INFO:
             yield limited(
                 *(one, "path-limited", "info"),
-                f"{one.name} had data on its way for {show_share(ns, sum(one.limits.values()))} of its time, at "
+                f"{one.name} had data on its way for {show_share(ns, one.parted_ns)} of its time, at "
                 f"{rate}: {path_words(one)}",
                 "Compare with what the link can carry: --link RATE, or wiretale theory --link RATE.",
                 ns,
@@ -325,7 +326,7 @@ def slow_start(trace: Trace) -> Iterator[Finding]:
             continue
         yield limited(
             *(one, "slow-start", "info"),
-            f"{one.name}: {show_share(ns, sum(one.limits.values()))} of its time ({show_duration(ns)}) was slow "
+            f"{one.name}: {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) was slow "
             f"start: with {show_bytes(one.row['unique_bytes'])} and a round trip of {show_duration(one.path_rtt_ns)} "
             "it is over before the path is full.",
             "Keep connections open and use them again; a larger initial window (RFC 6928) helps a little.",

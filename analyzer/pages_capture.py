@@ -45,6 +45,16 @@ PAGES = (
         "Loss upstream and rates: what is missing here was carried.",
     ),
     Page(
+        "several-points",
+        "Captures of several places read as one",
+        rules.several_points,
+        "Two files or interfaces whose packets are of the same time (half of the shorter's), and 10 packets or more, a "
+        "fifth of those with data, that came again as copies (directions.network_duplicates, blocks_duplicate).",
+        "Whether a network does copy a fifth of all packets. Places so near that a packet is at both within 1 ms: those "
+        "are told as a mirror's copies.",
+        "Duplicates, reordering, losses by place, rates and round trips of flows that both places saw.",
+    ),
+    Page(
         "time-backward",
         "Time stamps go back",
         rules.time_backward,

@@ -50,6 +50,15 @@ class Bins:
     window_bytes: list[float]
 
 
+def fitted(limits: dict[str, int], life_ns: int) -> dict[str, int]:
+    """The parts, together no longer than the life: silence before timeouts goes before what counts it a second time."""
+    others = sum(limits.values()) - limits["limit_timeout_ns"]
+    room = max(life_ns - limits["limit_timeout_ns"], 0)
+    if others <= room:
+        return limits
+    return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
+
+
 @dataclass(frozen=True)
 class Transfer:
     """One direction of one of the largest flows."""
@@ -78,12 +87,16 @@ class Transfer:
         """Nanoseconds of each limit; empty where they are not known."""
         if self.row["limit_network_ns"] is None:
             return {}
-        return {name: self.row[name] for name in LIMITS}
+        return fitted({name: self.row[name] for name in LIMITS}, self.life_ns)
+
+    @cached_property
+    def parted_ns(self) -> int:
+        """The time that is parted by limits, which all shares are of; where they are not known, its life."""
+        return sum(self.limits.values()) or self.life_ns
 
     def share(self, *names: str) -> float:
-        """Of the time that is parted by limits, 0 to 1."""
-        whole = sum(self.limits.values())
-        return sum(self.limits[name] for name in names) / whole if whole else 0.0
+        """Of that time, 0 to 1."""
+        return sum(self.limits[name] for name in names) / self.parted_ns if any(self.limits.values()) else 0.0
 
     @cached_property
     def path_rtt_ns(self) -> int | None:

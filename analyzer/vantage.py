@@ -208,7 +208,9 @@ def last_dropped(vantage: Vantage, heading: int) -> int | None:
 
 
 def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
-    """All packets that go one way."""
+    """All packets that go one way. None of a single capture, which tells of them only that it saw them."""
+    if len(vantage.points) < 2:
+        return None
     rows = f"FROM outcomes WHERE heading = {heading} AND NOT copy"
     counts, unions = captured(vantage, rows, "1", heading)
     if not any(unions.values()):

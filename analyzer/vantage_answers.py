@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from wiretale.analyzer.vantage import Vantage
 
 
+NOTHING_SHARED = (
+    "The captures have no packet in common: they are of other traffic or other times, or too much was changed on the way. "
+    "What seems lost below is what one capture alone has."
+)
+
+
 def tracer_stage(ledger: Ledger) -> Stage | None:
     """The tracer's part in a ledger."""
     return next((stage for stage in ledger.stages if stage.role == "tracer"), None)
@@ -58,6 +64,8 @@ def tracer_sentence(ledger: Ledger) -> str | None:
 
 def answers(vantage: Vantage) -> Iterator[str]:
     """One sentence each."""
+    if len(vantage.points) > 1 and all(clock.evidence == "none" for clock in vantage.clocks):
+        yield NOTHING_SHARED
     for ledger in vantage.ledgers:
         yield loss_sentence(ledger)
     for ledger in vantage.ledgers:

@@ -62,14 +62,19 @@ def row_count(row: Row) -> int:
 
 
 def causes(row: Row) -> str:
-    """How the sender came to send again: `3 fast, 1 by timeout`."""
+    """How the sender came to send again: `3 fast, 1 by timeout`. That counts all, also what another finding is about."""
     words = (
         ("fast_retransmissions", "fast"),
         ("timeout_retransmissions", "by timeout"),
         ("probe_retransmissions", "as tail-loss probes"),
     )
     parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
-    return f" (sent again: {', '.join(parts)})" if parts else ""
+    whole = sum(row[column] or 0 for column, _ in words)
+    count = row_count(row)
+    what = (
+        "sent again" if whole == count else f"of all {whole:,} sent again" if whole > count else f"known of {whole:,}"
+    )
+    return f" ({what}: {', '.join(parts)})" if parts else ""
 
 
 def lost_downstream(row: Row) -> str:

@@ -25,7 +25,7 @@ def short_name(column: str) -> str:
 def transfer_object(one: Explained) -> Row:
     """A transfer with its headline and the shares of its time."""
     row = one.transfer.row
-    whole = sum(one.transfer.limits.values())
+    whole = one.transfer.parted_ns
     return {
         "flow": row["flow"],
         "direction": row["direction"],
@@ -35,6 +35,7 @@ def transfer_object(one: Explained) -> Row:
         "headline": one.headline,
         "limited_by": short_name(one.limited_by) if one.limited_by else None,
         "share": one.share,
+        "parted_seconds": whole / 1e9 if one.transfer.limits else None,
         "limits": {
             short_name(name): {"seconds": ns / 1e9, "share": ns / whole if whole else 0.0}
             for name, ns in one.transfer.limits.items()

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.catalogue import Page, chapters, pages
-from wiretale.analyzer.explanation import Explained, carried
+from wiretale.analyzer.explanation import Explained, carried, parted_words
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.units import plural, show_rate, show_share
@@ -82,7 +82,8 @@ def bar(one: Explained, console: Console) -> RenderableType | None:
             legend.append("█ " if colored else f"{MARKS[name]} ", style=COLORS[name])
             legend.append(f"{LIMITS[name]} {show_share(ns, whole)}")
     drawn.truncate(width)
-    return Group(drawn, legend)
+    shares = parted_words(one.transfer)
+    return Group(drawn, legend, *([Text(shares, style="dim")] if shares else []))
 
 
 def transfer_head(one: Explained, console: Console) -> RenderableType:

@@ -14,6 +14,7 @@ from conftest import Run as Runner
 
 from capture_points import MS, START_NS, Clock, Points, block, log, udp
 
+SAMPLES_FOLDER = Path(__file__).parent.parent / "sample_pcaps"
 RUN = 31
 CHROMIUM = shutil.which("chromium")
 
@@ -47,6 +48,45 @@ def test_the_answer_comes_first(captures: list[Path], wiretale_run: Runner) -> N
         "7 in the network after the tracer."
     )
     assert "at most ±5 ms off" in done.stdout
+
+
+def test_captures_without_a_packet_in_common_are_told_so_first(wiretale_run: Runner) -> None:
+    done = wiretale_run("compare", SAMPLES_FOLDER / "udp_fragments.pcap", SAMPLES_FOLDER / "udp_blocks.pcap")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The captures have no packet in common")
+
+
+def test_places_read_as_one_are_told_before_copies_are_blamed_on_the_network(
+    captures: list[Path], wiretale_run: Runner
+) -> None:
+    told = json.loads(wiretale_run("explain", captures[0], captures[1], "--json").stdout)
+    first = next(row for row in told["findings"] if row["code"] in ("several-points", "blocks-duplicate"))
+    assert (first["code"], first["scope"]) == ("several-points", "capture") and "wiretale compare" in first["advice"]
+    alone = json.loads(wiretale_run("explain", captures[0], "--json").stdout)
+    assert "several-points" not in {row["code"] for row in alone["findings"]}
+
+
+def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
+    captures: list[Path], wiretale_run: Runner, tmp_path: Path
+) -> None:
+    points = Points(roles=("other",))
+    for n in range(600):  # a few copies, and another run
+        packet = udp(block(RUN + 1, 0, n), n, ("10.0.9.1", 5000), ("10.0.9.2", 6000))
+        points.put(packet, [START_NS + n * MS])
+        if n % 20 == 0:
+            points.put(packet, [START_NS + n * MS + 1000])
+    other = points.write(tmp_path)[0]
+    codes = {
+        row["code"] for row in json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)["findings"]
+    }
+    assert "blocks-duplicate" in codes and "several-points" not in codes
+
+
+def test_a_single_capture_does_not_say_that_its_packets_arrived(captures: list[Path], wiretale_run: Runner) -> None:
+    log_file = captures[0].parent / "receive.json"
+    done = wiretale_run("compare", captures[1], "--receiver-log", log_file)
+    assert done.returncode == 0 and done.stdout.startswith("blocks of run 31"), done.stderr
+    assert "packets" not in done.stdout.split("\nCaptures")[0]
 
 
 def test_json_is_one_object(captures: list[Path], wiretale_run: Runner) -> None:

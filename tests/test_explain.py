@@ -16,7 +16,7 @@ import wiretale
 from plain_wire import Connection, Wire
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.survey import LIMITS
+from wiretale.analyzer.survey import LIMITS, fitted
 from wiretale.reports.explain_text import explain_parts
 
 FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
@@ -85,6 +85,43 @@ def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) ->
     told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
     analyzed = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--json").stdout)
     assert [row["code"] for row in told["findings"]] == [row["code"] for row in analyzed["findings"]]
+
+
+def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    limits, whole = told["transfers"][0]["limits"], told["transfers"][0]["parted_seconds"]
+    assert sum(one["seconds"] for one in limits.values()) == pytest.approx(whole)
+    shares = {
+        row["code"]: float(row["sentence"].split("% of its time")[0].split()[-1].strip("("))
+        for row in told["findings"]
+        if row["code"] in ("timeout-stalls", "recovery-limited")
+    }
+    for code, limit in (("timeout-stalls", "timeout"), ("recovery-limited", "recovery")):
+        assert shares[code] == pytest.approx(100 * limits[limit]["share"], abs=0.06)
+    text = wiretale_run("explain", samples / "tcp_losses.pcap").stdout
+    assert f"shares of {1000 * whole:.0f} ms, from its 8th packet" in text
+
+
+def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
+    assert told["findings"][0]["code"] == "suspected-timeout"
+    assert told["transfers"][0]["headline"].startswith("limited by silence of the sender, idle or in a retransmission")
+
+
+def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
+    limits = dict.fromkeys(LIMITS, 0) | {"limit_timeout_ns": 70, "limit_recovery_ns": 30, "limit_network_ns": 10}
+    assert fitted(limits, 110) == limits
+    cut = fitted(limits, 90)
+    assert (cut["limit_timeout_ns"], cut["limit_recovery_ns"], cut["limit_network_ns"]) == (70, 15, 5)
+    assert sum(fitted(limits, 60).values()) == 70
+
+
+def test_what_was_sent_again_adds_up(samples: Path) -> None:
+    for sample in SAMPLES:
+        for row in wiretale.analyze(sample).findings.rows():
+            told = re.search(r"lost (\d+) segments? .*\(sent again: ([^)]*)\)", row["sentence"])
+            if told:
+                assert int(told[1]) == sum(map(int, re.findall(r"\d+", told[2]))), row["sentence"]
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])

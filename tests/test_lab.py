@@ -225,20 +225,35 @@ def wiretale(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
     name = f"t{os.getpid()}"
     (tmp_path / "slow.toml").write_text('description = "slow"\n[both]\ndelay = "20ms"\n')
-    up = wiretale("up", str(tmp_path / "slow.toml"), "--name", name)
+    up = wiretale("up", str(tmp_path / "slow.toml"), "--name", name, "-o", str(tmp_path / "out"))
+    ready = time.monotonic()
     try:
         assert up.returncode == 0, up.stderr
         assert len(namespaces(name)) == 3
         assert name in wiretale("list").stdout
         shell = wiretale("shell", "--name", name, "receiver", "--", "ip", "-4", "address")
         assert "10.99.0.2/24" in shell.stdout, shell.stderr
+        behind = wiretale("shell", "receiver", "--name", name, "ip", "-4", "address")  # as `lab up` prints it
+        assert "10.99.0.2/24" in behind.stdout, behind.stderr
+        wrong = wiretale("shell", "receiver", "--nam", name)
+        assert wrong.returncode == 2 and "--name NAME" in wrong.stderr
         again = wiretale("up", "wan", "--name", name)
         assert again.returncode == 1 and "is up already" in again.stderr
+        time.sleep(max(ready + 1.2 - time.monotonic(), 0))  # reports would be said again within a second
     finally:
         down = wiretale("down", name)
     assert down.returncode == 0, down.stderr
+    assert [way["passed"] for way in link_summary(tmp_path / "out")["directions"]] == [0, 0]
     assert namespaces(name) == []
     assert wiretale("down", name).returncode == 2
+
+
+def test_a_setting_that_the_kernel_lacks_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    name = f"s{os.getpid()}"
+    (tmp_path / "odd.toml").write_text('[sysctl]\n"net.ipv4.no_such_setting" = 1\n')
+    up = wiretale("up", str(tmp_path / "odd.toml"), "--name", name)
+    assert (up.returncode, up.stderr.count("\n")) == (2, 1), up.stderr
+    assert "sysctl net.ipv4.no_such_setting = 1" in up.stderr and namespaces(name) == []
 
 
 def test_what_a_killed_run_left_is_removed_by_down_all(tmp_path: Path) -> None:

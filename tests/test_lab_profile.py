@@ -43,6 +43,9 @@ def test_a_direction_has_the_settings_of_both_and_its_own() -> None:
 
 def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text('[both]\ntrace = "up.trace"\n')
+    with pytest.raises(InputError, match=r"trace: .*up\.trace: cannot be read"):
+        load_profile(str(tmp_path / "p.toml"))
+    (tmp_path / "up.trace").write_text("1\n2\n")
     assert load_profile(str(tmp_path / "p.toml")).forward == f"trace={tmp_path}/up.trace"
 
 

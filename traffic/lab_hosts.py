@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from wiretale.analyzer.errors import MissingToolError, WiretaleError
+from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_program import last_line, run_program
 from wiretale.traffic.lab_state import HOSTS, Lab
@@ -33,7 +33,12 @@ OFFLOADS = "tso off gso off gro off tx off"  # what is captured is what a wire w
 CONTROL, TABLE = "control", "99"  # interface and routes past the link
 IPV6_LEAST = 1280
 # Of every interface: no router is looked for, no address tried out, nothing said to groups.
-QUIET = ("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1")
+QUIET = (
+    *("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1"),
+    # A membership report is sent at once, and again within this time, in ms: long after the lab is gone. It would pass
+    # the link without delay, and so spoil what others tell of the clocks.
+    *("mldv1_unsolicited_report_interval=100000000", "mldv2_unsolicited_report_interval=100000000"),
+)
 END_SECONDS = 5
 
 
@@ -98,7 +103,13 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
     """Kernel settings of a host's network namespace."""
     for name, value in settings.items():
         path = "/proc/sys/" + name.replace(".", "/")
-        run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
+        try:
+            run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
+        except WiretaleError as error:
+            why = str(error).rpartition(": ")[2]
+            raise UsageError(
+                f"sysctl {name} = {value}: this kernel does not take it on a host of a lab: {why}"
+            ) from None
 
 
 def limit_card(lab: Lab, host: str, speed: str) -> None:

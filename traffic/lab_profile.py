@@ -87,6 +87,15 @@ def setting_text(value: Any, name: str, where: str) -> str:
     return text
 
 
+def check_readable(path: Path, where: str) -> None:
+    """InputError when the file that a setting names cannot be read."""
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(f"{where}: {path}: cannot be read: {error.strerror}") from None
+
+
 def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
     """The link's settings in one direction: those of both, then its own."""
     parts = []
@@ -97,6 +106,7 @@ def settings(content: dict[str, Any], direction: str, where: str, folder: Path |
         text = setting_text(value, name, where)
         if key == "trace" and folder:
             text = setting_text(str(folder / text), name, where)
+            check_readable(Path(text), f"{where}: {name}")
         parts.append(f"{key}={text}")
     return " ".join(parts)
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wiretale.analyzer.errors import UsageError
+
 EXAMPLES = """\
 examples:
   wiretale lab up wan                      sender, tracer and receiver, joined by a long lossy path
@@ -134,12 +136,30 @@ def run_action(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def shell_words(name: str | None, words: list[str]) -> tuple[str | None, list[str]]:
+    """The lab's name and the command. argparse takes all behind the host for the command, `--name` too."""
+    if words[:1] == ["--name"] and len(words) > 1:
+        return words[1], command_words(words[2:])
+    if words[:1] and words[0].startswith("--name="):
+        return words[0].removeprefix("--name="), command_words(words[1:])
+    return name, command_words(words)
+
+
+def command_words(words: list[str]) -> list[str]:
+    """A command, without the `--` before it. UsageError where an option stands in its place."""
+    if words[:1] == ["--"]:
+        return words[1:]
+    if words and words[0].startswith("-"):
+        raise UsageError(f"{words[0]}: --name NAME, -- or a command was expected; see `wiretale lab shell --help`")
+    return words
+
+
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: becomes the program."""
     from wiretale.traffic.lab_state import find_lab
 
-    lab = find_lab(arguments.name)
-    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    name, words = shell_words(arguments.name, arguments.program)
+    lab = find_lab(name)
     command = lab.inside(arguments.host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()
     os.environ["WIRETALE_HOST"] = f"{lab.name}-{arguments.host}"
