@@ -124,7 +124,7 @@ C_FILES = $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/
 types: build/typing
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/*.py benchmarks/*.py docs/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/*.py benchmarks/*.py benchmarks/score/*.py docs/*.py
 
 # Type checkers can't follow mapped folders: show them the package as it will be installed.
 .PHONY: build/typing

@@ -17,7 +17,7 @@ struct session_set {
     const struct receive_options *options;
     struct session *list;
     uint64_t count, running, begun, cut_short;
-    int wake; /* eventfd: one has finished */
+    int wake;        /* eventfd: one has finished */
     uint64_t untold; /* reports that could not be written; under `print` */
     pthread_mutex_t lock, print;
 };
