@@ -35,7 +35,7 @@ from capture_link import (
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
-LATE = "ether proto 0x88b5 and ether[40] >= 0"  # looks at a byte behind the headers
+LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
 
 
 @pytest.fixture(scope="module")
