@@ -35,6 +35,7 @@ from capture_link import (
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
+LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +310,18 @@ def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_pa
         assert daemon.process.wait(timeout=20) == 0
     check_sum(total(daemon.said()))
     assert "Broken pipe" not in daemon.said()
+
+
+@pytest.mark.parametrize("snaplen", ["1", "14", "20"])
+def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(
+    link: CaptureLink, tmp_path: Path, snaplen: str
+) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-s", snaplen, "-w", str(tmp_path / "out"), LATE) as daemon:
+        link.send(2000)
+        assert daemon.stop() == 0
+    assert packets_in(*finished(tmp_path / "out")) == 2000
+    lengths = output("tshark", "-r", str(finished(tmp_path / "out")[0]), "-T", "fields", "-e", "frame.cap_len")
+    assert set(lengths.split()) == {snaplen}
 
 
 def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:

@@ -214,6 +214,21 @@ def test_a_run_that_was_broken_off_goes_on_where_it_was(wiretale_run: Run, tmp_p
     assert not list(out.glob("**/.*partial*"))
 
 
+def test_sigterm_ends_a_run_that_a_script_has_in_the_background(tmp_path: Path) -> None:
+    """A shell without job control starts `command &` with SIGINT ignored."""
+    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = begin(plan, out, port)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    until_done(out, 1)
+    process.terminate()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in err, err
+    wait_gone(port)
+
+
 def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> None:
     plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
     process = begin(plan, out, port)

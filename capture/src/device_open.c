@@ -32,9 +32,18 @@ bool device_exists(const struct device *device) {
     return !strcmp(device->name, ANY) || if_nametoindex(device->name);
 }
 
+#define SNAPLEN_FILTERED 256
+
 static enum open_result wrong(struct device *device, const char *what) {
     snprintf(device->reason, sizeof device->reason, "%s: %s", what, pcap_geterr(device->handle));
     return OPEN_WRONG;
+}
+
+/* libpcap applies the filter once more, to what was cut, until the ring has gone round: bytes that
+ * the filter looks at have to be there, or packets are left out and counted nowhere. */
+static uint32_t snaplen_to_ask(const struct settings *settings) {
+    bool cut_later = settings->filter && settings->snaplen < SNAPLEN_FILTERED;
+    return cut_later ? SNAPLEN_FILTERED : settings->snaplen;
 }
 
 static enum open_result result_of(struct device *device, int status) {
@@ -68,7 +77,7 @@ static bool set_time_source(struct device *device) {
 
 static enum open_result activate(struct device *device) {
     const struct settings *settings = device->capture->settings;
-    pcap_set_snaplen(device->handle, (int)settings->snaplen);
+    pcap_set_snaplen(device->handle, (int)snaplen_to_ask(settings));
     pcap_set_promisc(device->handle, !settings->no_promiscuous);
     pcap_set_timeout(device->handle, TIMEOUT_MS);
     pcap_set_immediate_mode(device->handle, settings->immediate);

@@ -95,7 +95,7 @@ void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
     const struct settings *settings = device->capture->settings;
     if (settings->stop_packets && !within_limit(device))
         return;
-    uint32_t captured = header->caplen;
+    uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
     bool classic = settings->format == RECORD_PCAP;
     enum record_direction direction = classic ? 0 : direction_of(device, data, captured);
     size_t size = classic ? RECORD_PCAP_HEADER + captured : record_epb_size(captured, direction);
