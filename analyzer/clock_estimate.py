@@ -36,7 +36,7 @@ HOLD_NS = 10**6
 LEAST = """
 SELECT arg_min(moment, d), min(d) FROM (SELECT t{a} AS moment, {sign} * (t{b} - t{a}) AS d FROM crossings
     JOIN headings USING (flow, direction) WHERE heading = {sign} AND w{a} AND w{b} AND NOT copy
-        AND t{a} IS NOT NULL AND t{b} IS NOT NULL)
+        AND t{a} IS NOT NULL AND t{b} IS NOT NULL AND local <= {local})
 GROUP BY (moment - {start}) // {width} ORDER BY 1
 """
 SPAN = """
@@ -249,11 +249,12 @@ def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
 
 
 def least_of_bins(
-    connection: duckdb.DuckDBPyConnection, names: dict[str, int], first: int, width: int
+    connection: duckdb.DuckDBPyConnection, names: dict[str, int], first: int, width: int, local: bool = False
 ) -> tuple[list[Sample], list[Sample]]:
-    """The least difference in each bin of time, forward and back."""
+    """The least difference in each bin of time, forward and back; with `local` also of packets to groups of the link."""
     forward, back = (
-        connection.execute(LEAST.format(**names, sign=sign, start=first, width=width)).fetchall() for sign in (1, -1)
+        connection.execute(LEAST.format(**names, sign=sign, start=first, width=width, local=local)).fetchall()
+        for sign in (1, -1)
     )
     return [(int(t), int(d)) for t, d in forward], [(int(t), int(d)) for t, d in back]
 
@@ -269,6 +270,8 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
         return clock
     width = max((last - first) // BINS, 1)
     forward, back = least_of_bins(connection, names, first, width)
+    if not forward and not back:  # reports to groups may pass another way than packets that are forwarded
+        forward, back = least_of_bins(connection, names, first, width, local=True)
     clock.evidence = "both" if forward and back else "forward" if forward else "back"
     clock.stretches, clock.skew_error_ppm = fit_all(connection, names, forward, back, (first, last, width))
     if clock.least_rtt_ns is not None:

@@ -37,10 +37,10 @@ WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM he
         GROUP BY point, pair),
     settled AS (SELECT flow, coalesce(votes.vote, nullif(known.vote, 0) * sense, guess) AS heading,
             CASE WHEN votes.vote IS NOT NULL THEN 'told' WHEN nullif(known.vote, 0) IS NOT NULL THEN 'host' ELSE 'bytes' END
-            AS evidence
+            AS evidence, regexp_matches(' ' || array_to_string(pair, ' '), ' (ff.2:|224[.]0[.]0[.])') AS local
         FROM votes JOIN hosts USING (flow) LEFT JOIN known USING (point, pair))
-SELECT flow, 0::TINYINT AS direction, heading::INTEGER AS heading, evidence FROM settled
-UNION ALL SELECT flow, 1, -heading::INTEGER, evidence FROM settled
+SELECT flow, 0::TINYINT AS direction, heading::INTEGER AS heading, evidence, local FROM settled
+UNION ALL SELECT flow, 1, -heading::INTEGER, evidence, local FROM settled
 """
 ENDS = """
 SELECT flow, {point} AS point, fields, flip FROM members JOIN conversations{point} USING (conversation, incarnation)
@@ -49,7 +49,7 @@ WHERE point = {point}
 
 
 def find_headings(connection: duckdb.DuckDBPyConnection, points: int) -> None:
-    """Fills `headings`: flow, direction, heading, evidence."""
+    """Fills `headings`: flow, direction, heading, evidence, and whether it is to a group of the link alone."""
     order = path_order(points, 1)
     connection.execute(
         HEADINGS.format(

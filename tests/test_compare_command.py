@@ -82,6 +82,19 @@ def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
     assert "blocks-duplicate" in codes and "several-points" not in codes
 
 
+def test_reports_to_groups_of_the_link_tell_nothing_of_the_clocks(wiretale_run: Runner, tmp_path: Path) -> None:
+    points = Points(roles=("sender", "receiver"))
+    for n in range(100):
+        sent = START_NS + n * 10 * MS
+        points.put(udp(b"question %d" % n, n), [sent, sent + 20 * MS])
+        answer = udp(b"answer %d" % n, n, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
+        points.put(answer, [sent + 41 * MS, sent + 21 * MS])
+    at_once = START_NS + 105 * MS
+    points.put(udp(b"report", 7, target=("224.0.0.22", 6000)), [at_once, at_once + 1000])
+    told = json.loads(wiretale_run("compare", *points.write(tmp_path), "--json").stdout)
+    assert abs(told["clocks"][0]["offset_ns"]) < MS and told["clocks"][0]["least_rtt_ns"] == pytest.approx(40 * MS)
+
+
 def test_a_single_capture_does_not_say_that_its_packets_arrived(captures: list[Path], wiretale_run: Runner) -> None:
     log_file = captures[0].parent / "receive.json"
     done = wiretale_run("compare", captures[1], "--receiver-log", log_file)
