@@ -137,7 +137,7 @@ bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_lo
 	@.ci/packages bench
 	@failed=0; $(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(PY) benchmarks/bench_traffic.py --program $(VENV)/bin/wiretale-traffic || failed=1; \
-	$(PY) benchmarks/bench_capture.py || failed=1; exit $$failed
+	$(PY) benchmarks/bench_capture.py --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
 .PHONY: studies
 studies: build ## run the published studies again in emulated networks (as root), and write docs/studies.md
