@@ -14,21 +14,10 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import NoReturn
 
-from wiretale.cli import (
-    analyze,
-    compare,
-    diff,
-    doctor,
-    experiment,
-    explain,
-    info,
-    lab,
-    program,
-    theory,
-    verify,
-)
+from wiretale.cli import program
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -46,7 +35,24 @@ examples:
   wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
-COMMANDS = (analyze, explain, compare, diff, verify, info, theory, experiment, lab, program, doctor)
+# Each has a module of its name here, but for the C programs (program.py); only the one that is asked for is imported.
+COMMANDS = {
+    "analyze": "flows, findings and a report of captures",
+    "explain": "what limited each transfer, what went wrong, and what to change",
+    "compare": "the same packets at several capture points: delays, and where losses were",
+    "diff": "two runs side by side, with what changed most",
+    "verify": "compare every verdict with Wireshark's",
+    "info": "what capture files say of themselves",
+    "theory": "what a link can carry at most",
+    "experiment": "run a plan of tests, and report on it",
+    "lab": "an emulated network with known truth, on this machine",
+    "send": "send sequenced TCP or UDP blocks to a receiver",
+    "receive": "receive them, count what is lost, late or corrupt",
+    "ttcp": "a transfer with classic ttcp",
+    "capture": "record what passes an interface, for days, and prove what was not recorded",
+    "link": "a link between two interfaces that loses, delays and reorders as told",
+    "doctor": "what this machine has and lacks",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,8 +65,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"wiretale: {printable(message)}; see `{self.prog} --help`\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """All commands and options; cheap, so that --help and --version answer at once."""
+def make_parser(name: str | None = None) -> argparse.ArgumentParser:
+    """The options of a command, or without one the list of all; cheap, so that --help and --version answer at once."""
     parser = Parser(
         prog="wiretale",
         usage="wiretale COMMAND …",
@@ -69,8 +75,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"wiretale {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
-    for module in COMMANDS:
-        module.add_command(commands)
+    if name in COMMANDS:
+        import_module(f"wiretale.cli.{name}").add_command(commands)
+    else:
+        for other, text in COMMANDS.items():
+            commands.add_parser(other, help=text)
     return parser
 
 
@@ -143,7 +152,7 @@ def main(given: Sequence[str] | None = None) -> int:
     prepare_streams()
     take_terminate_as_interrupt()
     try:
-        parsed = program.parse(arguments) or make_parser().parse_args(arguments)
+        parsed = program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code

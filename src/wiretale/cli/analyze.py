@@ -78,7 +78,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "analyze",
-        help="flows, findings and a report of captures",
         usage="wiretale analyze FILE... [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,

@@ -36,7 +36,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "compare",
-        help="the same packets at several capture points: delays, and where losses were",
         usage="wiretale compare SENDER [TRACER] RECEIVER [options]\n       wiretale compare TRACER --receiver-log FILE [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,

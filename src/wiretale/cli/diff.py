@@ -39,7 +39,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "diff",
-        help="two runs side by side, with what changed most",
         usage="wiretale diff A B [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,

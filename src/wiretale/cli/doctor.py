@@ -234,7 +234,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "doctor",
-        help="what this machine has and lacks",
         usage="wiretale doctor [--json]",
         description=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

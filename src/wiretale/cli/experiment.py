@@ -75,7 +75,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command, what it does, and options."""
     parser = commands.add_parser(
         "experiment",
-        help="run a plan of tests, and report on it",
         usage="wiretale experiment list | run PLAN -o DIR [options] | report DIR -o FILE",
         description=EXAMPLES,
         epilog=EXIT_CODES,

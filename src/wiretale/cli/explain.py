@@ -34,7 +34,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "explain",
-        help="what limited each transfer, what went wrong, and what to change",
         usage="wiretale explain FILE... [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,

@@ -22,7 +22,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "info",
-        help="what capture files say of themselves",
         usage="wiretale info FILE... [--json]",
         description=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -41,7 +41,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command, its actions and their options."""
     parser = commands.add_parser(
         "lab",
-        help="an emulated network with known truth, on this machine",
         usage="wiretale lab ACTION …",
         description=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

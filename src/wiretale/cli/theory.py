@@ -26,7 +26,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "theory",
-        help="what a link can carry at most",
         usage="wiretale theory --link RATE [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,

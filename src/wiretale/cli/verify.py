@@ -48,7 +48,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """The command and its options."""
     parser = commands.add_parser(
         "verify",
-        help="compare every verdict with Wireshark's",
         usage="wiretale verify FILE... [--json] [--differences N]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
