@@ -16,6 +16,7 @@
 #define NONE        UINT32_MAX
 #define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
 #define NS_A_SECOND 1000000000
+#define LINE_BYTES  64 /* of a cache */
 
 struct entry {
     uint32_t hash;
@@ -139,6 +140,10 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash, bo
     prefetch_element(sent->segments, tail, sizeof *sent->segments);
     prefetch_element(acked->segments, acked->head, sizeof *acked->segments);
     prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
+    for (unsigned line = 0; line < 2; line++) {
+        prefetch_element(stream->limit, line, LINE_BYTES);
+        prefetch_element(flow->directions[!number].tcp.limit, line, LINE_BYTES);
+    }
 }
 
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
