@@ -128,11 +128,12 @@ def time_backward(trace: Trace) -> Iterator[Finding]:
         if capture["backward_steps"]:
             little = capture["backward_ns_max"] < QUEUES_APART_NS
             why = "packets" if little else "the clock was set back, or packets"
+            doubtful = "Orders nearer than that" if little else "Times and orders near them"
             yield Finding(
                 *("time-backward", "info" if little else "warning", "capture"),
                 f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
                 f"to {show_duration(capture['backward_ns_max'])}: {why} of several queues "
-                f"were written out of order. {'Orders nearer than that' if little else 'Times and orders near them'} are doubtful.",
+                f"were written out of order. {doubtful} are doubtful.",
                 "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
                 evidence=f"first at frame {capture['backward_frame']}",
                 filter=frame_filter([capture["backward_frame"]]),

@@ -136,9 +136,10 @@ PAGES = (
         "wire-full",
         "A wire that is full",
         wire_rules.wire_full,
-        "Frames of all transfers (1% of the capture's bytes or more each) from one host to another, while all of them lasted, with "
-        "preambles, checksums and gaps: together 98.5% to 101% of a speed that Ethernet has (10 Mbit/s to 100 Gbit/s), in 20 time "
-        "bins or more, and level where it is one transfer.",
+        "Frames of all transfers (1% of the capture's bytes or more each) from one host to another, while all of them "
+        "lasted, with preambles, checksums and gaps: together 98.5% to 101% of a speed that Ethernet has (10 Mbit/s to "
+        "100 Gbit/s), in 20 time bins or more. Of one transfer alone it is the mean of the middle half of its time bins, "
+        "which must be level.",
         "Whether the wire has that speed: what is paced to just such a rate looks the same. Frames of others on that wire; "
         "frames that an offload joined, which are counted once.",
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding
-from wiretale.analyzer.spread import variation
+from wiretale.analyzer.spread import mean, variation
 from wiretale.analyzer.survey import Survey, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_rate, show_share
 
@@ -47,11 +47,17 @@ def between(source: str, destination: str) -> str:
     return f"{family}.src == {source} && {family}.dst == {destination}"
 
 
+def middle_mean(values: Sequence[float]) -> float:
+    """The mean of the middle half: a pause of the sender, or packets stamped late, do not count."""
+    quarter = len(values) // 4
+    return mean(sorted(values)[quarter : len(values) - quarter])
+
+
 def full_speed(rates: Sequence[Sequence[float]]) -> float | None:
     """The speed of the Ethernet that these fill together."""
     if min(map(len, rates)) < BINS_LEAST or (len(rates) == 1 and variation(rates[0]) > LEVEL):
         return None
-    whole = sum(sum(level) / len(level) for level in rates)
+    whole = middle_mean(rates[0]) if len(rates) == 1 else sum(map(mean, rates))
     return next((speed for speed in SPEEDS if FULL_LEAST * speed <= whole <= FULL_MOST * speed), None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was odd in the studies, rebuilt in labs: does the top finding of `wiretale explain` say what the lab knows to be the cause?
+"""What was odd in the studies, rebuilt in labs: does the top finding name the cause that the lab knows?
 
 Which codes explain an anomaly, and what the link must have done to its packets, is written down here, before anything is run.
 """
@@ -252,10 +252,10 @@ def anomalies_section(rows: list[Row], table: Callable[[str, list[Row]], str]) -
     """The table with what it is."""
     right = sum(row[-1] == "yes" for row in rows)
     text = (
-        "What was odd in the studies, rebuilt with `wiretale-traffic send` in a lab (profile, then the sender's options), in 2 to 6 "
-        "seconds each. The top finding is the first that `wiretale explain` gives of the capture behind the link (`after`, "
-        "near the receiver) or before it; in its place `wiretale compare` answers where a receiver's log is needed. Whether it names "
-        "the cause is judged by its code, which was written down before, and by the link's own record of what it did to the "
-        f"packets. Here {right} of {len(rows)} are explained by the top finding.\n\n"
+        "What was odd in the studies, rebuilt with `wiretale-traffic send` in a lab (profile, then the sender's options), "
+        "in 2 to 6 seconds each. The top finding is the first that `wiretale explain` gives of the capture behind the link "
+        "(`after`, near the receiver) or before it; where a receiver's log is needed, `wiretale compare` answers in its "
+        "place. Whether it names the cause is judged by its code, which was written down before, and by the link's own "
+        f"record of what it did to the packets. Here {right} of {len(rows)} are explained by the top finding.\n\n"
     )
     return text + table(HEADINGS, [tuple(str(cell).replace("|", "\\|") for cell in row) for row in rows])
