@@ -211,7 +211,8 @@ def blocks_corrupt(row: Row) -> str:
 
 def blocks_late(row: Row) -> str:
     """The sentence."""
-    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} came after a later one."
+    share = show_share(row_count(row), row["blocks"])
+    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks']:,} ({share}) came after a later one."
 
 
 def blocks_twice(row: Row) -> str:
