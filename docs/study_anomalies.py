@@ -20,8 +20,8 @@ Row = tuple[Any, ...]
 Test = tuple[str | int, ...]
 IPERF = ("--udp", "--size", 1470)
 NOT_REBUILT = """
-Not rebuilt here: that UDP had six times TCP's rate on one LAN (S2) and lost up to half beside TCP (S5), which come from hosts of
-their time and show in no lab of these hosts; and the receiver that hangs when the end markers are lost (S1), which is a fault of
+Not rebuilt here: that UDP had six times TCP's rate on one LAN (S2) and lost up to half beside TCP (S5), neither of which shows
+between these hosts; and the receiver that hangs when the end markers are lost (S1), which is a fault of
 that program. That the cause is the same in a lab does not prove what it was on the studies' networks.
 """
 HEADINGS = "study, anomaly as published | rebuilt by | what the link did | top finding | is that the cause"
