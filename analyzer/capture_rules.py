@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.finding import Finding, flows_named, total
+from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, total
 from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 COPIES_LEAST, COPIES_SHARE = 10, 0.2  # packets that came again: fewer are the network's doing
+QUEUES_APART_NS = 100_000  # time stamps of packets that several queues take at once; no clock is set by so little
 CAPTURES_READ, NAMES_SHOWN = 64, 3
 
 
@@ -125,14 +126,18 @@ def time_backward(trace: Trace) -> Iterator[Finding]:
     """Time stamps that go back within an interface's packets."""
     for capture in trace.captures.rows():
         if capture["backward_steps"]:
+            little = capture["backward_ns_max"] < QUEUES_APART_NS
+            why = "packets" if little else "the clock was set back, or packets"
+            doubtful = "Orders nearer than that" if little else "Times and orders near them"
             yield Finding(
-                *("time-backward", "warning", "capture"),
+                *("time-backward", "info" if little else "warning", "capture"),
                 f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
-                f"to {show_duration(capture['backward_ns_max'])}: the clock was set back, or packets of several queues "
-                "were written out of order. Times and orders near them are doubtful.",
+                f"to {show_duration(capture['backward_ns_max'])}: {why} of several queues "
+                f"were written out of order. {doubtful} are doubtful.",
                 "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
                 evidence=f"first at frame {capture['backward_frame']}",
                 filter=frame_filter([capture["backward_frame"]]),
+                impact=HARMLESS if little else 0.0,
             )
 
 

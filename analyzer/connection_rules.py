@@ -251,5 +251,5 @@ def small_blocks(trace: Trace) -> Iterator[Finding]:
             cost_unit="bytes",
             evidence=f"{plural(packets, 'packet')}, {one.frames}",
             filter=flow_filter(one.flow),
-            impact=one.weight * (1 - payload / wire) * 0.1,
+            impact=one.weight * (1 - payload / wire) * 0.5,
         )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
+HARMLESS = -1.0  # impact of what is odd about the capture and makes nothing doubtful: it comes last
 SHOWN = 5  # rows that a sentence or its evidence names
 
 

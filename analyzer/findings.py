@@ -19,8 +19,9 @@ from wiretale.analyzer import (
     loss_rules,
     queue_rules,
     verdict_rules,
+    wire_rules,
 )
-from wiretale.analyzer.finding import SHOWN, Finding, Rule
+from wiretale.analyzer.finding import HARMLESS, SHOWN, Finding, Rule
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ RULES: tuple[Rule, ...] = (
     limit_rules.retransmission_cost,
     flow_rules.icmp_errors,
     connection_rules.fragmentation_needed,
+    fragment_rules.loss_amplified,  # says why, and so comes before what it costs as much as
     fragment_rules.datagrams_incomplete,
-    fragment_rules.loss_amplified,
     fragment_rules.fragmentation_overhead,
     connection_rules.ecn_ignored,
     connection_rules.keep_alives_unanswered,
@@ -73,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     queue_rules.jitter,
     queue_rules.bursts,
     queue_rules.fairness,
+    wire_rules.wire_full,
     limit_rules.path_or_window,
     limit_rules.scaling_missing,
     limit_rules.slow_start,
@@ -81,8 +83,9 @@ RULES: tuple[Rule, ...] = (
 
 
 def rank(finding: Finding) -> tuple[int, bool, float]:
-    """Errors, then warnings, then the rest; within those the capture's own first, then what costs most."""
-    return SEVERITIES.index(finding.severity), finding.scope != "capture", -finding.impact
+    """Errors, then warnings, then the rest; within those the capture's own first, if they matter, then what costs most."""
+    of_capture = finding.scope == "capture" and finding.impact != HARMLESS
+    return SEVERITIES.index(finding.severity), not of_capture, -finding.impact
 
 
 def rest_of(rest: Sequence[Finding]) -> Finding:

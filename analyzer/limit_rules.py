@@ -29,6 +29,7 @@ LOSSES_LEAST = 6
 QUEUE_SHARE, QUEUE_LEAST_NS = 0.3, 1_000_000  # growth of a round trip that is no queue
 MATHIS_FACTOR = 3.0
 PATH_INFO = 0.7
+PATH_WORTH = 0.1  # after what says why: an uneven share, a full wire
 ETHERNET_MSS = 1460
 RESENT_LEAST = 10_000  # bytes
 RECOVERED_LEAST = 50_000  # bytes of a transfer that losses hold up
@@ -57,8 +58,10 @@ def evidence_of(one: Transfer) -> str:
     )
 
 
-def limited(one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int) -> Finding:
-    """A finding about time that a transfer lost."""
+def limited(
+    one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int, worth: float = 1.0
+) -> Finding:
+    """A finding about time that a transfer lost; `worth` is less than 1 where others say more of the same."""
     whole = one.parted_ns or 1
     return Finding(
         *(code, severity, "flow", sentence, advice),
@@ -67,7 +70,7 @@ def limited(one: Transfer, code: str, severity: str, sentence: str, advice: str,
         cost_unit="seconds",
         evidence=evidence_of(one),
         filter=flow_filter(one.flow),
-        impact=one.weight * min(ns / whole, 1.0),
+        impact=one.weight * min(ns / whole, 1.0) * worth,
     )
 
 
@@ -298,6 +301,7 @@ def path_or_window(trace: Trace) -> Iterator[Finding]:
                 f"{rate}: {path_words(one)}",
                 "Compare with what the link can carry: --link RATE, or wiretale theory --link RATE.",
                 ns,
+                PATH_WORTH,
             )
 
 

@@ -59,7 +59,8 @@ PAGES = (
         "Time stamps go back",
         rules.time_backward,
         "A packet of an interface is stamped earlier than the one before it in the file. A clock that was set back "
-        "does it once and far; several capture queues written in turn do it often and by little.",
+        "does it once and far; several capture queues written in turn do it often and by little: "
+        "below 100 µs it is told as such, last and without a warning.",
         "Steps of the clock forward look like a pause, and are not found.",
         "Every duration, round trip and order near those frames; verdicts of reordering above all.",
     ),

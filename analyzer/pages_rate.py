@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from wiretale.analyzer import limit_rules, queue_rules
+from wiretale.analyzer import limit_rules, queue_rules, wire_rules
 from wiretale.analyzer.catalogue import Page
 from wiretale.analyzer.verdict_rules import verdicts
 
@@ -131,5 +131,16 @@ PAGES = (
         "Transfers of 1 MB or more between the same two hosts that ran together for half of the shorter's life: their "
         "rates while all lasted, and Jain's index (sum x)^2 / (n sum x^2). Told below 0.8.",
         "Whether they share a bottleneck at all, and what else uses it.",
+    ),
+    Page(
+        "wire-full",
+        "A wire that is full",
+        wire_rules.wire_full,
+        "Frames of all transfers (1% of the capture's bytes or more each) from one host to another, while all of them "
+        "lasted, with preambles, checksums and gaps: together 98.5% to 101% of a speed that Ethernet has (10 Mbit/s to "
+        "100 Gbit/s), in 20 time bins or more. Of one transfer alone it is the mean of the middle half of its time bins, "
+        "which must be level.",
+        "Whether the wire has that speed: what is paced to just such a rate looks the same. Frames of others on that wire; "
+        "frames that an offload joined, which are counted once.",
     ),
 )

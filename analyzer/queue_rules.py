@@ -106,6 +106,14 @@ def overload_of(trace: Trace, one: Transfer) -> Overload | None:
     )
 
 
+def queue_words(one: Transfer) -> str:
+    """How long packets wait where the offer is more than the path carries, by the numbered packets' own delays."""
+    waited = one.row["delay_variation_ns"]
+    if waited is None or waited < QUEUE_INFO_NS:
+        return ""
+    return f" What comes waits up to {show_duration(waited)} in the full queue before it."
+
+
 def offered_above_rate(trace: Trace) -> Iterator[Finding]:
     """More offered than the path carries."""
     for one in survey_of(trace).transfers:
@@ -116,7 +124,7 @@ def offered_above_rate(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("udp-above-path", "warning", "flow"),
             f"{one.name} offered {show_rate(overload.offered_bps)}, and {show_rate(overload.came_bps)} came through, level all "
-            f"the time: more than the path before this point carries. {show_share(lost, 1)} was lost to it.",
+            f"the time: more than the path before this point carries. {show_share(lost, 1)} was lost to it.{queue_words(one)}",
             f"Send at no more than {show_rate(overload.came_bps)}, or use a transport that adapts (TCP, QUIC).",
             flow=one.row["flow"],
             cost=round(100 * lost, 3),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the studies again, shortened, in labs on this machine, and writes docs/studies.md: measured beside published.
 
-python docs/make_studies.py [-o DIR]       as `make studies` does; about ten minutes, root
+python docs/make_studies.py [-o DIR]                     as `make studies` does; about twelve minutes, root
+python docs/make_studies.py --only anomalies [-o DIR]    puts only that section anew into the document
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import study_runs as runs
+from study_anomalies import anomalies, anomalies_section
 from study_answers import answers
 
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab_run import run_study
 
+ANOMALIES_TITLE = "The anomalies, explained"
+QUESTIONS_TITLE = "The questions that the studies left open"
 TARGET = Path(__file__).parent / "studies.md"
 INTRODUCTION = """\
 # The studies, run again
@@ -183,6 +187,35 @@ def make_page(folder: Path) -> Page:
         page.section(title, name, lambda run=run: run(folder), lambda rows, h=headings: markdown(h, rows))  # type: ignore[misc]
     title = "S2: 27 tests over four connections (less than the study's 8 MiB each)"
     page.section(title, "sweep27", lambda: runs.controller_sweep(folder), sweep_section)
+    explain_anomalies(page, folder)
+    return page
+
+
+def explain_anomalies(page: Page, folder: Path) -> None:
+    """What was odd in the studies, and what `wiretale explain` says of it."""
+    page.section(
+        ANOMALIES_TITLE, "anomalies", lambda: anomalies(folder), lambda rows: anomalies_section(rows, markdown)
+    )
+    page.failed = page.failed or any(row[-1] != "yes" for row in page.found.get("anomalies", ()))
+
+
+def with_section(text: str, title: str, section: str) -> str:
+    """The document with this section in place of the one of that title, or before the last one."""
+    heads = [place for place, line in enumerate(text.splitlines()) if line.startswith("## ")]
+    lines = text.splitlines(keepends=True)
+    begin = next((place for place in heads if lines[place].strip() == f"## {title}"), None)
+    if begin is None:
+        begin = end = next((place for place in heads if QUESTIONS_TITLE in lines[place]), len(lines))
+    else:
+        end = next((place for place in heads if place > begin), len(lines))
+    return "".join([*lines[:begin], section, "\n", *lines[end:]])
+
+
+def renew_anomalies(folder: Path) -> Page:
+    """Runs that part alone and puts it into the document."""
+    page = Page()
+    explain_anomalies(page, folder)
+    TARGET.write_text(with_section(TARGET.read_text("utf-8"), ANOMALIES_TITLE, page.parts[0]), "utf-8")
     return page
 
 
@@ -192,20 +225,28 @@ def main() -> int:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="keep captures, truths and the S6 report there"
     )
+    parser.add_argument("--only", choices=["anomalies"], help="run that part alone, and leave the others as they are")
     arguments = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wiretale-studies-") as temporary:
-        page = make_page(arguments.output or Path(temporary))
+        folder = arguments.output or Path(temporary)
+        page = renew_anomalies(folder) if arguments.only else make_page(folder)
+    if not arguments.only:
+        write_page(page, started)
+    print(f"==> wrote {TARGET}", file=sys.stderr)
+    return 3 if page.failed else 0
+
+
+def write_page(page: Page, started: float) -> None:
+    """The whole document."""
     introduction = INTRODUCTION.format(
         date=datetime.date.today().isoformat(),
         machine=f"Linux {platform.release().split('-')[0]}",
         minutes=(time.monotonic() - started) / 60,
         cores=os.cpu_count(),
     )
-    questions = "## The questions that the studies left open\n\n" + answers(page.found)
+    questions = f"## {QUESTIONS_TITLE}\n\n{answers(page.found)}"
     TARGET.write_text("\n".join([introduction, *page.parts, questions]), "utf-8")
-    print(f"==> wrote {TARGET}", file=sys.stderr)
-    return 3 if page.failed else 0
 
 
 if __name__ == "__main__":

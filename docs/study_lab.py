@@ -115,7 +115,7 @@ def study_lab(
         process = subprocess.Popen(
             lab.inside("receiver", *real_time(RECEIVER_PRIORITY), *command, *receiver),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=stack.enter_context((folder / "receiver.json").open("w")),  # with --json among the options
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -21,11 +21,13 @@ Found = Callable[[Wire], dict[str, Row]]
 
 @pytest.fixture
 def found(tmp_path: Path) -> Found:
-    """The first finding of each code in what was on a wire."""
+    """The first finding of each code in what was on a wire, by rank."""
 
     def run(wire: Wire) -> dict[str, Row]:
-        rows = wiretale.analyze(wire.write(tmp_path / "wire.pcap")).findings.rows()
-        return {row["code"]: row for row in reversed(rows)}
+        first: dict[str, Row] = {}
+        for row in wiretale.analyze(wire.write(tmp_path / "wire.pcap")).findings.rows():
+            first.setdefault(row["code"], row)
+        return first
 
     return run
 
@@ -304,6 +306,15 @@ def test_an_offer_above_the_path_s_rate_is_told(found: Found) -> None:
     assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
 
 
+def test_an_overfull_queue_is_told_with_its_delay(found: Found) -> None:
+    assert "waits up to 49.5 ms in the full queue" in found(through_a_queue(4000))["udp-above-path"]["sentence"]
+
+
+def test_a_policer_makes_nobody_wait(found: Found) -> None:
+    row = found(numbered(4000, lambda i: i % 5 != 2))["udp-above-path"]
+    assert "queue" not in row["sentence"]
+
+
 def test_as_many_losses_by_chance_are_no_offer_above_the_rate(found: Found) -> None:
     dice = random.Random(1)
     rows = found(numbered(4000, lambda i: i in (0, 3999) or dice.random() > 0.2))
@@ -345,6 +356,41 @@ def side_by_side(first: int, second: int) -> Wire:
 def test_an_uneven_share_has_jain_s_index(found: Found) -> None:
     rows = found(side_by_side(3000, 750))
     assert "Jain's index 0.7" in rows["unfair-share"]["sentence"] and rows["unfair-share"]["severity"] == "info"
+
+
+def test_an_uneven_share_says_more_than_that_the_path_was_the_limit(found: Found) -> None:
+    rows = list(found(side_by_side(3000, 750)))
+    assert rows.index("unfair-share") < rows.index("path-limited")
+
+
+def paced(gap_ms: float, flows: int = 1) -> Wire:
+    """Datagrams of 1472 bytes, 1538 with all that goes with them, from each flow in turn."""
+    wire = Wire()
+    for i in range(6000):
+        wire.udp(i * gap_ms, bytes(1472), port=4000 + i % flows)
+    return wire
+
+
+LINE_MS = 1538 * 8 / 100e3  # of such a frame at 100 Mbit/s
+
+
+@pytest.mark.parametrize("flows", [1, 3])
+def test_a_full_wire_is_told_with_what_payload_it_has(found: Found, flows: int) -> None:
+    row = found(paced(LINE_MS, flows))["wire-full"]
+    assert "Ethernet of 100 Mbit/s" in row["sentence"] and "95.7% of it is payload, 95.7 Mbit/s" in row["sentence"]
+    assert row["severity"] == "info" and row["cost"] == 6000 * 66
+
+
+def test_a_wire_with_some_room_is_not_full(found: Found) -> None:
+    assert "wire-full" not in found(paced(LINE_MS / 0.97))
+    assert "wire-full" not in found(paced(LINE_MS / 1.03))  # of 1 Gbit/s it is a tenth
+
+
+def test_a_mean_of_100_mbit_s_in_bursts_fills_no_wire(found: Found) -> None:
+    wire = Wire()
+    for i in range(6000):
+        wire.udp(i // 100 * 100 * LINE_MS + i % 100 * LINE_MS / 10, bytes(1472))
+    assert "wire-full" not in found(wire)
 
 
 def test_an_even_share_is_not_told(found: Found) -> None:
@@ -472,7 +518,7 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
     assert f"but {100 * share:.3g}% of the datagrams" in row["sentence"] and row["cost"] == pytest.approx(
         100 * (share - len(gone) / 360), abs=0.1
     )
-    assert "1-(1-p)^n" in row["sentence"]
+    assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
 
 
 def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:

@@ -104,6 +104,7 @@ def test_fragments(codes: Codes) -> None:
 def test_clocks_and_offload(codes: Codes) -> None:
     udp = ether(A / UDP(sport=1, dport=2) / Raw(b"x"))
     assert codes([udp.copy(), udp.copy()], times=[1, 0]) == {"time-backward": "warning"}
+    assert codes([udp.copy(), udp.copy()], times=[1, 1 - 5e-6]) == {"time-backward": "info"}
     assert codes([*HANDSHAKE, out("PA", 100, 500, 20_000), back("A", 500, 20_100)])["offload"] == "warning"
 
 
