@@ -14,6 +14,7 @@ from rich.console import Console
 
 import wiretale
 from plain_wire import Connection, Wire
+from wiretale import analyzer
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.survey import LIMITS, fitted
@@ -24,7 +25,8 @@ FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost
 
 def codes_in_rules() -> set[str]:
     """Codes that stand in the sources of the rules."""
-    files = set((ROOT / "analyzer").glob("*_rules.py")) - {ROOT / "analyzer" / "difference_rules.py"}
+    folder = Path(analyzer.__path__[0])
+    files = set(folder.glob("*_rules.py")) - {folder / "difference_rules.py"}
     text = "".join(path.read_text() for path in files)
     starred = set(re.findall(r'\*\((?:one, )?"([a-z-]+)"', text))
     return starred | {kind.code for kind in verdict_rules.KINDS} | {"events-dropped", "blocks-dropped"}

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from traffic_ends import ROOT, Receiver, Report, program, receiving, send, send_raw
+from traffic_ends import Receiver, Report, program, receiving, send, send_raw
+from wiretale.version import __version__
 
 SWEEP = Path("/work/shared/published/controller_sweep.csv")
 SIZES_OF_STUDY = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 44, 76, 140, 268, 524, 1036, 2060, 4108, 8204]
@@ -291,6 +292,4 @@ def test_help_begins_with_an_example(words: list[str]) -> None:
 
 def test_version_is_the_projects() -> None:
     said = subprocess.run([program(), "--version"], capture_output=True, text=True, timeout=10).stdout
-    namespace: dict[str, str] = {}
-    exec((ROOT / "src/wiretale/version.py").read_text(), namespace)
-    assert said == f"wiretale-traffic {namespace['__version__']}\n"
+    assert said == f"wiretale-traffic {__version__}\n"
