@@ -94,9 +94,9 @@ def before_the_first(file: Path) -> int:
 
 def test_reordering_is_told_alike(path: DroppingPath, tmp_path: Path) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=20, slow=50)
-    report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "1500", "--rate", "8M")
+    report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "4000", "--rate", "8M")
     rows = block_rows(file)
-    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order") > 3
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order") > 0
     assert report["blocks_lost"] == path.dropped() > 5
     assert report["blocks_received"] == total(rows, "blocks")
     assert report["blocks_duplicate"] == total(rows, "blocks_duplicate") == 0
