@@ -11,7 +11,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding, end_named
 from wiretale.analyzer.spread import median_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
-from wiretale.analyzer.units import show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -92,7 +92,8 @@ def window_words(trace: Trace, one: Transfer) -> str:
         return f"it was closed for {show_duration(closed)}: the receiving application reads too slowly"
     if not_scaled(one):
         return "window scaling is off (RFC 7323), so that it cannot grow beyond 64 KiB"
-    return f"usually {show_bytes(usual_window(trace, one))} were allowed on their way"
+    usual = usual_window(trace, one)
+    return f"usually {show_bytes(usual)} were allowed on their way" if usual else "it was full"
 
 
 def not_scaled(one: Transfer) -> bool:
@@ -212,7 +213,7 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("timeout-stalls", "warning" if grave else "info", "flow"),
             f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
-            f"{count:,} retransmission {'timeout' if count == 1 else 'timeouts'}: nothing came back that would have "
+            f"{plural(count, 'retransmission timeout')}: nothing came back that would have "
             "let it mend the loss sooner.",
             "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
             "on.",

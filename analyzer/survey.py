@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from wiretale.analyzer.finding import end_named, row_at
+from wiretale.analyzer.finding import end_named, frame_span, row_at
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -114,7 +114,7 @@ class Transfer:
     @cached_property
     def frames(self) -> str:
         """Where it lies in its file."""
-        return f"frames {self.flow['first_frame']}–{self.flow['last_frame']}"
+        return frame_span(self.flow)
 
 
 class Survey:
