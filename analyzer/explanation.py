@@ -125,10 +125,15 @@ def worth_telling(transfers: Iterable[Transfer]) -> Iterator[Transfer]:
 
 
 def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
-    """The largest transfers, the largest first."""
-    found = []
-    for one in worth_telling(survey_of(trace).transfers):
+    """The largest transfers, the largest first, then smaller ones that waited the longest for something."""
+    found, survey = [], survey_of(trace)
+    for one in worth_telling((*survey.transfers, *survey.held)):
         name, share = main_limit(one)
         most = link_maximum(one, link_bps) if link_bps else None
         found.append(Explained(one, headline(trace, one), name, share, most))
     return found
+
+
+def left_out(trace: Trace) -> int:
+    """Flows that waited for something and are not explained, because so many others waited longer."""
+    return survey_of(trace).held_left

@@ -38,7 +38,7 @@ SECOND = 1e9
 
 def examined(trace: Trace) -> Iterator[Transfer]:
     """TCP transfers whose limits are known and that lasted."""
-    for one in survey_of(trace).tcp():
+    for one in survey_of(trace).limited():
         if one.limits and sum(one.limits.values()) >= LIFE_LEAST_NS:
             yield one
 
@@ -203,8 +203,7 @@ def recovery(trace: Trace) -> Iterator[Finding]:
 
 def timeouts(trace: Trace) -> Iterator[Finding]:
     """Silence that only the retransmission timer ended."""
-    survey = survey_of(trace)
-    for one in survey.tcp():
+    for one in survey_of(trace).limited():
         ns, count = one.row["limit_timeout_ns"], one.row["timeouts"]
         if not ns or not count or not one.life_ns:
             continue

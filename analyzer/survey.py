@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 ODD = ("timeouts", "keep_alives", "ecn_ce")  # columns of directions that are seldom more than 0
-TRANSFERS_MOST = 50  # flows that rules about transfers look at
+TRANSFERS_MOST = 50  # flows that rules about transfers look at: the largest
+#: columns of what a healthy transfer hardly waits for: those that waited the longest are looked at too, whatever their size
+HELD = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
+HELD_LEAST_NS = 20_000_000
+HELD_MOST = 500  # flows
 LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
     "limit_idle_ns": "the sender's application",
     "limit_delayed_ack_ns": "delayed acknowledgments",
@@ -127,9 +131,25 @@ class Survey:
         #: directions with payload of the largest flows, the largest first
         self.transfers = [one for number in largest for one in self._directions(trace, number)]
         #: numbers and values of the directions in which each of these counts is not 0
-        self.odd = trace.directions.nonzero(ODD)
+        self.odd = trace.directions.nonzero((*ODD, *HELD))
+        waiting = self._waiting(set(largest))
+        #: flows that waited and are not looked at, because so many others waited longer
+        self.held_left = max(len(waiting) - HELD_MOST, 0)
+        longest = nlargest(HELD_MOST, waiting, key=waiting.__getitem__)
+        #: those of smaller flows that waited the longest
+        self.held = [one for number in longest for one in self._directions(trace, number)]
         self._trace = trace
         self._bins: dict[int, dict[int, Bins]] = {}
+
+    def _waiting(self, seen: set[int]) -> dict[int, int]:
+        """How long other flows waited, ns."""
+        longest: dict[int, int] = {}
+        for name in HELD:
+            for direction, ns in self.odd[name]:
+                flow = direction // 2
+                if ns >= HELD_LEAST_NS and flow not in seen:
+                    longest[flow] = max(ns, longest.get(flow, 0))
+        return longest
 
     def _directions(self, trace: Trace, number: int) -> list[Transfer]:
         flow = row_at(trace.flows, number)
@@ -143,6 +163,10 @@ class Survey:
     def tcp(self) -> list[Transfer]:
         """Those of TCP."""
         return [one for one in self.transfers if one.flow["protocol"] == "tcp"]
+
+    def limited(self) -> list[Transfer]:
+        """Those of TCP, and the smaller ones that waited the longest."""
+        return [one for one in (*self.transfers, *self.held) if one.flow["protocol"] == "tcp"]
 
     def weight(self, row: Row) -> float:
         """A direction's part of all wire bytes."""

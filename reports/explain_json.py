@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.catalogue import Page
-from wiretale.analyzer.explanation import Explained
+from wiretale.analyzer.explanation import Explained, left_out
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -65,5 +65,6 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "wiretale": version,
         "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
         "transfers": [transfer_object(one) for one in transfers],
+        "transfers_left_out": left_out(trace),
         "findings": [{"rank": i, **{name: row[name] for name in FIELDS}} for i, row in enumerate(found, start=1)],
     }

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.catalogue import Page, chapters, pages
-from wiretale.analyzer.explanation import Explained, carried, parted_words
+from wiretale.analyzer.explanation import Explained, carried, left_out, parted_words
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.units import plural, show_rate, show_share
@@ -43,6 +43,7 @@ MARKS = {  # where there is no colour
     "limit_slow_start_ns": "s",
     "limit_network_ns": "=",
 }
+LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 Row = dict[str, Any]
 
@@ -142,7 +143,7 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
         for row in rows:
             yield Padding(finding_block(row), (0, 0, 0, INDENT))
     if quiet > QUIET_SHOWN:
-        yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} without a finding", style="dim")
+        yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} not told of one by one", style="dim")
     rest = [row for rows in by_flow.values() for row in rows]
     if rest:
         yield title("Other flows")
@@ -170,6 +171,9 @@ def explain_parts(
     if transfers or of_flows:
         yield title("Transfers")
     yield from transfer_parts(transfers, of_flows, console)
+    unseen = left_out(trace)
+    if unseen:
+        yield Text(f"\n{plural(unseen, 'smaller flow')} waited for something, too: {LEFT_OUT}", style="dim")
     if several:
         yield title("Over several flows")
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in several)

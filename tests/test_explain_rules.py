@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 
 import wiretale
 from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
+from wiretale.analyzer import survey
+from wiretale.cli import main
 
 RTT = 20.0
 Row = dict[str, Any]
@@ -86,6 +89,36 @@ def test_a_window_that_is_never_reached_is_not(found: Found) -> None:
     one = connection(window=512)
     flights(one, 20, 14)
     assert "receive-window-limited" not in found(one.wire)
+
+
+def many_large_and_a_small_one_that_waits() -> Wire:
+    """Sixty transfers that nothing holds up, and a smaller one that waits for its receiver's window."""
+    wire = Wire()
+    for number in range(60):
+        steady(connection(wire, port=41000 + number, window=512), 250)
+    flights(connection(wire, window=160), 12, 14, window=160)
+    return wire
+
+
+def test_a_window_is_told_of_a_flow_that_is_not_among_the_largest(found: Found) -> None:
+    row = found(many_large_and_a_small_one_that_waits())["receive-window-limited"]
+    assert "10.0.0.1:40000 → " in row["sentence"] and 0.1 < row["cost"] < 0.3
+
+
+def test_flows_that_waited_and_are_left_out_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(many_large_and_a_small_one_that_waits().write(tmp_path / "wire.pcap"))
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["transfers_left_out"] == 0
+    assert [one["limited_by"] for one in told["transfers"] if "40000" in one["name"]] == ["window"]
+    monkeypatch.setattr(survey, "HELD_MOST", 0)
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["transfers_left_out"] == 1 and not [one for one in told["transfers"] if "40000" in one["name"]]
+    main(["explain", path])
+    assert "1 smaller flow waited for something, too" in capsys.readouterr().out
 
 
 def test_a_window_without_scaling_says_so(found: Found) -> None:
