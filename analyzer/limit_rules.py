@@ -175,7 +175,7 @@ def delayed_acks(trace: Trace) -> Iterator[Finding]:
         if share < SHARE_INFO or ns < HELD_LEAST_NS:
             continue
         yield limited(
-            *(one, "delayed-ack", severity_by(share)),
+            *(one, "delayed-ack", "info" if one.minor else severity_by(share)),
             f"{one.name} waited {show_duration(ns)} ({show_share(ns, one.parted_ns)} of its time) for "
             "acknowledgments of short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) "
             "and the delayed-ACK timer (RFC 1122) wait for each other.",

@@ -30,6 +30,7 @@ LIMITS = {  # columns of directions, in the order of docs/tables.md, and how peo
     "limit_slow_start_ns": "slow start",
     "limit_network_ns": "the path or the congestion window",
 }
+MINOR_SHARE, MINOR_MOST = 0.01, 100_000  # of the largest flow's payload; bytes
 SERIES_COLUMNS = (
     ("direction", "B", 1),
     ("start_ns", "d", 1),
@@ -71,6 +72,7 @@ class Transfer:
     row: Row  # of directions
     back: Row  # the other direction
     weight: float  # of all wire bytes of the trace
+    minor: bool  # next to nothing beside the largest flow, as a control connection carries it
 
     @property
     def name(self) -> str:
@@ -128,6 +130,7 @@ class Survey:
         sizes = trace.flows.column("wire_bytes")
         self.whole = sum(sizes) or 1
         largest = nlargest(TRANSFERS_MOST, range(len(sizes)), key=sizes.__getitem__)
+        self._main_bytes = row_at(trace.flows, largest[0])["payload_bytes"] or 0 if largest else 0
         #: directions with payload of the largest flows, the largest first
         self.transfers = [one for number in largest for one in self._directions(trace, number)]
         #: numbers and values of the directions in which each of these counts is not 0
@@ -154,8 +157,9 @@ class Survey:
     def _directions(self, trace: Trace, number: int) -> list[Transfer]:
         flow = row_at(trace.flows, number)
         rows = trace.directions.rows(2 * number, 2 * number + 2)
+        minor = (flow["payload_bytes"] or 0) <= min(MINOR_SHARE * self._main_bytes, MINOR_MOST)
         return [
-            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole)
+            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole, minor)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]

@@ -33,6 +33,7 @@ def transfer_object(one: Explained) -> Row:
         "protocol": one.transfer.flow["protocol"],
         "application": one.transfer.flow["application"],
         "headline": one.headline,
+        "minor": one.transfer.minor,
         "limited_by": short_name(one.limited_by) if one.limited_by else None,
         "share": one.share,
         "parted_seconds": whole / 1e9 if one.transfer.limits else None,

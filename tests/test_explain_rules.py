@@ -70,6 +70,35 @@ def steady(
     return now
 
 
+# --- which transfers matter
+
+
+def test_a_control_connection_comes_after_what_it_controls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wire = small_writes(41.0)
+    steady(connection(wire, port=41000), 1200)
+    path = str(wire.write(tmp_path / "wire.pcap"))
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["name"].split(" ")[0], one["minor"]) for one in told["transfers"]] == [
+        *(("10.0.0.1:41000", False), ("10.0.0.1:40000", True)),
+    ]
+    assert {row["severity"] for row in told["findings"]} == {"info"}
+    main(["explain", path])
+    above, below = capsys.readouterr().out.split("Next to nothing beside them")
+    assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
+    main(["analyze", path])
+    assert "10.0.0.1:40000" not in capsys.readouterr().out.split("What limited them")[1].split("Findings")[0]
+
+
+def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wire = small_writes(41.0)
+    steady(connection(wire, port=41000), 80)  # ten times as much: no main transfer
+    main(["explain", str(wire.write(tmp_path / "wire.pcap"))])
+    said = capsys.readouterr().out
+    assert "delayed-ack" in said and "Next to nothing" not in said
+    assert said.index("10.0.0.1:40000") < said.index("10.0.0.1:41000")
+
+
 # --- limits
 
 
@@ -162,9 +191,9 @@ def test_no_scaling_does_not_matter_on_a_short_path(found: Found) -> None:
     assert "window-scaling-off" not in found(one.wire)
 
 
-def small_writes(held: float) -> Wire:
+def small_writes(held: float, wire: Wire | None = None) -> Wire:
     """A short write, and the next one when it is acknowledged."""
-    one, now = connection(rtt=1.0), 10.0
+    one, now = connection(wire, rtt=1.0), 10.0
     for i in range(60):
         one.data(now, i * 200, 200, PSH | ACK).ack(now + held, (i + 1) * 200)
         now += held + 0.1
