@@ -22,7 +22,8 @@ CODE` shows one page, `wiretale explain --list` all codes.
 A finding has a code, a severity, a scope, a sentence with figures, a cost with its unit, evidence (frames, spans), advice
 and a Wireshark display filter. Errors come first, then warnings, then what is only worth knowing; within those the
 capture's own, then what costs the largest part of the traffic. A healthy capture gives no warning. Rules about transfers
-look at the 50 largest flows; counts are of all.
+look at the 50 largest flows, those about what TCP waited for also at the 500 smaller ones that waited the longest (`wiretale
+explain` says how many are left out); counts are of all.
 """
 
 
