@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -46,13 +47,6 @@ def table_names(text: str) -> list[str]:
     return names
 
 
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    if not text.isdecimal() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 was expected")
-    return int(text)
-
-
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """The options that say what is read."""
     reading = parser.add_argument_group("what is read")
@@ -61,14 +55,14 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     reading.add_argument("--end", metavar="TIME", help="leave out packets at or after")
     reading.add_argument(
         "--max-flows",
-        type=positive,
+        type=whole_number(1),
         default=1_000_000,
         metavar="N",
         help="flows kept open at a time; beyond, the longest silent ends first (default 1000000, about 1 kB each)",
     )
     reading.add_argument(
         "--block-size",
-        type=positive,
+        type=whole_number(1),
         metavar="N",
         help="bytes of each block in TCP streams whose block headers were not captured",
     )
@@ -86,7 +80,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
     add_reading(parser)
     output = parser.add_argument_group("what comes out")
-    output.add_argument("--flows", type=positive, default=10, metavar="N", help="largest flows listed (default 10)")
+    output.add_argument(
+        "--flows", type=whole_number(1), default=10, metavar="N", help="largest flows listed (default 10)"
+    )
     output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
     output.add_argument(
         "--csv", action="store_true", help="a table (flows) as CSV on stdout; with -o every table as files too"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -28,13 +29,6 @@ exit codes: 0 done, 1 a --fail-if holds, 2 wrong usage, 3 done but a file was da
 FAILED, DAMAGED = 1, 3
 
 
-def count(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdecimal() or int(text) >= 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 0 was expected")
-    return int(text)
-
-
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command and its options."""
     parser = commands.add_parser(
@@ -50,7 +44,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--fail-if", action="append", default=[], metavar="CONDITION", help="exit code 1 if it holds; repeatable"
     )
     parser.add_argument(
-        "--flows", type=count, default=10, metavar="N", help="flows shown, the most changed (default 10)"
+        "--flows", type=whole_number(0), default=10, metavar="N", help="flows shown, the most changed (default 10)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the tables")
     parser.set_defaults(command=diff)

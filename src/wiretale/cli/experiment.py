@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.whole_number import whole_number
 
 if TYPE_CHECKING:
     from wiretale.traffic.endpoint import Endpoint
@@ -47,20 +48,6 @@ def scale(text: str) -> float:
     if not 0 < value <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r}: a factor over 0, as 0.1, was expected")
     return value
-
-
-def trials(text: str) -> int:
-    """A whole number from 1."""
-    if not text.isdecimal() or not 0 < int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 1 to 1000 was expected")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A port."""
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"{text!r}: a port from 1 to 65535 was expected")
-    return int(text)
 
 
 def endpoint(text: str) -> Endpoint:
@@ -103,14 +90,16 @@ def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
     parser.add_argument("-o", "--output", type=folder, metavar="DIR", help="where results are kept")
     parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
-    parser.add_argument("--trials", type=trials, metavar="N", help="of each test, whatever the plan says")
+    parser.add_argument(
+        "--trials", type=whole_number(1, 1000), metavar="N", help="of each test, whatever the plan says"
+    )
     parser.add_argument("--scale", type=scale, default=1.0, metavar="X", help="counts, times and offsets by a factor")
     parser.add_argument("--file", metavar="FILE", help="send this file in place of what the plan says")
     where = parser.add_argument_group("where (here, ssh:user@host, netns:NAME)")
     where.add_argument("--sender", type=endpoint, metavar="ENDPOINT", help="where blocks are sent")
     where.add_argument("--receiver", type=endpoint, metavar="ENDPOINT", help="where they are received")
     where.add_argument("--host", metavar="ADDRESS", help="the receiver's address, as the sender reaches it")
-    where.add_argument("--port", type=port, metavar="PORT", help="of the receiver")
+    where.add_argument("--port", type=whole_number(1, 65535), metavar="PORT", help="of the receiver")
     where.add_argument("--tracer", type=endpoint, metavar="ENDPOINT", help="where it is captured (at the receiver)")
     where.add_argument("--interface", metavar="IF", help="capture on this interface")
     where.add_argument("--no-capture", action="store_true", help="capture nothing")

@@ -8,7 +8,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wiretale.cli.analyze import add_reading, exit_code, positive, read
+from wiretale.cli.analyze import add_reading, exit_code, read
+from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     output.add_argument("--json", action="store_true", help="one JSON object on stdout")
     output.add_argument("--code", metavar="CODE", help="only findings of this code; without FILE its page")
     output.add_argument("--list", action="store_true", help="list every finding there is")
-    output.add_argument("--top", type=positive, metavar="N", help="only the first N findings")
+    output.add_argument("--top", type=whole_number(1), metavar="N", help="only the first N findings")
     output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
     output.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.set_defaults(command=explain)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
+from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -37,13 +38,6 @@ PIECE = 65_536  # frames that Wireshark flags, compared at a time
 LISTED = 5
 
 
-def count(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdecimal() or int(text) >= 2**31:
-        raise argparse.ArgumentTypeError(f"{text!r}: a whole number from 0 was expected")
-    return int(text)
-
-
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The command and its options."""
     parser = commands.add_parser(
@@ -59,7 +53,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--json", action="store_true", help="one JSON object for each file, each in a line, on stdout")
     parser.add_argument(
         "--differences",
-        type=count,
+        type=whole_number(0),
         metavar="N",
         help=f"differences listed of each reason (default {LISTED}, with --json all)",
     )
