@@ -18,7 +18,7 @@ from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.spread import mean as mean_of
 from wiretale.analyzer.spread import median_of, variation
 from wiretale.analyzer.survey import Bins, Transfer, survey_of
-from wiretale.analyzer.units import plural, show_duration, show_share
+from wiretale.analyzer.units import plural, show_duration, show_share, three_digits
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -230,7 +230,7 @@ def bursty(shape: Shape) -> Pattern | None:
     """Losses in runs."""
     if shape.mean < BURSTY_RUN and shape.by_frame < BURSTY_VARIATION:
         return None
-    runs = f"they come in runs, {shape.mean:.1f} packets long on average and {shape.longest:,} at most"
+    runs = f"they come in runs, {three_digits(shape.mean)} packets long on average and {shape.longest:,} at most"
     return Pattern(
         "bursty",
         runs if shape.longest > 1 else "many come close together, each alone, then none for long",
@@ -276,7 +276,7 @@ def loss_pattern(trace: Trace) -> Iterator[Finding]:
         if sum(loss.count for loss in losses) < LOSSES_LEAST and (one.row["block_loss_runs"] or 0) < 2:
             continue
         pattern = pattern_of(shape_of(trace, one, losses, survey.bins(one)))
-        frames = [loss.frame for loss in losses[:SHOWN]]
+        frames = list(dict.fromkeys(loss.frame for loss in losses))[:SHOWN]
         yield Finding(
             *("loss-pattern", "info", "flow"),
             f"{one.name}: the pattern of its {plural(one.lost, 'loss', 'losses')} is {pattern.word}: "

@@ -59,8 +59,8 @@ PAGES = (
         "Standing still in timeouts",
         limit_rules.timeouts,
         "The silence before each retransmission that only the timer explains (directions.limit_timeout_ns): from the "
-        "last sending of the segment, the last progress of acknowledgments or the opening of a closed window. A "
-        "warning from 1 s, or a quarter of the time that limits part.",
+        "last sending of the segment, the last progress of acknowledgments or the opening of a closed window; of one that "
+        "is only suspected, from the last data. A warning from 1 s, or a quarter of the time that limits part.",
         "How long the sender would have waited without the loss.",
     ),
     Page(

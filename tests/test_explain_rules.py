@@ -70,6 +70,44 @@ def steady(
     return now
 
 
+# --- silence
+
+
+def stream_with_a_silence(missing: int, busy: bool = False, pause: float = 1500.0) -> Wire:
+    """Beside the receiver: data, 1.5 s of nothing, and data that goes on where it had stopped. In between the sender's
+    host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
+    one, now = connection(rtt=40.0, near=39.9), 100.0
+    for number in range(400):
+        if number == 200:
+            now += pause
+            one.wire.ids["10.0.0.1"] += missing
+        if busy and number % 5 == 0:
+            one.wire.ids["10.0.0.1"] += 2
+        one.data(now, number * MSS).ack(now + 0.1, (number + 1) * MSS)
+        now += 1.0
+    return one.wire
+
+
+@pytest.mark.parametrize("missing", [2, 60, 120, 1000])
+def test_the_silence_of_an_outage_is_no_idleness(tmp_path: Path, missing: int) -> None:
+    trace = wiretale.analyze(stream_with_a_silence(missing).write(tmp_path / "wire.pcap"))
+    row = trace.directions.rows(0, 1)[0]
+    assert row["suspected_timeouts"] == 1
+    assert row["limit_timeout_ns"] == pytest.approx(1.5e9, rel=0.01) and row["limit_idle_ns"] < 0.1e9
+    (stall,) = (row for row in trace.findings.rows() if row["code"] == "timeout-stalls")
+    assert "stood still for 1.50 s" in stall["sentence"] and "1 retransmission timeout, it seems:" in stall["sentence"]
+
+
+@pytest.mark.parametrize("missing, busy", [(0, False), (120, True)])
+def test_a_silence_in_which_the_sender_may_have_had_nothing_to_send_is_no_outage(
+    tmp_path: Path, missing: int, busy: bool
+) -> None:
+    trace = wiretale.analyze(stream_with_a_silence(missing, busy).write(tmp_path / "wire.pcap"))
+    row = trace.directions.rows(0, 1)[0]
+    assert (row["suspected_timeouts"], row["limit_timeout_ns"]) == (0, 0)
+    assert row["limit_idle_ns"] == pytest.approx(1.5e9, rel=0.1)
+
+
 # --- which transfers matter
 
 

@@ -270,7 +270,8 @@
     X(limit_recovery_ns, INT, "ns",                                                                \
       "TCP: while a loss was being mended by fast recovery or go-back-N; null as above")           \
     X(limit_timeout_ns, INT, "ns",                                                                 \
-      "TCP: silence that ended with a retransmission by the timer, the whole life long")           \
+      "TCP: silence that ended with a retransmission by the timer, also one that is only"          \
+      " suspected, the whole life long")                                                           \
     X(limit_slow_start_ns, INT, "ns",                                                              \
       "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
       "above")                                                                                     \
