@@ -621,6 +621,44 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
     assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
 
 
+def test_fragments_that_a_queue_has_no_room_for_are_told_from_those_lost_by_chance(found: Found) -> None:
+    dice = random.Random(6)
+    room = [dice.randint(3, 6) for _ in range(60)]
+    row = found(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
+    cut = sum(size < 6 for size in room)
+    assert f"{cut} of the {cut} incomplete ones lack nothing but their end: a queue" in row["sentence"]
+    assert row["advice"].startswith("Congestion") and "by itself; here they are not" in row["sentence"]
+    by_chance = found(fragmented(lambda n, i: dice.random() < 0.15))["loss-amplified"]
+    assert "queue" not in by_chance["sentence"] and "Congestion" not in by_chance["advice"]
+    early = found(fragmented(lambda n, i: n % 2 == 0 and i < 2))["loss-amplified"]
+    assert "queue" not in early["sentence"]
+
+
+def bursts_of_blocks(lost: Callable[[int, int], bool], size: int = 20) -> Wire:
+    """Sixty bursts of blocks, 100 ms apart; those that come take all the same time on their way."""
+    wire = Wire()
+    for burst in range(60):
+        for i in range(size):
+            sent = 10 + burst * 100 + i * 0.1
+            if not lost(burst, i):
+                wire.udp(sent + 5, block(burst * size + i, sent_ms=sent))
+    return wire
+
+
+def test_the_ends_of_bursts_are_lost_by_a_queue_and_no_beginning_is_blamed(found: Found) -> None:
+    dice = random.Random(5)
+    room = [dice.randint(12, 18) for _ in range(60)]
+    words = pattern(found(bursts_of_blocks(lambda burst, i: i >= room[burst])))
+    assert "is tail drop: the beginning of each burst comes and its end does not: a queue" in words
+    assert "is tail drop: the beginning" in pattern(found(bursts_of_blocks(lambda burst, i: i >= 15)))
+
+
+def test_the_beginnings_of_bursts_are_no_tail_drop(found: Found) -> None:
+    dice = random.Random(5)
+    late = [dice.randint(1, 4) for _ in range(60)]
+    assert "tail drop" not in pattern(found(bursts_of_blocks(lambda burst, i: burst > 0 and i < late[burst])))
+
+
 def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
     rows = found(fragmented(lambda n, i: (n, i) in {(5, 2), (9, 3)}))
     assert "datagram-incomplete" in rows and "loss-amplified" not in rows
