@@ -199,10 +199,11 @@ void block_statistics(struct block_buffer *buffer, const struct block_statistics
         add_option_u64(buffer, ISB_DELIVERED, statistics->delivered);
     }
     if (statistics->drops_known) {
-        add_option_u64(buffer, ISB_RECEIVED, statistics->received);
+        if (statistics->unfiltered)
+            add_option_u64(buffer, ISB_RECEIVED, statistics->accepted);
         add_option_u64(buffer, ISB_DROPPED, statistics->dropped_interface);
-        add_option_u64(buffer, ISB_ACCEPTED, statistics->received);
-        add_option_u64(buffer, ISB_DROPPED_BY_OS, statistics->dropped_host);
+        add_option_u64(buffer, ISB_ACCEPTED, statistics->accepted);
+        add_option_u64(buffer, ISB_DROPPED_BY_OS, statistics->dropped_kernel);
     }
     end_options(buffer);
     end(buffer);
