@@ -9,8 +9,8 @@
 #include "description.h"
 #include "record.h"
 
-#ifndef VERSION
-#define VERSION "unknown"
+#ifndef WIRETALE_VERSION
+#define WIRETALE_VERSION "unknown"
 #endif
 
 #define BYTE_ORDER_MAGIC 0x1A2B3C4Du
@@ -148,7 +148,7 @@ void block_section(struct block_buffer *buffer) {
     add_machine(buffer);
     system_text(text, sizeof text);
     add_text(buffer, SHB_OS, text);
-    add_text(buffer, SHB_APPLICATION, BLOCK_APPLICATION " " VERSION);
+    add_text(buffer, SHB_APPLICATION, BLOCK_APPLICATION " " WIRETALE_VERSION);
     end_options(buffer);
     end(buffer);
 }
