@@ -93,7 +93,7 @@ class BuildPrograms(build_scripts):
         Path(self.build_dir).mkdir(parents=True, exist_ok=True)
         for name, folder in PROGRAMS.items():
             program = Path(self.build_dir, name).resolve()
-            if subprocess.run(["make", "-s", "-C", folder, f"PROGRAM={program}", "WARNINGS=-Wall -Wextra"]).returncode:
+            if subprocess.run(["make", "-s", "-C", folder, f"PROGRAM={program}"]).returncode:
                 raise SystemExit(f"wiretale: {name} could not be compiled: see what the compiler says above")
 
     def get_source_files(self) -> list[str]:

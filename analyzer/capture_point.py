@@ -63,7 +63,7 @@ class CapturePoint:
         told = [
             row[name]
             for row in self.interfaces
-            for name in ("dropped_kernel", "dropped_interface")
+            for name in ("dropped_kernel", "dropped_interface", "dropped_program")
             if row[name] is not None
         ]
         return sum(told) if told else None

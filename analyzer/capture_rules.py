@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 COPIES_LEAST, COPIES_SHARE = 10, 0.2  # packets that came again: fewer are the network's doing
+DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
 QUEUES_APART_NS = 100_000  # time stamps of packets that several queues take at once; no clock is set by so little
 CAPTURES_READ, NAMES_SHOWN = 64, 3
 
@@ -48,14 +49,14 @@ def interrupted(trace: Trace) -> Iterator[Finding]:
 
 def dropped_by(capture: dict[str, Any]) -> str:
     """Who dropped how many: `3 by the kernel, 1 by the interface`."""
-    counts = {who: capture[f"dropped_{who}"] for who in ("kernel", "interface")}
-    return ", ".join(f"{count:,} by the {who}" for who, count in counts.items() if count)
+    counts = ((capture[f"dropped_{who}"], words) for who, words in DROPPERS.items())
+    return ", ".join(f"{count:,} {words}" for count, words in counts if count)
 
 
 def capture_drops(trace: Trace) -> Iterator[Finding]:
     """Drops that the capturing system itself reports (pcapng interface statistics)."""
     for capture in trace.captures.rows():
-        dropped = (capture["dropped_kernel"] or 0) + (capture["dropped_interface"] or 0)
+        dropped = sum(capture[f"dropped_{who}"] or 0 for who in DROPPERS)
         if not dropped:
             continue
         whole = dropped + capture["packets"] + capture["filtered_packets"]

@@ -51,8 +51,8 @@ def carried(one: Transfer) -> str:
 
 def limit_words(one: Transfer, name: str) -> str:
     """What a limit is called; the network's more exactly where losses or round trips tell."""
-    if name == "limit_idle_ns" and one.row["suspected_timeouts"]:
-        return "silence of the sender, idle or in a retransmission timeout,"
+    if name == "limit_timeout_ns" and one.row["suspected_timeouts"] and not one.row["timeouts"]:
+        return "timeouts, it seems,"
     if name != "limit_network_ns":
         return LIMITS[name]
     if held_by_loss(one):

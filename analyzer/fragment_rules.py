@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 OVERHEAD_WARNING = 0.02  # of the wire bytes
 AMPLIFIED_LEAST = 3  # incomplete datagrams
+CUT_LEAST, CUT_SHARE = 6, 0.5  # datagrams without their end; of the incomplete ones, beyond what chance makes
 FRAGMENT_UNIT, UDP_HEADER = 8, 8
 ROWS_READ = 1000  # directions with fragments
 FILTER = "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr"
+QUEUE_ADVICE = "Congestion, not a bad link: offer less than comes through, or in smaller bursts. "
 Row = dict[str, Any]
 
 
@@ -98,6 +100,23 @@ def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     )
 
 
+def cut_at_end(trace: Trace) -> int:
+    """Datagrams that came up to some fragment and no further."""
+    ends = (text or "" for text in trace.datagrams.column("missing"))
+    return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
+
+
+def queue_words(trace: Trace, incomplete: int, each: int) -> str:
+    """Whether they lack their ends: chance leaves the last fragment alone out of 1 in `each`."""
+    cut = cut_at_end(trace)
+    if incomplete < CUT_LEAST or cut < min(CUT_SHARE + 1 / each, 1.0) * incomplete:
+        return ""
+    return (
+        f" {cut:,} of the {incomplete:,} incomplete ones lack nothing but their end: a queue fills up while the fragments of a "
+        "datagram come, and overflows."
+    )
+
+
 def loss_amplified(trace: Trace) -> Iterator[Finding]:
     """One lost fragment takes its whole datagram along: p against 1 - (1 - p)^n."""
     datagrams = trace.datagrams
@@ -115,17 +134,21 @@ def loss_amplified(trace: Trace) -> Iterator[Finding]:
     p, share = missing / (each * len(states)), states.count("incomplete") / len(states)
     foretold = 1 - (1 - p) ** each
     carried = sum(compress(datagrams.column("received_bytes"), (state == "incomplete" for state in states)))
+    queue = queue_words(trace, states.count("incomplete"), each)
     apart = (
         "about as if each were lost by itself"
         if share >= 0.6 * foretold
         else "less than by chance: the losses come in runs"
     )
+    if queue:
+        apart = "were each lost by itself; here they are not"
     yield Finding(
         *("loss-amplified", "warning", "datagrams"),
         f"About {show_share(p, 1)} of the fragments were lost, but {show_share(share, 1)} of the datagrams of {each} "
         f"fragments: a datagram is whole only when each fragment comes, so that 1-(1-p)^n = {show_share(foretold, 1)} "
-        f"is to be expected ({apart}). {show_bytes(carried)} came for nothing.",
-        f"With datagrams that need no fragments about {show_share(p, 1)} would be lost: {share / p:.1f} times less.",
+        f"is to be expected ({apart}). {show_bytes(carried)} came for nothing.{queue}",
+        f"{QUEUE_ADVICE if queue else ''}With datagrams that need no fragments about {show_share(p, 1)} would be lost: "
+        f"{share / p:.1f} times less.",
         flow=one_flow(datagrams),
         cost=round(100 * (share - p), 3),
         cost_unit="percent",

@@ -201,10 +201,17 @@ def recovery(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def timeout_words(one: Transfer, count: int) -> str:
+    """How many, and whether they are only suspected."""
+    suspected = one.row["suspected_timeouts"] or 0
+    doubt = ", it seems" if suspected == count else f" ({suspected:,} of them suspected)"
+    return plural(count, "retransmission timeout") + (doubt if suspected else "")
+
+
 def timeouts(trace: Trace) -> Iterator[Finding]:
     """Silence that only the retransmission timer ended."""
     for one in survey_of(trace).limited():
-        ns, count = one.row["limit_timeout_ns"], one.row["timeouts"]
+        ns, count = one.row["limit_timeout_ns"], (one.row["timeouts"] or 0) + (one.row["suspected_timeouts"] or 0)
         if not ns or not count or not one.life_ns:
             continue
         share = min(ns / one.parted_ns, 1.0)
@@ -212,7 +219,7 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("timeout-stalls", "warning" if grave else "info", "flow"),
             f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
-            f"{plural(count, 'retransmission timeout')}: nothing came back that would have "
+            f"{timeout_words(one, count)}: nothing came back that would have "
             "let it mend the loss sooner.",
             "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
             "on.",

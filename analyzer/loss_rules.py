@@ -18,7 +18,7 @@ from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.spread import mean as mean_of
 from wiretale.analyzer.spread import median_of, variation
 from wiretale.analyzer.survey import Bins, Transfer, survey_of
-from wiretale.analyzer.units import plural, show_duration, show_share
+from wiretale.analyzer.units import plural, show_duration, show_share, three_digits
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -35,6 +35,8 @@ NEAR_GREATEST = 0.8  # of the delays
 PAUSE_LEAST_NS = 50_000_000
 AFTER_PAUSE = 0.6  # of the losses
 LATE_LEAST = 3  # segments
+BURSTS_LEAST, WHOLE_BEGINNINGS = 5, 0.9  # bursts; the share of them that lack no beginning
+BURST_PAUSE_NS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,29 @@ def after_pauses(losses: Sequence[Loss], times: Sequence[float], exact_ns: float
     of_all = near_share(times, ends, near)
     of_losses = near_share([loss.time_ns for loss in losses], ends, near)
     return of_losses if of_losses >= 2 * of_all else 0.0
+
+
+def burst_tails(trace: Trace, one: Transfer) -> float:
+    """The share of bursts whose first packet came, where bursts are of one size and lost packets stand between them.
+
+    A gap in the numbers around a pause may be the end of one burst or the beginning of the next. Numbers begin with 0: where
+    each burst that is seen begins with a multiple of the distance between them, it is the end. 0 where that cannot be told.
+    """
+    arrived = block_times(trace, one, "sequence")
+    gaps = [later[0] - sooner[0] for sooner, later in pairwise(arrived)]
+    if not gaps:
+        return 0.0
+    pause = max(BURST_PAUSE_NS, 5 * median_of(gaps))
+    firsts = [arrived[i + 1][1] for i, gap in enumerate(gaps) if gap >= pause]
+    lasts = [arrived[i][1] for i, gap in enumerate(gaps) if gap >= pause]
+    size = median_of([later - sooner for sooner, later in pairwise(firsts)])
+    if (
+        len(firsts) < BURSTS_LEAST
+        or not size >= 2
+        or sum(b - a > 1 for a, b in zip(lasts, firsts, strict=True)) < BURSTS_LEAST
+    ):
+        return 0.0
+    return sum(first % size == 0 for first in firsts) / len(firsts)
 
 
 def near_share(times: Sequence[float], ends: Sequence[float], near: float) -> float:
@@ -179,6 +204,7 @@ class Shape:
     grown: Grown | None
     paused: float  # share of losses right after pauses
     overload: bool  # more is offered than the path carries
+    tails: float  # share of bursts that lack no beginning, though packets are missing around pauses
 
 
 def shape_of(trace: Trace, one: Transfer, losses: Sequence[Loss], bins: Bins) -> Shape:
@@ -189,7 +215,9 @@ def shape_of(trace: Trace, one: Transfer, losses: Sequence[Loss], bins: Bins) ->
     paused = 0.0 if makes_pause else after_pauses(first, *arrivals(trace, one, bins))
     delays = block_times(trace, one, "latency_ns")
     grown = delay_grown(first, delays) if delays else rtt_grown(first, bins)
-    return Shape(mean, longest, *spacing(losses), grown, paused, overload_of(trace, one) is not None)
+    return Shape(
+        mean, longest, *spacing(losses), grown, paused, overload_of(trace, one) is not None, burst_tails(trace, one)
+    )
 
 
 def start_of_burst(shape: Shape) -> Pattern | None:
@@ -201,6 +229,19 @@ def start_of_burst(shape: Shape) -> Pattern | None:
         f"{show_share(shape.paused, 1)} of them hit the first packets after a pause",
         "A buffer that cannot take a burst at line rate, or a neighbour entry, route or radio that must wake up "
         "first: pace the beginning, or keep the path warm.",
+    )
+
+
+def end_of_burst(shape: Shape) -> Pattern | None:
+    """Losses of the last packets of bursts."""
+    if shape.tails < WHOLE_BEGINNINGS:
+        return None
+    grown = f", and {shape.grown.sentence}" if shape.grown else ""
+    return Pattern(
+        "tail drop",
+        f"the beginning of each burst comes and its end does not{grown}: a queue, or a policer, takes so much at once "
+        "and no more",
+        "Congestion, not a bad link: smaller bursts, or packets paced over the time; a deeper queue takes longer bursts.",
     )
 
 
@@ -230,7 +271,7 @@ def bursty(shape: Shape) -> Pattern | None:
     """Losses in runs."""
     if shape.mean < BURSTY_RUN and shape.by_frame < BURSTY_VARIATION:
         return None
-    runs = f"they come in runs, {shape.mean:.1f} packets long on average and {shape.longest:,} at most"
+    runs = f"they come in runs, {three_digits(shape.mean)} packets long on average and {shape.longest:,} at most"
     return Pattern(
         "bursty",
         runs if shape.longest > 1 else "many come close together, each alone, then none for long",
@@ -262,7 +303,14 @@ def random(shape: Shape) -> Pattern:
 
 def pattern_of(shape: Shape) -> Pattern:
     """The first that fits."""
-    found = start_of_burst(shape) or tail_drop(shape) or overflow(shape) or periodic(shape) or bursty(shape)
+    found = (
+        end_of_burst(shape)
+        or start_of_burst(shape)
+        or tail_drop(shape)
+        or overflow(shape)
+        or periodic(shape)
+        or bursty(shape)
+    )
     return found or random(shape)
 
 
@@ -272,11 +320,13 @@ def loss_pattern(trace: Trace) -> Iterator[Finding]:
     for one in survey.transfers:
         if one.lost < LOSSES_LEAST:
             continue
+        if (one.row["incomplete_datagrams"] or 0) >= one.lost:
+            continue  # fragments were lost, and how they lie is not seen by whole datagrams
         losses = losses_of(trace, one)
         if sum(loss.count for loss in losses) < LOSSES_LEAST and (one.row["block_loss_runs"] or 0) < 2:
             continue
         pattern = pattern_of(shape_of(trace, one, losses, survey.bins(one)))
-        frames = [loss.frame for loss in losses[:SHOWN]]
+        frames = list(dict.fromkeys(loss.frame for loss in losses))[:SHOWN]
         yield Finding(
             *("loss-pattern", "info", "flow"),
             f"{one.name}: the pattern of its {plural(one.lost, 'loss', 'losses')} is {pattern.word}: "

@@ -59,22 +59,25 @@ PAGES = (
         "Standing still in timeouts",
         limit_rules.timeouts,
         "The silence before each retransmission that only the timer explains (directions.limit_timeout_ns): from the "
-        "last sending of the segment, the last progress of acknowledgments or the opening of a closed window. A "
-        "warning from 1 s, or a quarter of the time that limits part.",
+        "last sending of the segment, the last progress of acknowledgments or the opening of a closed window; of one that "
+        "is only suspected, from the last data. A warning from 1 s, or a quarter of the time that limits part.",
         "How long the sender would have waited without the loss.",
     ),
     Page(
         "loss-pattern",
         "The pattern of losses",
         loss_rules.loss_pattern,
-        "From six losses on, the first that fits. Start-of-burst: 60% come within 10 ms (or two time bins) after 50 "
-        "ms or more without a packet, and little of the traffic does. Tail drop: round trips just before losses are "
+        "From six losses on, the first that fits. Tail drop by the ends of bursts: wiretale's blocks are missing around "
+        "pauses, and of five bursts or more 90% begin with a multiple of their size, so that it is the end that is "
+        "missing. Start-of-burst: 60% come within 10 ms (or two time bins) after 50 ms or "
+        "more without a packet, and little of the traffic does. Tail drop: round trips just before losses are "
         "1.3 times the least and more, and rank among the highest (0.75 on average, where chance gives 0.5); for "
         "wiretale's blocks, their own delay is near the greatest; or more is offered than comes through "
         "(udp-above-path). Periodic: gaps between runs of losses vary by less than 20%, in time or in frames. Bursty: "
         "two packets or more a run on average, or gaps that vary twice as much as chance has it. Else random.",
-        "Round trips need acknowledgments, and are those beyond this point: a queue before it is not seen. At most "
-        "5,000 losses are looked at.",
+        "Which end of a burst was lost, where bursts are of different sizes. Round trips need acknowledgments, and are "
+        "those beyond this point: a queue before it is not seen. At most 5,000 losses are looked at; none where "
+        "datagrams lack fragments, for whole datagrams do not show how those lie.",
     ),
     Page(
         "reordered",
@@ -187,7 +190,8 @@ PAGES = (
         fragment_rules.loss_amplified,
         "With three incomplete datagrams or more: p is the share of fragments missing (by the usual number of "
         "fragments of complete datagrams), against the share of datagrams lost and the 1-(1-p)^n that independent "
-        "losses of n fragments give.",
+        "losses of n fragments give. A queue is named where, of six incomplete datagrams or more, half (and 1/n) lack "
+        "nothing but their end: the fragments of a datagram come at once, and fill it.",
         "Datagrams of which no fragment came; datagrams of very different sizes blur p.",
     ),
 )

@@ -32,6 +32,7 @@ COUNTS = (
     ("received", "received"),
     ("dropped by the kernel", "dropped_kernel"),
     ("dropped by the interface", "dropped_interface"),
+    ("dropped by the capturing program", "dropped_program"),
     ("stamped before the last", "backward_steps"),
     ("without a time", "time_unknown"),
     ("not IP", "not_ip"),

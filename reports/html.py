@@ -207,7 +207,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
 
 def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
     """What the head of the page says of an input interface."""
-    drops = [row[name] for name in ("dropped_kernel", "dropped_interface") if row[name] is not None]
+    drops = [row[name] for name in ("dropped_kernel", "dropped_interface", "dropped_program") if row[name] is not None]
     timed = row["first_ns"] is not None
     return {
         "file": row["file"],

@@ -163,7 +163,7 @@ def captures_left(trace: Trace) -> Text:
 
 def drops_fact(row: Row) -> str:
     """What the file tells of drops."""
-    known = [row[name] for name in ("dropped_kernel", "dropped_interface") if row[name] is not None]
+    known = [row[name] for name in ("dropped_kernel", "dropped_interface", "dropped_program") if row[name] is not None]
     return f"{sum(known):,} dropped by the capture" if known else "drops not told"
 
 

@@ -141,6 +141,32 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
     assert all(r["damage"] is None and r["malformed"] == 0 for r in rows)
 
 
+@pytest.mark.parametrize(
+    "told, counts",
+    [
+        ({4: 100, 5: 3, 6: 100, 7: 7, 8: 80}, (100, 7, 3, 13)),  # what nobody else has dropped, the program has
+        ({6: 90, 7: 7, 8: 83}, (90, 7, None, 0)),
+        ({4: 100, 6: 90, 8: 80}, (100, None, None, 10)),
+        ({4: 100, 5: 4, 7: 7}, (100, 7, 4, None)),  # as other programs do
+        ({8: 80}, (None, None, None, None)),
+        ({6: 90, 7: 100, 8: 80}, (90, 100, None, 0)),  # counts that cannot be
+        ({6: 2**64 - 2, 7: 2**64 - 3, 8: 0}, (-2, -3, None, 1)),
+    ],
+)
+def test_what_the_statistics_leave_over_was_dropped_by_the_program(
+    tmp_path: Path, told: dict[int, int], counts: tuple[int | None, ...]
+) -> None:
+    options = b"".join(option(code, struct.pack("<Q", count)) for code, count in told.items())
+    content = section() + interface() + enhanced(1, PACKETS[0][1]) + block(5, struct.pack("<III", 0, 0, 0) + options)
+    trace = analyzed(tmp_path, content)
+    (row,) = trace.captures.rows()
+    names = ("received", "dropped_kernel", "dropped_interface", "dropped_program")
+    if all(count is None or count >= 0 for count in counts):
+        assert tuple(row[name] for name in names) == counts
+        lost = [found["cost"] for found in trace.findings.rows() if found["code"] == "capture-dropped"]
+        assert lost == [sum(filter(None, counts[1:]))] * any(counts[1:])
+
+
 @pytest.mark.parametrize("tool", ["gzip", "zstd", "lz4"])
 def test_compressed_captures_also_in_several_parts(tmp_path: Path, tool: str) -> None:
     plain = tmp_path / "plain"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,7 @@ from capture_link import (
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
+LOST = ("dropped_kernel", "dropped_program")
 LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
 
 
@@ -107,7 +109,7 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
     mended = []
     for told in captures_of(*files):
         assert told["damage"] is None
-        assert told["received"] in (None, told["packets"] + (told["dropped_kernel"] or 0))
+        assert told["received"] in (None, told["packets"] + sum(told[name] or 0 for name in LOST))
         mended += [told] if told["received"] is None else []
     assert 1 <= len(mended) <= KILLS
 
@@ -188,7 +190,8 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
         wait_until(lambda: len(finished(small_disk)) == 1, "the full file")
         (full,) = finished(small_disk)
         (told,) = captures_of(full)
-        assert told["packets"] + told["dropped_kernel"] == told["received"] == 40_000
+        assert told["dropped_program"] > 10_000 and told["dropped_kernel"] == 0
+        assert told["packets"] + told["dropped_program"] == told["received"] == 40_000
         shutil.move(full, tmp_path / "moved.pcapng")
         link.send(1000)
         line = client.wait(lambda told: told["received"] == 41_000 and not told["queued"], "more is counted")
@@ -277,6 +280,12 @@ def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_pa
 # --- the reader of a stream
 
 
+def statistics_of(file: Path) -> dict[str, int]:
+    """The counts of the interface statistics as Wireshark's dissector of the format itself reads them."""
+    text = output("tshark", "-r", str(file), "-X", "read_format:MIME Files Format", "-V")
+    return {name: int(value) for name, value in re.findall(r"Option: Number of (.*) = (\d+)", text)}
+
+
 @pytest.mark.parametrize("buffer, loses", [("256M", False), ("4M", True)])
 def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     link: CaptureLink, tmp_path: Path, buffer: str, loses: bool
@@ -299,7 +308,19 @@ def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     assert (counts["dropped_queue"] > 0) == loses
     (told,) = captures_of(file)
     assert told["packets"] == counts["written"]
-    assert told["dropped_kernel"] == counts["dropped_kernel"] + counts["dropped_queue"]
+    assert (told["dropped_kernel"], told["dropped_program"]) == (counts["dropped_kernel"], counts["dropped_queue"])
+    lost = [row for row in wiretale.analyze(file).findings.rows() if row["code"] == "capture-dropped"]
+    assert [row["cost"] for row in lost] == [counts["dropped_kernel"] + counts["dropped_queue"]] * bool(lost)
+    assert bool(lost) == loses and (not loses or "by the capturing program" in lost[0]["sentence"])
+    if loses:  # else the file is more than that dissector takes
+        assert statistics_of(file) == {
+            "Received Packets": told["received"],
+            "Dropped Packets": 0,
+            "Accepted Packets": counts["received"] + counts["dropped_kernel"],
+            "Packets Dropped by OS": counts["dropped_kernel"],
+            "Packets Delivered to the User": counts["written"],
+        }
+    assert f"Number of packets = {counts['written']}" in output("capinfos", "-M", str(file))
 
 
 def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_path: Path) -> None:
@@ -320,6 +341,9 @@ def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(
         link.send(2000)
         assert daemon.stop() == 0
     assert packets_in(*finished(tmp_path / "out")) == 2000
+    counted = statistics_of(finished(tmp_path / "out")[0])
+    assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: nobody knows
+    assert captures_of(*finished(tmp_path / "out"))[0]["received"] == 2000
     lengths = output("tshark", "-r", str(finished(tmp_path / "out")[0]), "-T", "fields", "-e", "frame.cap_len")
     assert set(lengths.split()) == {snaplen}
 

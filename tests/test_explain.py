@@ -106,8 +106,9 @@ def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, sample
 
 def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
     told = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
-    assert told["findings"][0]["code"] == "suspected-timeout"
-    assert told["transfers"][0]["headline"].startswith("limited by silence of the sender, idle or in a retransmission")
+    assert [row["code"] for row in told["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
+    assert "in 1 retransmission timeout, it seems: " in told["findings"][0]["sentence"]
+    assert told["transfers"][0]["headline"].startswith("limited by timeouts, it seems, for ")
 
 
 def test_parts_of_a_life_are_no_longer_than_the_life() -> None:

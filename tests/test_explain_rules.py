@@ -70,6 +70,44 @@ def steady(
     return now
 
 
+# --- silence
+
+
+def stream_with_a_silence(missing: int, busy: bool = False, pause: float = 1500.0) -> Wire:
+    """Beside the receiver: data, 1.5 s of nothing, and data that goes on where it had stopped. In between the sender's
+    host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
+    one, now = connection(rtt=40.0, near=39.9), 100.0
+    for number in range(400):
+        if number == 200:
+            now += pause
+            one.wire.ids["10.0.0.1"] += missing
+        if busy and number % 5 == 0:
+            one.wire.ids["10.0.0.1"] += 2
+        one.data(now, number * MSS).ack(now + 0.1, (number + 1) * MSS)
+        now += 1.0
+    return one.wire
+
+
+@pytest.mark.parametrize("missing", [2, 60, 120, 1000])
+def test_the_silence_of_an_outage_is_no_idleness(tmp_path: Path, missing: int) -> None:
+    trace = wiretale.analyze(stream_with_a_silence(missing).write(tmp_path / "wire.pcap"))
+    row = trace.directions.rows(0, 1)[0]
+    assert row["suspected_timeouts"] == 1
+    assert row["limit_timeout_ns"] == pytest.approx(1.5e9, rel=0.01) and row["limit_idle_ns"] < 0.1e9
+    (stall,) = (row for row in trace.findings.rows() if row["code"] == "timeout-stalls")
+    assert "stood still for 1.50 s" in stall["sentence"] and "1 retransmission timeout, it seems:" in stall["sentence"]
+
+
+@pytest.mark.parametrize("missing, busy", [(0, False), (120, True)])
+def test_a_silence_in_which_the_sender_may_have_had_nothing_to_send_is_no_outage(
+    tmp_path: Path, missing: int, busy: bool
+) -> None:
+    trace = wiretale.analyze(stream_with_a_silence(missing, busy).write(tmp_path / "wire.pcap"))
+    row = trace.directions.rows(0, 1)[0]
+    assert (row["suspected_timeouts"], row["limit_timeout_ns"]) == (0, 0)
+    assert row["limit_idle_ns"] == pytest.approx(1.5e9, rel=0.1)
+
+
 # --- which transfers matter
 
 
@@ -474,7 +512,7 @@ def test_random_losses(found: Found) -> None:
 def test_losses_in_runs(found: Found) -> None:
     lost = {at + i for at in (100, 180, 500, 950, 1000, 1700, 2500, 2560) for i in range(7)}
     words = pattern(found(numbered(3000, lambda i: i not in lost)))
-    assert "is bursty" in words and "7.0 packets long" in words
+    assert "is bursty" in words and "7 packets long" in words
 
 
 def test_losses_at_even_distances(found: Found) -> None:
@@ -581,6 +619,44 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
         100 * (share - len(gone) / 360), abs=0.1
     )
     assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
+
+
+def test_fragments_that_a_queue_has_no_room_for_are_told_from_those_lost_by_chance(found: Found) -> None:
+    dice = random.Random(6)
+    room = [dice.randint(3, 6) for _ in range(60)]
+    row = found(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
+    cut = sum(size < 6 for size in room)
+    assert f"{cut} of the {cut} incomplete ones lack nothing but their end: a queue" in row["sentence"]
+    assert row["advice"].startswith("Congestion") and "by itself; here they are not" in row["sentence"]
+    by_chance = found(fragmented(lambda n, i: dice.random() < 0.15))["loss-amplified"]
+    assert "queue" not in by_chance["sentence"] and "Congestion" not in by_chance["advice"]
+    early = found(fragmented(lambda n, i: n % 2 == 0 and i < 2))["loss-amplified"]
+    assert "queue" not in early["sentence"]
+
+
+def bursts_of_blocks(lost: Callable[[int, int], bool], size: int = 20) -> Wire:
+    """Sixty bursts of blocks, 100 ms apart; those that come take all the same time on their way."""
+    wire = Wire()
+    for burst in range(60):
+        for i in range(size):
+            sent = 10 + burst * 100 + i * 0.1
+            if not lost(burst, i):
+                wire.udp(sent + 5, block(burst * size + i, sent_ms=sent))
+    return wire
+
+
+def test_the_ends_of_bursts_are_lost_by_a_queue_and_no_beginning_is_blamed(found: Found) -> None:
+    dice = random.Random(5)
+    room = [dice.randint(12, 18) for _ in range(60)]
+    words = pattern(found(bursts_of_blocks(lambda burst, i: i >= room[burst])))
+    assert "is tail drop: the beginning of each burst comes and its end does not: a queue" in words
+    assert "is tail drop: the beginning" in pattern(found(bursts_of_blocks(lambda burst, i: i >= 15)))
+
+
+def test_the_beginnings_of_bursts_are_no_tail_drop(found: Found) -> None:
+    dice = random.Random(5)
+    late = [dice.randint(1, 4) for _ in range(60)]
+    assert "tail drop" not in pattern(found(bursts_of_blocks(lambda burst, i: burst > 0 and i < late[burst])))
 
 
 def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:

@@ -135,8 +135,11 @@ static void put_interface(struct analysis *analysis, struct row *row,
                  pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
     row_set_if(row, captures_snaplen, interface->snaplen, interface->snaplen);
     row_set(row, captures_time_resolution_ns, interface->time_resolution_ns);
-    row_set_if(row, captures_received, interface->received != DROPS_UNKNOWN,
-               (int64_t)interface->received);
+    uint64_t received =
+        interface->received == DROPS_UNKNOWN ? interface->accepted : interface->received;
+    uint64_t program = interface_dropped_program(interface);
+    row_set_if(row, captures_received, received != DROPS_UNKNOWN, (int64_t)received);
+    row_set_if(row, captures_dropped_program, program != DROPS_UNKNOWN, (int64_t)program);
     row_set_if(row, captures_dropped_kernel, interface->dropped_kernel != DROPS_UNKNOWN,
                (int64_t)interface->dropped_kernel);
     row_set_if(row, captures_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,

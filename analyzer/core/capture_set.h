@@ -38,10 +38,16 @@ struct interface {
     int64_t time_resolution_ns; /* 1000 for µs; 0 where finer than 1 ns */
     int64_t speed_bps;          /* if_speed, 0 unknown */
     uint64_t received;          /* pcapng statistics isb_ifrecv; DROPS_UNKNOWN where not told */
+    uint64_t accepted;          /* isb_filteraccept */
+    uint64_t delivered;         /* isb_usrdeliv */
     uint64_t dropped_interface; /* isb_ifdrop */
     uint64_t dropped_kernel;    /* isb_osdrop */
     uint64_t comments;          /* packets of this interface that carry a comment */
 };
+
+/* Packets that passed the filter and were neither dropped by the kernel nor delivered: lost by the
+ * capturing program. DROPS_UNKNOWN where not told. */
+uint64_t interface_dropped_program(const struct interface *interface);
 
 /* What ended the reading of a file before its end. */
 struct damage {

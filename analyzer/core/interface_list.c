@@ -31,10 +31,19 @@ struct interface *interface_list_add(struct interface_list *list, uint32_t *numb
     struct interface *added = calloc(1, sizeof *added);
     if (!added)
         return NULL;
-    added->received = added->dropped_interface = added->dropped_kernel = DROPS_UNKNOWN;
+    added->received = added->accepted = added->delivered = DROPS_UNKNOWN;
+    added->dropped_interface = added->dropped_kernel = DROPS_UNKNOWN;
     *number = (uint32_t)list->count;
     list->items[list->count++] = added;
     return added;
+}
+
+uint64_t interface_dropped_program(const struct interface *interface) {
+    uint64_t accepted = interface->accepted, delivered = interface->delivered;
+    uint64_t kernel = interface->dropped_kernel == DROPS_UNKNOWN ? 0 : interface->dropped_kernel;
+    if (accepted == DROPS_UNKNOWN || delivered == DROPS_UNKNOWN)
+        return DROPS_UNKNOWN;
+    return accepted >= kernel && accepted - kernel > delivered ? accepted - kernel - delivered : 0;
 }
 
 static const char *keep_text(struct interface_list *list, const char *text, size_t length) {

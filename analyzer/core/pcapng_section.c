@@ -28,7 +28,13 @@ enum interface_option {
     IF_HARDWARE = 15,
 };
 
-enum statistics_option { ISB_RECEIVED = 4, ISB_DROPPED = 5, ISB_DROPPED_BY_OS = 7 };
+enum statistics_option {
+    ISB_RECEIVED = 4,
+    ISB_DROPPED = 5,
+    ISB_ACCEPTED = 6,
+    ISB_DROPPED_BY_OS = 7,
+    ISB_DELIVERED = 8
+};
 
 /* An interface description while it is read. */
 struct description {
@@ -250,7 +256,9 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
         switch (option->code) {
         case ISB_RECEIVED: interface->received = value; break;
         case ISB_DROPPED: interface->dropped_interface = value; break;
+        case ISB_ACCEPTED: interface->accepted = value; break;
         case ISB_DROPPED_BY_OS: interface->dropped_kernel = value; break;
+        case ISB_DELIVERED: interface->delivered = value; break;
         }
     }
 }

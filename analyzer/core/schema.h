@@ -30,11 +30,16 @@
     X(first_ns, INT, "ns", "time of the first packet (the least time)")                            \
     X(last_ns, INT, "ns", "time of the last packet (the greatest time)")                           \
     X(received, INT, "packets",                                                                    \
-      "packets that the capturing system says it received; null when the file does not tell")      \
+      "packets that the capturing system says it received, behind a filter those that passed it;"  \
+      " null when the file does not tell")                                                         \
     X(dropped_kernel, INT, "packets",                                                              \
       "packets that the capturing kernel dropped; null when the file does not tell")               \
     X(dropped_interface, INT, "packets",                                                           \
       "packets that the capturing interface dropped; null when the file does not tell")            \
+    X(dropped_program, INT, "packets",                                                             \
+      "packets that passed the filter, were not dropped by the kernel, and that the capturing"     \
+      " program did not deliver: its queue was full, or its disk; null when the file does not"     \
+      " tell")                                                                                     \
     X(truncated_packets, INT, "packets", "packets cut by the snap length")                         \
     X(time_unknown, INT, "packets", "packets without a time stamp (simple packet blocks)")         \
     X(backward_steps, INT, "packets", "packets stamped earlier than the one before them")          \
@@ -270,7 +275,8 @@
     X(limit_recovery_ns, INT, "ns",                                                                \
       "TCP: while a loss was being mended by fast recovery or go-back-N; null as above")           \
     X(limit_timeout_ns, INT, "ns",                                                                 \
-      "TCP: silence that ended with a retransmission by the timer, the whole life long")           \
+      "TCP: silence that ended with a retransmission by the timer, also one that is only"          \
+      " suspected, the whole life long")                                                           \
     X(limit_slow_start_ns, INT, "ns",                                                              \
       "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
       "above")                                                                                     \

@@ -12,6 +12,8 @@
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
 #define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
 #define ID_NEAR_MOST          64      /* of two packets of one direction */
+#define JUMP_MOST             64   /* numbers that a host gave out while a connection was still */
+#define JUMP_OWN_MOST         4096 /* where it gives each connection its own */
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
@@ -416,10 +418,17 @@ static int16_t id_jump(const struct step *step) {
     return known ? (int16_t)(step->seen->ip_id - stream->last_ip_id) : 0;
 }
 
+/* Whether so many numbers can be those of packets that were lost. Other flows may take some of a
+ * host's; a whole window of lost data takes many, where the numbers are the connection's own. */
+static bool is_loss_jump(const struct tcp_stream *stream, int16_t jump) {
+    return jump > 1 && jump <= (step_ids_own(stream) ? JUMP_OWN_MOST : JUMP_MOST);
+}
+
 /* What the sender goes back for behind it is the timeout's too. */
-static void note_suspected(struct step *step, int64_t length) {
+static void note_suspected(struct step *step, int64_t length, int64_t pause) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->suspected_timeouts++;
+    trouble->timeout_ns += pause;
     trouble->timeout_frame = step_frame(step);
     trouble->timeout_undone = false;
     trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;
@@ -436,9 +445,9 @@ void judge_pause(struct step *step, int64_t length, bool fin) {
     int16_t jump = id_jump(step);
     if (jump == 1) /* it had nothing to send */
         return;
-    bool suspected = jump > 1 && jump <= 64 && pause <= timers_ns(step, jump - 1);
+    bool suspected = is_loss_jump(stream, jump) && pause <= timers_ns(step, jump - 1);
     if (suspected)
-        note_suspected(step, length);
+        note_suspected(step, length, pause);
     step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_PAUSE,
                                         .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                         .evidence = suspected ? WORD_IP_ID : WORD_NONE,

@@ -102,9 +102,16 @@ static void note_growth(const struct step *step, struct tcp_limit *limit, int64_
     limit->ns[LIMIT_NETWORK] = 0;
 }
 
+/* Those that were only suspected, too: the sender stood still, with what it had sent lost before
+ * this point. */
+static uint64_t timeouts_of(const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    return trouble->timeouts + trouble->suspected_timeouts;
+}
+
 static void part(const struct step *step, struct tcp_limit *limit, bool data) {
     int64_t span = step->seen->time_ns - limit->mark_ns;
-    uint64_t timeouts = tcp_trouble_of(step->stream)->timeouts;
+    uint64_t timeouts = timeouts_of(step->stream);
     bool pause = limit->state == STATE_EMPTY || limit->state == STATE_SHORT;
     if (timeouts != limit->timeouts)
         limit->ns[LIMIT_TIMEOUT] += span;
@@ -139,7 +146,7 @@ static void begin(const struct step *step) {
         return;
     memset(limit, 0, sizeof *limit);
     limit->mark_ns = limit->doubled_ns = step->seen->time_ns;
-    limit->timeouts = tcp_trouble_of(step->stream)->timeouts;
+    limit->timeouts = timeouts_of(step->stream);
     limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
     step->stream->limit = limit;
     note_data(step, limit);

@@ -74,6 +74,13 @@ static inline bool step_ids_count(const struct tcp_stream *stream) {
     return step_ids_rise(stream) && stream->ids_good >= 4 * stream->ids_skips;
 }
 
+/* Whether nothing but this connection seems to take numbers: those that were left out were its own.
+ */
+static inline bool step_ids_own(const struct tcp_stream *stream) {
+    return step_ids_count(stream) && stream->ids_good >= 64 &&
+           stream->ids_good >= 16 * stream->ids_skips;
+}
+
 /* The stream's trouble, made if there is none; never NULL. */
 struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream);
 

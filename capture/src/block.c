@@ -9,8 +9,8 @@
 #include "description.h"
 #include "record.h"
 
-#ifndef VERSION
-#define VERSION "unknown"
+#ifndef WIRETALE_VERSION
+#define WIRETALE_VERSION "unknown"
 #endif
 
 #define BYTE_ORDER_MAGIC 0x1A2B3C4Du
@@ -148,7 +148,7 @@ void block_section(struct block_buffer *buffer) {
     add_machine(buffer);
     system_text(text, sizeof text);
     add_text(buffer, SHB_OS, text);
-    add_text(buffer, SHB_APPLICATION, BLOCK_APPLICATION " " VERSION);
+    add_text(buffer, SHB_APPLICATION, BLOCK_APPLICATION " " WIRETALE_VERSION);
     end_options(buffer);
     end(buffer);
 }
@@ -199,10 +199,11 @@ void block_statistics(struct block_buffer *buffer, const struct block_statistics
         add_option_u64(buffer, ISB_DELIVERED, statistics->delivered);
     }
     if (statistics->drops_known) {
-        add_option_u64(buffer, ISB_RECEIVED, statistics->received);
+        if (statistics->unfiltered)
+            add_option_u64(buffer, ISB_RECEIVED, statistics->accepted);
         add_option_u64(buffer, ISB_DROPPED, statistics->dropped_interface);
-        add_option_u64(buffer, ISB_ACCEPTED, statistics->received);
-        add_option_u64(buffer, ISB_DROPPED_BY_OS, statistics->dropped_host);
+        add_option_u64(buffer, ISB_ACCEPTED, statistics->accepted);
+        add_option_u64(buffer, ISB_DROPPED_BY_OS, statistics->dropped_kernel);
     }
     end_options(buffer);
     end(buffer);

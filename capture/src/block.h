@@ -22,7 +22,11 @@ struct block_statistics {
     uint32_t interface;
     int64_t start_ns, end_ns;
     bool drops_known;
-    uint64_t received, dropped_interface, dropped_host, delivered;
+    bool unfiltered;   /* accepted is all that the interface received */
+    uint64_t accepted; /* by the filter: dropped by the kernel, delivered or lost between */
+    uint64_t dropped_interface; /* before the kernel */
+    uint64_t dropped_kernel;
+    uint64_t delivered; /* into the file: what is left of the accepted, the program dropped */
 };
 
 #define BLOCK_APPLICATION                                                                          \

@@ -15,7 +15,7 @@
 #define SECTION_LEAST    28u
 #define BLOCK_LEAST      12u
 #define OPTION_USERAPPL  4u
-#define OPTION_RECEIVED  4u
+#define OPTION_ACCEPTED  6u
 #define STATISTICS_FIXED 20u /* with type and length */
 
 /* The value of an option among those from `at` to `end`, or NULL. */
@@ -90,7 +90,7 @@ static bool take_block(struct recovered *found, const uint8_t *at, uint32_t leng
         if (length < STATISTICS_FIXED + 4)
             return false;
         found->closed |=
-            find_option(at + STATISTICS_FIXED, at + length - 4, OPTION_RECEIVED, &size) != NULL;
+            find_option(at + STATISTICS_FIXED, at + length - 4, OPTION_ACCEPTED, &size) != NULL;
         return true;
     default: return false; /* nothing else is ever written */
     }

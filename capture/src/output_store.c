@@ -101,6 +101,11 @@ static bool drop_last_packet(struct output *output) {
     return true;
 }
 
+/* Behind a filter the kernel counts only what passed it. */
+static bool sees_all(const struct settings *settings) {
+    return !settings->filter && settings->direction == WISH_BOTH;
+}
+
 static void add_statistics(struct output *output, struct block_buffer *buffer, uint32_t number) {
     const struct capture *capture = output->capture;
     uint32_t device = capture->descriptions.items[number]->device;
@@ -122,10 +127,11 @@ static void add_statistics(struct output *output, struct block_buffer *buffer, u
                                                 .start_ns = output->begun_ns,
                                                 .end_ns = wall_ns(),
                                                 .drops_known = true,
-                                                .received = written + kernel + queue + disk,
+                                                .unfiltered = sees_all(capture->settings),
+                                                .accepted = written + kernel + queue + disk,
                                                 .dropped_interface = now.dropped_interface -
                                                                      before->dropped_interface,
-                                                .dropped_host = kernel + queue + disk,
+                                                .dropped_kernel = kernel,
                                                 .delivered = written},
                      comment);
 }

@@ -219,7 +219,7 @@ static bool take_program_option(struct settings *settings, int option, const cha
     case 'n': /* dumpcap's: pcapng */
     case ONLY_NANO: /* tcpdump's: both are how it is */ return true;
     case 'h': settings_help(); exit(EXIT_DONE);
-    case ONLY_VERSION: printf("wiretale-capture %s\n", VERSION); exit(EXIT_DONE);
+    case ONLY_VERSION: printf("wiretale-capture %s\n", WIRETALE_VERSION); exit(EXIT_DONE);
     default: return false;
     }
 }

@@ -65,7 +65,7 @@ size_t status_json(const struct status *status, const struct capture *capture,
     struct json_text json = {.text = text, .room = STATUS_ROOM - 2};
     json_begin(&json, NULL, '{');
     json_string(&json, "schema", "wiretale.capture/1");
-    json_string(&json, "wiretale", VERSION);
+    json_string(&json, "wiretale", WIRETALE_VERSION);
     json_string(&json, "state", states[status->state]);
     json_number(&json, "time_ns", wall_ns());
     put_counts(&json, &status->all);

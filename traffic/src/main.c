@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     hold_standard_streams();
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "--version")) {
-        puts("wiretale-traffic " VERSION);
+        puts("wiretale-traffic " WIRETALE_VERSION);
         return 0;
     }
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) {

@@ -8,17 +8,18 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "common_options.h"
 #include "exit_codes.h"
 #include "option_table.h"
+#include "port_range.h"
+#include "units.h"
 
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
 
 static bool take_format(void *into, const char *value, const char **wanted) {
-    *wanted = FORMAT_WANTED;
+    *wanted = UNITS_RATE_LETTERS;
     ((struct receive_options *)into)->format = value[0];
-    return format_is_right(value);
+    return units_rate_letter(value);
 }
 
 static bool take_ports(void *into, const char *value, const char **wanted) {

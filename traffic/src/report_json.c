@@ -265,7 +265,7 @@ void report_json(const struct test *test, const struct report_style *style) {
     snprintf(schema, sizeof schema, "wiretale.%s/1", style->role);
     json_open(&json, NULL, '{');
     json_text(&json, "schema", schema);
-    json_text(&json, "wiretale", VERSION);
+    json_text(&json, "wiretale", WIRETALE_VERSION);
     json_text(&json, "role", style->role);
     put_plan(&json, test, style->host);
     json_bool(&json, "complete", test_is_complete(test));

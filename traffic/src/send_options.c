@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 
 #include "clock.h"
-#include "common_options.h"
 #include "option_table.h"
+#include "port_range.h"
 #include "units.h"
 
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
@@ -58,9 +58,9 @@ static bool take_congestion(void *into, const char *value, const char **wanted) 
 }
 
 static bool take_format(void *into, const char *value, const char **wanted) {
-    *wanted = FORMAT_WANTED;
+    *wanted = UNITS_RATE_LETTERS;
     ((struct send_options *)into)->format = value[0];
-    return format_is_right(value);
+    return units_rate_letter(value);
 }
 
 static bool take_ports(void *into, const char *value, const char **wanted) {

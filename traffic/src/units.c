@@ -161,3 +161,7 @@ const struct rate_unit *units_rate_unit(char letter) {
             return &rate_units[i];
     return NULL;
 }
+
+bool units_rate_letter(const char *text) {
+    return strlen(text) == 1 && units_rate_unit(*text);
+}

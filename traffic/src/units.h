@@ -28,4 +28,8 @@ struct rate_unit {
 };
 const struct rate_unit *units_rate_unit(char letter);
 
+/* Whether the text is such a letter and nothing else. */
+bool units_rate_letter(const char *text);
+#define UNITS_RATE_LETTERS "one of k K m M g G"
+
 #endif

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of options that both sides have. */
-#ifndef WIRETALE_COMMON_OPTIONS_H
-#define WIRETALE_COMMON_OPTIONS_H
+/* Local ports, as --data-ports of both sides says them. */
+#ifndef WIRETALE_PORT_RANGE_H
+#define WIRETALE_PORT_RANGE_H
 
 #include <stdio.h>
-#include <string.h>
 
 #include "endpoint.h"
-#include "units.h"
-
-#define FORMAT_WANTED "one of k K m M g G"
-
-static inline bool format_is_right(const char *value) {
-    return strlen(value) == 1 && units_rate_unit(value[0]);
-}
 
 static inline bool take_port_range(struct local_plan *local, const char *value,
                                    const char **wanted) {

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# How each C program is built and tested: make [PROGRAM=path] [BUILD=folder] [CFLAGS=…] [LDFLAGS=…], make test, make sanitize.
+# A program's Makefile sets NAME, SOURCE (the folder below its own), MAIN (the file with main()), LIBRARIES, HEADERS (what is
+# needed to compile, as header:package) and TEST_FLAGS, and includes this.
+
+HERE := $(dir $(abspath $(firstword $(MAKEFILE_LIST))))
+TOP := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+BUILD ?= $(TOP)build/$(NAME)
+PROGRAM ?= $(TOP)build/bin/$(NAME)
+
+CC ?= cc
+WARNINGS ?= -Wall -Wextra
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' $(TOP)src/wiretale/version.py)
+# What the caller gives comes last: -fsanitize=address and the like.
+COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
+SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+FOLDER := $(HERE)$(SOURCE)
+SOURCES := $(wildcard $(FOLDER)*.c)
+OBJECTS = $(SOURCES:$(FOLDER)%.c=$(BUILD)/%.o)
+PARTS = $(filter-out $(BUILD)/$(MAIN).o,$(OBJECTS))
+TESTS = $(patsubst $(FOLDER)test/%.c,$(BUILD)/test/%,$(wildcard $(FOLDER)test/test_*.c))
+
+.DEFAULT_GOAL := all
+.PHONY: all test sanitize clean
+all: $(PROGRAM)
+
+$(PROGRAM): $(OBJECTS)
+	@mkdir -p $(@D)
+	@$(COMPILE) $(OBJECTS) -o $@ $(LDFLAGS) $(LIBRARIES)
+
+# Other flags make other objects; a header that is missing is told with the package that brings it.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(BUILD)/test
+	@echo '$(COMPILE) $(LDFLAGS)' | cmp -s - $@ || { for needed in $(HEADERS); do \
+		echo "#include <$${needed%:*}>" | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 || \
+		{ echo "$(NAME) needs $${needed%:*}: apt-get install $${needed#*:}" >&2; exit 1; }; done; \
+		echo '$(COMPILE) $(LDFLAGS)' > $@; }
+FORCE:
+
+$(BUILD)/%.o: $(FOLDER)%.c $(BUILD)/flags
+	@$(COMPILE) -MMD -MP -c $< -o $@
+
+test: $(TESTS)
+	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
+
+$(BUILD)/test/%: $(FOLDER)test/%.c $(PARTS)
+	@$(COMPILE) -MMD -MP -I$(FOLDER) $(TEST_FLAGS) $< $(PARTS) -o $@ $(LDFLAGS) $(LIBRARIES)
+
+sanitize:
+	@$(MAKE) -s -f $(firstword $(MAKEFILE_LIST)) all test BUILD=$(BUILD)/sanitize PROGRAM=$(BUILD)/sanitize/$(NAME) \
+		CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)"
+
+clean:
+	@rm -rf $(BUILD) $(PROGRAM)
+
+-include $(wildcard $(BUILD)/*.d $(BUILD)/test/*.d)
