@@ -54,7 +54,7 @@ def receive(count: int) -> dict[str, object]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         receiver.bind(ADDRESS)
-        receiver.settimeout(20)
+        receiver.settimeout(60)
         print("ready", file=sys.stderr, flush=True)
         while True:
             data, source = receiver.recvfrom(2000)

@@ -45,7 +45,7 @@ def wiretale_run() -> Run:
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
         environment = {**os.environ, "COLUMNS": "140", **options.pop("env", {})}  # type: ignore[dict-item]
-        options = {"capture_output": True, "text": True, "timeout": 120, **options}
+        options = {"capture_output": True, "text": True, "timeout": 300, **options}
         return subprocess.run(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
 
     return run

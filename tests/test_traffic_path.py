@@ -81,7 +81,8 @@ def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Pat
     for column in ("blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
     assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
-    assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 3 * streams
+    # One in ten is dropped: seven in a row at the end once in 10^7 times.
+    assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 6 * streams
 
 
 def before_the_first(file: Path) -> int:
@@ -119,7 +120,8 @@ def test_duplicates_are_told_alike(path: DroppingPath, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("streams", [1, 8])
 def test_tcp_repairs_what_the_path_drops(path: DroppingPath, tmp_path: Path, streams: int) -> None:
-    path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=20)
+    # Of 550 segments or more; none is dropped once in 10^7 times.
+    path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=30)
     options = ["--size", "1000", "--count", str(800 // streams), "--streams", str(streams)]
     report, file = run(path, tmp_path, *options)
     rows = block_rows(file)

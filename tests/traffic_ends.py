@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,15 @@ def free_port() -> int:
     """One that nobody is given by chance between this look at it and its use."""
     candidates = (FIRST_PORT + next(places) % PORTS for _ in range(PORTS))
     return next(port for port in candidates if is_free(port))
+
+
+def undisturbed(check: Callable[[], None], tries: int = 20) -> None:
+    """A machine that is busy with others may hold a program up; an error of its own it repeats."""
+    for _ in range(tries - 1):
+        with contextlib.suppress(AssertionError):
+            return check()
+        time.sleep(0.2)
+    return check()
 
 
 class Receiver:
