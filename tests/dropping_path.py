@@ -16,10 +16,13 @@ from pathlib import Path
 SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
 PORT = "41235"  # nobody's usual one
 SNAPLEN = 128
-PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "iperf3", "iperf")
+PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "taskset", "iperf3", "iperf")
 COUNTED = re.compile(r"tcpdump: (\d+) packets? captured, (\d+) packets? received by filter, .*\n")
 DONE = {"06", "07", "0A"}  # /proc/net/tcp: TIME_WAIT, CLOSE, LISTEN
 RULES = "table inet path { counter dropped {}; chain forward { type filter hook forward priority 0; }; }"
+# A sender that stays on one processor: packets that several pass on overtake each other, also between a capture and a
+# socket behind it, whose orders would differ then.
+ON_ONE = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
 # The slow class delays: a packet in it waits for the one before it, and others overtake it.
 QUEUE = "htb default 10"
 CLASSES = f"""
@@ -143,7 +146,7 @@ class DroppingPath:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             wait_until(self.listens, "the server listens")
-            said = self.run(self.sender, *client)
+            said = self.run(self.sender, *ON_ONE, *client)
             heard, errors = process.communicate(timeout=60)
         finally:
             process.kill()

@@ -193,7 +193,7 @@ def test_nothing_can_be_shared_by_a_click(page: Page, samples: Path, tmp_path: P
 
 def test_hostile_names_run_nothing(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "<img src=x onerror=alert(1)><script>document.title='owned'<\x2fscript>.pcap".replace("/", "_")
-    wrpcap(str(path), [Ether() / IP() / UDP(sport=1, dport=2) / Raw(b"x")])
+    wrpcap(str(path), [Ether(dst="02:00:00:00:00:02") / IP() / UDP(sport=1, dport=2) / Raw(b"x")])
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
     assert "<img src=x" in page.page.inner_text("h1")
     assert page.page.evaluate("document.querySelectorAll('h1 img, main script').length") == 0

@@ -23,7 +23,7 @@ import pytest
 from scapy.utils import RawPcapReader
 
 import wiretale
-from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing, wait_until
+from dropping_path import ON_ONE, PORT, RECEIVER, DroppingPath, dropping_path, missing, wait_until
 
 LAUNCH = "gst-launch-1.0"
 RECORDED = Path(__file__).parent / "recorded"
@@ -155,7 +155,7 @@ def run_stream(path: DroppingPath, stream: Stream) -> None:
     try:
         wait_until(path.listens, "the receiver listens")
         source = [LAUNCH, "-q", *stream.elements.split(), "!", "udpsink", f"host={RECEIVER}", f"port={PORT}"]
-        path.run(path.sender, *source)
+        path.run(path.sender, *ON_ONE, *source)
         time.sleep(0.3)  # what is still in a queue
     finally:
         receiver.send_signal(signal.SIGINT)
