@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcap*"))
+# The same examples each time, and as long as they take.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Traffic, captures and time: one after the other, so that they do not hold each other up.
