@@ -62,7 +62,6 @@ def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, stre
     assert report["blocks_received"] == total(rows, "blocks") == 300 * streams
     for column in ("blocks_lost", "blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
-    # A thread may be held up between a block's number and its sending.
     assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
 
 
