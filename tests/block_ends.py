@@ -44,7 +44,7 @@ def send(count: int) -> dict[str, object]:
         with contextlib.suppress(ConnectionRefusedError):  # it was told, and is gone
             for _ in range(20):
                 sender.send(END)
-                time.sleep(0.05)
+                time.sleep(0.3)  # the receiver's buffer is small
     return {"sender": {"blocks_sent": count, "send_errors": {}}}
 
 
