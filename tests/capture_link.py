@@ -63,14 +63,14 @@ class Daemon:
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_said(self, text: str, seconds: float = 10) -> None:
+    def wait_said(self, text: str, seconds: float = 60) -> None:
         def is_said() -> bool:
             return text in self.said() or self.process.poll() is not None
 
         wait_until(is_said, f"{text!r}", seconds)
         assert text in self.said(), self.said()
 
-    def stop(self, how: int = signal.SIGTERM, seconds: float = 30) -> int:
+    def stop(self, how: int = signal.SIGTERM, seconds: float = 60) -> int:
         self.process.send_signal(how)
         return self.process.wait(timeout=seconds)
 
@@ -95,13 +95,22 @@ class CaptureLink:
         output(*link, "add", there, "type", "veth", "peer", "name", interface, "netns", self.tracer)
         output(*link, "set", there, "up")
         output("ip", "-n", self.tracer, "link", "set", interface, "up")
+        self.wait_up(interface, there)
+
+    def wait_up(self, interface: str, there: str) -> None:
+        """The kernel notices a carrier some time after it is there; what is sent before is lost."""
+        ends = ((self.sender, there), (self.tracer, interface))
+        wait_until(
+            lambda: all("state UP" in output("ip", "-n", name, "link", "show", end) for name, end in ends),
+            "the link is up",
+        )
 
     def disconnect(self, interface: str) -> None:
         output("ip", "-n", self.tracer, "link", "del", interface)
 
     def remove(self) -> None:
         for name in (self.sender, self.tracer):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=60)
 
     def sending(
         self, count: int, rate: float = 0, interface: str = "out0", size: int = PACKET
@@ -123,10 +132,10 @@ class CaptureLink:
             yield daemon
         finally:
             daemon.process.kill()
-            daemon.process.wait(timeout=20)
+            daemon.process.wait(timeout=60)
 
 
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until, f"not within {seconds} s: {what}"
@@ -149,15 +158,15 @@ class StatusClient:
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(10)
-        self.socket.connect(str(path))
+        self.socket.settimeout(60)
+        wait_until(lambda: not self.socket.connect_ex(str(path)), "somebody answers at the socket")
         self.file = self.socket.makefile("r")
 
     def line(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.file.readline())
         return told
 
-    def wait(self, is_so: Callable[[dict[str, Any]], bool], what: str, seconds: float = 15) -> dict[str, Any]:
+    def wait(self, is_so: Callable[[dict[str, Any]], bool], what: str, seconds: float = 60) -> dict[str, Any]:
         until = time.monotonic() + seconds
         while True:
             line = self.line()
@@ -168,6 +177,19 @@ class StatusClient:
     def close(self) -> None:
         self.file.close()
         self.socket.close()
+
+
+def wait_counted(status: Path, **least: int) -> dict[str, Any]:
+    """The first line of --status in which each of these has come so far, and nothing waits in the queue."""
+    until = time.monotonic() + 60
+    while True:
+        client = StatusClient(status)  # who has just come is told at once
+        line = client.line()
+        client.close()
+        if not line["queued"] and all(line[name] >= count for name, count in least.items()):
+            return line
+        assert time.monotonic() < until, f"not within 60 s: {least}; the last was {line}"
+        time.sleep(0.1)  # the daemon forgets those who left once a second
 
 
 def finished(folder: Path, suffix: str = ".pcapng") -> list[Path]:
@@ -201,6 +223,7 @@ def total(said: str) -> dict[str, int]:
     return {
         "received": int(words[words.index("packets") - 1]),
         "written": where["written"],
+        "bytes": where["bytes"],
         **{f"dropped_{what}": by[what] for what in ("kernel", "interface", "queue", "disk")},
     }
 

@@ -4,16 +4,59 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcap*"))
+# The same examples each time, and as long as they take.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Traffic, captures and time: one after the other, so that they do not hold each other up.
+LIVE = {
+    *("test_accuracy", "test_capture_daemon", "test_capture_trouble", "test_compare_real", "test_experiment_run"),
+    *("test_explain_lab", "test_lab", "test_real_iperf", "test_real_rtp", "test_traffic", "test_traffic_path"),
+    *("test_traffic_receiver", "test_ttcp"),
+}
+# What is made for a whole file takes long: a browser, a build, all samples.
+TOGETHER = {"test_capture_package", "test_experiment_report", "test_html_report", "test_samples"}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """With `-n` alone, tests go to whoever is free, but those that belong together to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = Path(nodeid.partition("::")[0]).stem
+            return "live" if file in LIVE else file if file in TOGETHER else nodeid
+
+    return Scheduling(config, log) if config.getoption("dist") == "load" else None
+
+
+def heed_signals() -> None:
+    """Who was started in the background or by nohup ignores signals, and so would every program that is tested."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)  # what is caught, a new program does not inherit
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+heed_signals()
 
 
 @pytest.fixture(params=SAMPLES, ids=lambda path: path.name)
@@ -45,7 +88,7 @@ def wiretale_run() -> Run:
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
         environment = {**os.environ, "COLUMNS": "140", **options.pop("env", {})}  # type: ignore[dict-item]
-        options = {"capture_output": True, "text": True, "timeout": 120, **options}
+        options = {"capture_output": True, "text": True, "timeout": 300, **options}
         return subprocess.run(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
 
     return run

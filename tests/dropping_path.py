@@ -16,9 +16,13 @@ from pathlib import Path
 SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
 PORT = "41235"  # nobody's usual one
 SNAPLEN = 128
-PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "iperf3", "iperf")
+PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "taskset", "iperf3", "iperf")
+COUNTED = re.compile(r"tcpdump: (\d+) packets? captured, (\d+) packets? received by filter, .*\n")
 DONE = {"06", "07", "0A"}  # /proc/net/tcp: TIME_WAIT, CLOSE, LISTEN
 RULES = "table inet path { counter dropped {}; chain forward { type filter hook forward priority 0; }; }"
+# A sender that stays on one processor: packets that several pass on overtake each other, also between a capture and a
+# socket behind it, whose orders would differ then.
+ON_ONE = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
 # The slow class delays: a packet in it waits for the one before it, and others overtake it.
 QUEUE = "htb default 10"
 CLASSES = f"""
@@ -30,7 +34,7 @@ class add dev right parent 1: classid 1:20 htb rate 2mbit burst 100 cburst 100
 
 def output(*command: str) -> str:
     """Of a command that has to work."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
     return done.stdout
 
@@ -142,11 +146,11 @@ class DroppingPath:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             wait_until(self.listens, "the server listens")
-            said = self.run(self.sender, *client)
-            heard, errors = process.communicate(timeout=10)
+            said = self.run(self.sender, *ON_ONE, *client)
+            heard, errors = process.communicate(timeout=60)
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         assert not process.returncode, errors
         wait_until(self.is_quiet, "the connections are closed")
         return heard, said
@@ -162,16 +166,25 @@ class DroppingPath:
         try:
             wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
             yield
-            time.sleep(0.2)  # it writes what came last
+            time.sleep(0.2)  # what came last
+            wait_until(lambda: has_caught_up(process, log), "tcpdump has written what it took")
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         said = log.read_text()
         counts = [int(count) for count in re.findall(r"^(\d+) packets", said, re.M)]
         assert counts[0] == counts[1] and counts[2] == 0, said  # captured, received, dropped
 
 
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
+def has_caught_up(tcpdump: subprocess.Popen[bytes], log: Path) -> bool:
+    """Whether it has written all that its filter took so far: SIGUSR1 asks it, a line answers."""
+    told = COUNTED.findall(log.read_text())
+    tcpdump.send_signal(signal.SIGUSR1)
+    time.sleep(0.02)
+    return bool(told) and told[-1][0] == told[-1][1]
+
+
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until, f"not within {seconds} s: {what}"

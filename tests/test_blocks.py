@@ -16,6 +16,7 @@ from scapy.all import IP, UDP, Ether, IPv6, Raw, wrpcap
 import wiretale
 from talk import RTT, Talk, write_pcap
 
+MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network for them
 START = 1_700_000_000
 MASK = 2**64 - 1
 COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
@@ -62,7 +63,7 @@ def capture(
     packets = []
     for ms, payload in payloads:
         ip = IP(src="10.0.0.1", dst="10.0.0.2") if version == 4 else IPv6(src="fd00::1", dst="fd00::2")
-        packet = Ether() / ip / UDP(sport=4000, dport=4001) / Raw(payload)
+        packet = Ether(src=MACS[0], dst=MACS[1]) / ip / UDP(sport=4000, dport=4001) / Raw(payload)
         packet.time = START + ms / 1000
         packets.append(packet)
     wrpcap(str(path), packets, snaplen=snaplen)

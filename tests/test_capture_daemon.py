@@ -28,6 +28,7 @@ from capture_link import (
     output,
     packets_in,
     total,
+    wait_counted,
     wait_until,
 )
 
@@ -55,10 +56,10 @@ def counted_by_others(file: Path) -> set[int]:
 
 
 def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
         link.send(1000)
-        time.sleep(0.5)
+        wait_counted(status, written=1000)
         assert not finished(folder)  # what can be seen is finished
         assert not daemon.stop(signal.SIGINT)
         said = daemon.said()
@@ -90,7 +91,6 @@ def test_files_of_all_kinds_have_the_right_counts(
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         link.send(300)
-        time.sleep(0.3)
         assert not daemon.stop()
     (file,) = finished(folder, suffix)
     assert counted_by_others(file) == {300}
@@ -103,7 +103,6 @@ def test_any_tells_the_direction_of_each_packet(link: CaptureLink, tmp_path: Pat
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "any", "-w", str(folder), "ether proto 0x88b5") as daemon:
         link.send(20)
-        time.sleep(0.3)
         assert not daemon.stop()
     (file,) = finished(folder)
     flags = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.packet_flags_direction").split()
@@ -116,7 +115,6 @@ def test_rotation_by_size_loses_nothing(link: CaptureLink, tmp_path: Path) -> No
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "1MB") as daemon:
         link.send(60_000)
-        time.sleep(0.3)
         assert not daemon.stop()
         counts = total(daemon.said())
     files = finished(folder)
@@ -131,7 +129,6 @@ def test_thousands_of_rotations_lose_nothing(link: CaptureLink, tmp_path: Path) 
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:1") as daemon:
         link.send(3000)
-        time.sleep(0.3)
         assert not daemon.stop()
     files = finished(folder)
     assert len(files) == 3000
@@ -142,12 +139,12 @@ def test_thousands_of_rotations_lose_nothing(link: CaptureLink, tmp_path: Path) 
 def test_files_begin_at_multiples_of_the_time(link: CaptureLink, tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-G", "1s", "--align") as daemon:
-        link.send(700, rate=200)
+        link.send(500, rate=200)
         time.sleep(2.2)  # a silent time has its file, too
         assert not daemon.stop()
     files = finished(folder)
     told = captures_of(*files)
-    assert len(files) >= 5 and sum(one["packets"] for one in told) == 700
+    assert len(files) >= 4 and sum(one["packets"] for one in told) == 500
     assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in told if one["packets"])
     assert not all(one["packets"] for one in told)
 
@@ -159,7 +156,6 @@ def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink, tmp_path: Pa
             other = folder / "in0_notes.pcapng"
             other.write_text("mine")
             link.send(1000)
-            time.sleep(0.3)
             assert not daemon.stop()
         files = [file for file in finished(folder) if file != other]
         assert len(files) == 3 and packets_in(*files) == 300
@@ -170,7 +166,6 @@ def test_a_total_size_is_kept(link: CaptureLink, tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "100kB", "--total-size", "500kB") as daemon:
         link.send(20_000)
-        time.sleep(0.3)
         assert not daemon.stop()
     sizes = [file.stat().st_size for file in finished(folder)]
     assert len(sizes) >= 3 and sum(sizes) <= 500_000
@@ -188,7 +183,6 @@ def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLin
         tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:100", "-z", "--on-close", command, "-Z", "root"
     ) as daemon:
         link.send(500)
-        time.sleep(0.3)
         assert not daemon.stop()
     files = finished(folder, ".pcapng.zst")
     assert len(files) in (5, 6) and not list(folder.glob(".*")) and not finished(folder)
@@ -198,11 +192,11 @@ def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLin
 
 @pytest.mark.parametrize("name", ["my trace.pcapng", "trace.pcapng.zst", "trace"])
 def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
+    file, status = tmp_path / name, tmp_path / "status"
     file.write_text("")  # as mktemp makes them
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as daemon:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--status", str(status)) as daemon:
         link.send(10)
-        time.sleep(0.3)
+        wait_counted(status, written=10)
         assert not file.stat().st_size
         assert not daemon.stop()
     assert packets_in(file) == 10
@@ -214,13 +208,15 @@ def test_an_older_file_is_replaced_only_when_asked_for(link: CaptureLink, tmp_pa
     file = tmp_path / name
     file.write_text("an older capture")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
-        assert daemon.process.wait(timeout=20) == 4
+        assert daemon.process.wait(timeout=60) == 4
     assert f"{name} is there already" in daemon.said() and "--overwrite" in daemon.said()
     assert daemon.said().count("\n") == 1
     assert file.read_text() == "an older capture"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--overwrite") as daemon:
+    status = tmp_path / "status"
+    options = ("--overwrite", "--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), *options) as daemon:
         link.send(10)
-        time.sleep(0.3)
+        wait_counted(status, written=10)
         assert file.read_text() == "an older capture"  # until the new one is whole
         assert not daemon.stop()
     assert packets_in(file) == 10
@@ -240,7 +236,7 @@ def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_pat
 def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:
     with link.daemon(tmp_path, "-i", "in0", "-w", "-", "-c", "50", stdout=subprocess.PIPE) as daemon:
         link.send(60)
-        data, _ = daemon.process.communicate(timeout=20)
+        data, _ = daemon.process.communicate(timeout=60)
         assert not daemon.process.returncode
     file = tmp_path / "stream.pcapng"
     file.write_bytes(data)
@@ -249,11 +245,11 @@ def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:
 
 
 def test_signals_begin_new_files(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
         for number, what in enumerate((signal.SIGUSR1, signal.SIGHUP), 1):
             link.send(10)
-            time.sleep(0.4)
+            wait_counted(status, written=10 * number)
             daemon.process.send_signal(what)
             wait_until(lambda want=number: len(finished(folder)) == want, "a file")  # type: ignore[misc]
         assert not daemon.stop()
@@ -265,7 +261,7 @@ def test_it_ends_by_itself(link: CaptureLink, tmp_path: Path, stop: str, limit: 
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:60", *stop.split()) as daemon:
         link.send(150)
-        assert daemon.process.wait(timeout=20) == 0
+        assert daemon.process.wait(timeout=60) == 0
         counts = total(daemon.said())
     check_sum(counts)
     assert packets_in(*finished(folder)) == counts["written"] == (limit or 150)
@@ -281,7 +277,6 @@ def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink, tmp
         with link.daemon(tmp_path, "-i", "in0", "-i", "in1", "-w", str(folder)) as daemon:
             senders = [link.sending(20_000, rate=20_000, interface=name) for name in ("out0", "out1")]
             assert not any(sender.wait(timeout=60) for sender in senders)
-            time.sleep(0.3)
             assert not daemon.stop()
     finally:
         link.disconnect("in1")
@@ -296,25 +291,25 @@ def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink, tmp
 
 
 def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
-    with link.daemon(tmp_path, "-i", "in7", "-w", str(folder), ready="waiting for in7") as daemon:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("--status", str(status))
+    with link.daemon(tmp_path, "-i", "in7", "-w", str(folder), *options, ready="waiting for in7") as daemon:
         try:
             link.connect("in7")
             daemon.wait_said("capturing\n")
             link.send(100, interface="out7")
-            time.sleep(0.3)
+            wait_counted(status, received=100)
             output(*f"ip -n {link.tracer} link set in7 down".split())
-            time.sleep(0.2)
+            time.sleep(0.2)  # for the daemon to meet it like that
             output(*f"ip -n {link.tracer} link set in7 up".split())
-            time.sleep(0.2)
+            link.wait_up("in7", "out7")
             link.send(100, interface="out7")
-            time.sleep(0.3)
+            wait_counted(status, received=200)
             link.disconnect("in7")
             daemon.wait_said("in7 is gone")
             link.connect("in7")
             wait_until(lambda: daemon.said().count("in7 is there") == 2, "the interface again")
             link.send(100, interface="out7")
-            time.sleep(0.3)
             assert not daemon.stop()
         finally:
             link.disconnect("in7")
@@ -351,7 +346,7 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -
             assert {*COUNTS, "file", "bytes", "time_ns", "files", "interfaces"} <= line.keys()
             check_sum(line)
             line = client.wait(lambda told: True, "a line")
-        assert not sender.wait(timeout=20)
+        assert not sender.wait(timeout=60)
         assert NAME.fullmatch(line["file"])
         (interface,) = line["interfaces"]
         assert interface["name"] == "in0" and interface["received"] == 50_000
@@ -365,7 +360,7 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -
 
 def test_the_service_manager_is_told(link: CaptureLink, tmp_path: Path) -> None:
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    manager.settimeout(10)
+    manager.settimeout(60)
     manager.bind(str(tmp_path / "notify"))
     inside = ["ip", "netns", "exec", link.tracer, "env", f"NOTIFY_SOCKET={tmp_path / 'notify'}", "WATCHDOG_USEC=600000"]
     command = [*inside, str(PROGRAM), "-i", "in0", "-w", str(tmp_path / "captures"), "-a", "duration:1500ms"]
@@ -375,10 +370,10 @@ def test_the_service_manager_is_told(link: CaptureLink, tmp_path: Path) -> None:
         while "STOPPING=1" not in told:
             told += manager.recv(4096).decode() + "\n"
     finally:
-        process.wait(timeout=20)
+        process.wait(timeout=60)
         manager.close()
     assert told.startswith("READY=1\n") and "STATUS=0 packets received" in told
-    assert 4 <= told.count("WATCHDOG=1") <= 20
+    assert 2 <= told.count("WATCHDOG=1") <= 20  # within each 600 ms
 
 
 # --- privileges
@@ -448,7 +443,7 @@ def test_links_are_not_followed(link: CaptureLink, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
-    done = subprocess.run([PROGRAM, *options.split()], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([PROGRAM, *options.split()], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1
 

@@ -113,15 +113,16 @@ def test_the_package_installs_and_leaves_cleanly(package: Path) -> None:
     package.parent.chmod(0o755)
     is_busy = False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    apt = ["apt-get", "install", "-y", "--no-install-recommends", str(package)]
-    subprocess.run(apt, check=True, capture_output=True, timeout=300, env=environment)
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-y"]  # somebody else may be installing
+    install = [*apt, "install", "--no-install-recommends", str(package)]
+    subprocess.run(install, check=True, capture_output=True, timeout=600, env=environment)
     try:
         assert output("/usr/bin/wiretale-capture", "--version").startswith("wiretale-capture")
         assert output("stat", "-c", "%U %a", "/var/lib/wiretale") == "wiretale 750\n"
     finally:
         is_busy = is_used("wiretale")
-        apt = ["apt-get", "purge", "-y", "wiretale-capture"]
-        subprocess.run(apt, check=True, capture_output=True, timeout=300, env=environment)
+        purge = [*apt, "purge", "wiretale-capture"]
+        subprocess.run(purge, check=True, capture_output=True, timeout=600, env=environment)
     assert not any(Path("/", path).exists() for path in INSTALLED)
     assert not Path("/var/lib/wiretale").exists()
     if not had_user and not is_busy:

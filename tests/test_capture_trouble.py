@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import random
 import re
@@ -29,6 +30,7 @@ from capture_link import (
     output,
     packets_in,
     total,
+    wait_counted,
     wait_until,
 )
 
@@ -57,7 +59,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=20)
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=60)
 
 
 # --- killed
@@ -65,9 +67,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def left_behind(link: CaptureLink, tmp_path: Path, folder: Path, packets: int) -> Path:
     """The temporary file of a run that was killed while it had all of them."""
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+    status = tmp_path / "status-killed"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
         link.send(packets)
-        time.sleep(0.5)
+        wait_counted(status, written=packets)
         daemon.stop(signal.SIGKILL)
     (left,) = folder.glob(".*.part")
     return left
@@ -98,12 +101,11 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
             time.sleep(chance.uniform(0.05, 0.5))
             daemon.stop(signal.SIGKILL)
             sender.kill()
-            sender.wait(timeout=20)
+            sender.wait(timeout=60)
         for left in folder.glob(".*.part"):  # as it is, before anybody mends it
             assert wiretale.analyze(left).totals["packets"] >= 0
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        time.sleep(0.5)
-        assert not daemon.stop()
+        assert not daemon.stop()  # what was left is mended all the same
     files = finished(folder)
     assert not list(folder.glob(".*")) and len(files) > KILLS
     mended = []
@@ -118,7 +120,6 @@ def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: P
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
         link.send(200)
-        time.sleep(0.4)
         assert not daemon.stop()
     (file,) = finished(folder)
     size, before = file.stat().st_size, 200
@@ -154,7 +155,6 @@ def test_damaged_leavings_never_stop_a_start(link: CaptureLink, tmp_path: Path) 
     os.mkfifo(folder / ".fifo.pcapng.part")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
         link.send(100)
-        time.sleep(0.5)
         assert not daemon.stop()
     files = finished(folder)
     assert total(daemon.said())["written"] == 100 == captures_of(files[-1])[0]["packets"]
@@ -168,7 +168,6 @@ def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink, tmp_path:
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as first:
         with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as second:
             link.send(100)
-            time.sleep(0.4)
             assert not second.stop()
         assert not first.stop()
     assert [told["packets"] for told in captures_of(*finished(folder))] == [100, 100]
@@ -193,14 +192,18 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
         assert told["dropped_program"] > 10_000 and told["dropped_kernel"] == 0
         assert told["packets"] + told["dropped_program"] == told["received"] == 40_000
         shutil.move(full, tmp_path / "moved.pcapng")
+        client.wait(lambda told: told["state"] == "capturing", "there is room again")  # it looks twice a second
         link.send(1000)
         line = client.wait(lambda told: told["received"] == 41_000 and not told["queued"], "more is counted")
         client.close()
+        assert line["dropped_disk"] == 40_000 - told["packets"]
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
     assert counts["received"] == 41_000
     assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
+    files = (*finished(small_disk), tmp_path / "moved.pcapng")
+    assert counts["bytes"] == sum(file.stat().st_size for file in files)
     assert daemon.said().count("No space left") == 1 and "takes packets again" in daemon.said()
 
 
@@ -209,13 +212,14 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), ready="No space left") as daemon:
+    status = tmp_path / "status"
+    options = ("--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options, ready="No space left") as daemon:
         link.send(100)
-        time.sleep(0.5)
+        wait_counted(status, dropped_disk=100)
         filler.unlink()
         daemon.wait_said("capturing\n")
         link.send(100)
-        time.sleep(0.4)
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
@@ -226,7 +230,6 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp
 def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
     with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), "-C", "400kB", "-b", "files:100") as daemon:
         link.send(60_000)
-        time.sleep(0.4)
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
@@ -235,19 +238,18 @@ def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path,
 
 
 def test_a_folder_that_disappears_is_used_again_when_it_is_back(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
+    folder, status = tmp_path / "captures", tmp_path / "status"
     folder.mkdir()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
         link.send(100)
-        time.sleep(0.4)
+        wait_counted(status, written=100)
         shutil.rmtree(folder)
         daemon.wait_said("packets are dropped and counted")
         link.send(100)
-        time.sleep(0.4)
+        wait_counted(status, dropped_disk=100)
         folder.mkdir()
         wait_until(lambda: bool(list(folder.glob(".*.part"))), "a new file")
         link.send(100)
-        time.sleep(0.4)
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
@@ -256,19 +258,19 @@ def test_a_folder_that_disappears_is_used_again_when_it_is_back(link: CaptureLin
 
 
 def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_path: Path) -> None:
-    folder = tmp_path / "captures"
+    folder, status = tmp_path / "captures", tmp_path / "status"
     folder.mkdir()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:50") as daemon:
+    options = ("-b", "packets:50", "--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         link.send(50)
-        time.sleep(0.4)
+        wait_counted(status, written=50)
         folder.chmod(0o000)
         link.send(100)
         daemon.wait_said("Permission denied")
-        time.sleep(0.4)
+        wait_counted(status, received=150)
         folder.chmod(0o755)
-        time.sleep(0.6)
+        daemon.wait_said("takes packets again")
         link.send(100)
-        time.sleep(0.4)
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
@@ -290,18 +292,19 @@ def statistics_of(file: Path) -> dict[str, int]:
 def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
     link: CaptureLink, tmp_path: Path, buffer: str, loses: bool
 ) -> None:
-    file = tmp_path / "stream.pcapng"
-    options = ("-i", "in0", "-w", "-", "--buffer", buffer)
+    file, status = tmp_path / "stream.pcapng", tmp_path / "status"
+    options = ("-i", "in0", "-w", "-", "--buffer", buffer, "--status", str(status), "--interval", "50ms")
     with link.daemon(tmp_path, *options, stdout=subprocess.PIPE) as daemon:
         link.send(150_000)
-        time.sleep(0.5)
+        client = StatusClient(status)
+        client.wait(lambda told: told["received"] + told["dropped_kernel"] == 150_000, "all has come")
+        client.close()
         assert daemon.process.stdout
         with file.open("wb") as to:
             copy = subprocess.Popen(["cat"], stdin=daemon.process.stdout, stdout=to)
-            time.sleep(0.5)
             assert not daemon.stop()
             daemon.process.stdout.close()
-            assert not copy.wait(timeout=20)
+            assert not copy.wait(timeout=60)
     counts = total(daemon.said())
     check_sum(counts)
     assert counts["received"] + counts["dropped_kernel"] == 150_000
@@ -328,7 +331,7 @@ def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_pa
         assert daemon.process.stdout
         daemon.process.stdout.close()
         link.send(2000)
-        assert daemon.process.wait(timeout=20) == 0
+        assert daemon.process.wait(timeout=60) == 0
     check_sum(total(daemon.said()))
     assert "Broken pipe" not in daemon.said()
 
@@ -357,7 +360,7 @@ def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureL
             for _ in range(4):
                 daemon.process.send_signal(signal.SIGTERM)
                 time.sleep(0.002)
-            assert daemon.process.wait(timeout=20) == 0
+            assert daemon.process.wait(timeout=60) == 0
         assert packets_in(*finished(folder)) == 500
 
 
@@ -372,29 +375,43 @@ def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLin
         streams = {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in (0, 1, 2)}
         link.send(100)
         process.terminate()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
     finally:
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
     assert streams == {"/dev/null"}
     assert sum(packets_in(path) for path in folder.glob("*.pcapng")) == 100
+
+
+def full_pipe() -> tuple[int, int]:
+    """Its two ends; a message would not fit in."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)  # for who writes into it
+    return reading, writing
 
 
 def test_messages_that_nobody_reads_hold_nothing_up(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]
     options = ["-i", "in0", "-w", str(folder), "--interval", "1ms", "--status", str(status)]
-    process = subprocess.Popen([*inside, *options], stderr=subprocess.PIPE)
+    reading, writing = full_pipe()
+    process = subprocess.Popen([*inside, *options], stderr=writing)
     try:
-        wait_until(status.exists, "the socket")
+        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
         silent = StatusClient(status)
-        time.sleep(2)
         link.send(20_000)
-        time.sleep(0.3)
+        wait_counted(status, received=20_000)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         silent.close()
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.wait(timeout=60)
+        os.close(reading)
+        os.close(writing)
     assert packets_in(*finished(folder)) == 20_000

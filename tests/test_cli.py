@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,17 @@ def test_a_full_disk_loses_nothing_that_was_good(wiretale_run: Any, samples: Pat
         subprocess.run(["umount", str(small)], check=True)
 
 
+def wait_idle(process: subprocess.Popen[str], pipe: int) -> None:
+    """Until it has read all that the pipe had, and has nothing to do."""
+    until, quiet = time.monotonic() + 60, 0
+    while quiet < 3:
+        assert time.monotonic() < until and process.poll() is None
+        left = int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+        state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        quiet = quiet + 1 if state == "S" and not left else 0
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
     pipe = tmp_path / "pipe"
@@ -220,9 +233,9 @@ def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path
     with pipe.open("wb") as writer:
         writer.write((samples / "tcp_losses.pcap").read_bytes())
         writer.flush()
-        time.sleep(1.5)
+        wait_idle(reader, writer.fileno())
         reader.send_signal(number)
-        out, err = reader.communicate(timeout=20)
+        out, err = reader.communicate(timeout=60)
     assert reader.returncode == 130
     assert one_line(err) and "interrupted after 345 packets" in err
     assert json.loads(out)["interrupted"] is True and json.loads(out)["totals"]["packets"] == 345

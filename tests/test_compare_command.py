@@ -175,15 +175,16 @@ def test_the_page_draws_offline(captures: list[Path], wiretale_run: Runner, tmp_
     said: list[str] = []
     asked: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, timeout=90_000)
         page = browser.new_page()
+        page.set_default_timeout(90_000)
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(page_file.as_uri())
-        for _ in range(400):
-            if page.evaluate("document.body.dataset.ready"):
-                break
+        until = time.monotonic() + 90
+        while not page.evaluate("document.body.dataset.ready"):
+            assert time.monotonic() < until, said
             time.sleep(0.05)
         drawn = page.evaluate(
             "[...document.querySelectorAll('.figure')].map(f => [f.id, f.querySelectorAll('path').length])"

@@ -47,7 +47,7 @@ def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> 
                 lambda: ready in path.run("receiver", "cat", "/proc/net/udp", "/proc/net/tcp"), "the server listens"
             )
             said = path.run("sender", *client)
-            heard, errors = process.communicate(timeout=20)
+            heard, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert not process.returncode, errors

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from scapy.all import (
 )
 
 import wiretale
+from plain_wire import Wire
 
+ETHERNET, ENDS = bytes(6) + b"\2" + bytes(5) + b"\x08\0", bytes([10, 0, 0, 1, 10, 0, 0, 2])
 START = 1_700_000_000
 Analyze = Callable[[Sequence[tuple[float, Packet]]], wiretale.Trace]
 
@@ -173,12 +176,14 @@ def test_a_first_fragment_that_cannot_hold_its_header_is_no_flow_of_lies(analyze
     assert (out["packets"], out["payload_bytes"], out["unique_bytes"]) == (1, None, None)
 
 
-def test_a_storm_of_fragments_stays_within_its_bound(analyze: Analyze) -> None:
-    def crumb(number: int) -> Packet:
-        return IP(
-            src="10.0.0.1", dst="10.0.0.2", id=number % 65536, proto=17, frag=number // 65536 + 5, flags="MF"
-        ) / Raw(b"z" * 8)
+def test_a_storm_of_fragments_stays_within_its_bound(tmp_path: Path) -> None:
+    def crumb(number: int) -> bytes:
+        """In the middle of a datagram: others come before and after it."""
+        place = 0x2000 | (number // 65536 + 5)
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 28, number % 65536, place, 64, 17, 0) + ENDS
+        return ETHERNET + head + b"z" * 8
 
-    trace = analyze([(i / 1_000_000, crumb(i)) for i in range(0, 70_000)])
+    wire = Wire([(i / 1000, crumb(i)) for i in range(70_000)])
+    trace = wiretale.analyze(wire.write(tmp_path / "crafted.pcap"))
     assert trace.totals["packets"] == 70_000
     assert sum(trace.datagrams.column("fragments")) == 70_000

@@ -241,7 +241,7 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=90_000)
         yield chromium
         chromium.close()
 
@@ -249,6 +249,7 @@ def browser() -> Iterator[Any]:
 def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
     """The page when it is drawn, what the browser complained of, and what it asked for."""
     page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.set_default_timeout(90_000)
     complaints: list[str] = []
     requests: list[str] = []
     page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
@@ -286,7 +287,7 @@ def test_the_buttons_show_each_trial_as_a_line(browser: Any, tmp_path: Path) -> 
     lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
     assert page.evaluate(lines) == 3
     page.evaluate("document.querySelectorAll('#figure-1 .updatemenu-button')[1].dispatchEvent(new MouseEvent('click'))")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 90
     while page.evaluate(lines) != 6 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert page.evaluate(lines) == 6 and complaints == []

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, Run
 
+import traffic_ends
 import wiretale
 from wiretale.traffic.program import find_program
 from wiretale.traffic.results import COLUMNS
@@ -52,9 +53,7 @@ trials = 4
 
 
 def free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+    return str(traffic_ends.free_port())
 
 
 def table(folder: Path) -> list[Row]:
@@ -109,11 +108,12 @@ def assert_columns(folder: Path) -> None:
 
 def test_quick_runs_and_its_table_is_what_was_reported_and_captured(wiretale_run: Run, tmp_path: Path) -> None:
     out = tmp_path / "quick"
-    begin = time.monotonic()
     done = wiretale_run("experiment", "run", "quick", "-o", out, "--port", free_port())
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begin < 40  # ten seconds on a machine with nothing else to do
     rows = table(out)
+    assert (
+        sum(float(row["elapsed_s"]) for row in rows) < 10
+    )  # and the starts of the programs, which depend on the machine
     assert len(rows) == 10 and len(raw(out)) == 9
     assert_columns(out)
     head = (out / "results.csv").read_text().splitlines()[0]
@@ -168,9 +168,9 @@ def begin(plan: Path, out: Path, port: str) -> subprocess.Popen[str]:
 
 
 def until_done(out: Path, count: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(list((out / "raw").glob("*.json"))) < count:
-        assert time.monotonic() < deadline, "no test was done within 30 s"
+        assert time.monotonic() < deadline, "no test was done within 120 s"
         time.sleep(0.02)
 
 
@@ -188,7 +188,7 @@ def running_with(port: str) -> list[str]:
 
 
 def wait_gone(port: str) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while running_with(port):
         assert time.monotonic() < deadline, running_with(port)
         time.sleep(0.05)
@@ -200,7 +200,7 @@ def test_a_run_that_was_broken_off_goes_on_where_it_was(wiretale_run: Run, tmp_p
     process = begin(plan, out, port)
     until_done(out, 2)
     process.send_signal(number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL), err
     wait_gone(port)  # no receiver or sender is left behind
     before = {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()}
@@ -224,7 +224,7 @@ def test_sigterm_ends_a_run_that_a_script_has_in_the_background(tmp_path: Path) 
         signal.signal(signal.SIGINT, before)
     until_done(out, 1)
     process.terminate()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in err, err
     wait_gone(port)
 
@@ -238,7 +238,7 @@ def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> No
         assert done.returncode == 2 and "another run writes into it" in done.stderr
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 # --- what goes wrong
@@ -369,7 +369,7 @@ def ssh_here(tmp_path: Path) -> Iterator[Path]:
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([sshd, "-D", "-e", "-f", str(config)], stderr=log)
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while "Server listening" not in (folder / "log").read_text():
             assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
             time.sleep(0.02)
@@ -383,7 +383,7 @@ def ssh_here(tmp_path: Path) -> Iterator[Path]:
         yield beside
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def test_both_ends_and_the_tracer_run_through_ssh(wiretale_run: Run, tmp_path: Path, ssh_here: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import wiretale
-from dropping_path import RECEIVER, DroppingPath, dropping_path, missing
+from dropping_path import ON_ONE, RECEIVER, DroppingPath, dropping_path, missing
 from traffic_ends import Report, program, receiving, send, send_raw
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ def run(path: DroppingPath, folder: Path, *options: str) -> tuple[Report, Path]:
     file = folder / "receiver.pcap"
     inside = tuple(path.inside(path.receiver))
     with receiving(folder, "--once", inside=inside, port=PORT), path.capturing(path.receiver, file):
-        report = send(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender)))
+        report = send(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender, *ON_ONE)))
     return report, file
 
 
@@ -62,7 +62,6 @@ def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, stre
     assert report["blocks_received"] == total(rows, "blocks") == 300 * streams
     for column in ("blocks_lost", "blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
-    # Threads change their CPU, and packets their order.
     assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
 
 
@@ -81,7 +80,8 @@ def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Pat
     for column in ("blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
     assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
-    assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 3 * streams
+    # One in ten is dropped: seven in a row at the end once in 10^7 times.
+    assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 6 * streams
 
 
 def before_the_first(file: Path) -> int:
@@ -119,7 +119,8 @@ def test_duplicates_are_told_alike(path: DroppingPath, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("streams", [1, 8])
 def test_tcp_repairs_what_the_path_drops(path: DroppingPath, tmp_path: Path, streams: int) -> None:
-    path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=20)
+    # Of 550 segments or more; none is dropped once in 10^7 times.
+    path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=30)
     options = ["--size", "1000", "--count", str(800 // streams), "--streams", str(streams)]
     report, file = run(path, tmp_path, *options)
     rows = block_rows(file)

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scapy.layers.inet import IP, TCP
 from test_verdicts import CASES
 
+from plain_wire import RST, SYN, Connection, Wire
 from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.difference_rules import RULES, UNEXPLAINED
@@ -27,6 +26,7 @@ from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.frame_events import FrameEvents, around
 from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
+from wiretale.cli.verify import LISTED, compare_file, show
 from wiretale.reports.verify_text import print_comparison
 
 needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
@@ -351,10 +351,9 @@ def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name
 
 @needs_tshark
 def test_every_sample_is_compared(wiretale_run: Any, sample: Path) -> None:
-    done = wiretale_run("verify", sample)
+    done = wiretale_run("verify", sample, "--json")
     assert done.returncode == (3 if sample.name == "damaged.pcap" else 0), done.stderr
-    assert str(sample) in done.stdout and "Wireshark" in done.stdout
-    found = json.loads(wiretale_run("verify", sample, "--json").stdout)
+    found = json.loads(done.stdout)
     assert found["schema"] == "wiretale.verify/1" and found["file"] == str(sample)
     assert found["wireshark"] == Dissector().version()
     assert list(found["kinds"]) == list(KINDS)
@@ -381,18 +380,27 @@ def test_differences_are_listed_up_to_what_was_asked_for(wiretale_run: Any, samp
 
 
 @needs_tshark
-@pytest.mark.parametrize("width", ["40", "80", "200"])
-def test_the_comparison_fits_the_terminal(wiretale_run: Any, sample: Path, width: str) -> None:
-    done = wiretale_run("verify", sample.name, cwd=sample.parent, env={"COLUMNS": width})
-    assert done.stdout and all(len(line) <= int(width) for line in done.stdout.splitlines())
+def test_the_comparison_fits_the_terminal(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dissector = Dissector()
+    found = compare_file(traces.analyze(sample), str(sample), dissector, LISTED)
+    for width in (40, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show(sample.name, found, dissector.version(), as_json=False)
+        text = capsys.readouterr().out
+        assert sample.name in text and "Wireshark" in text
+        assert all(len(line) <= width for line in text.splitlines())
 
 
 @needs_tshark
-def test_each_file_is_read_alone(wiretale_run: Any, samples: Path) -> None:
-    captures = [samples / "vlan_ipv6.pcap", samples / "tcp_losses.pcap"]
+def test_each_file_is_read_alone(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    captures = [shutil.copy(samples / name, tmp_path / name) for name in ("tcp_losses.pcap", "vlan_ipv6.pcap")]
     lines = wiretale_run("verify", *captures, "--json").stdout.splitlines()
     assert [json.loads(line)["file"] for line in lines] == list(map(str, captures))
-    assert wiretale_run("verify", samples).returncode == 3
+    shutil.copy(samples / "damaged.pcap", tmp_path)
+    done = wiretale_run("verify", tmp_path)
+    assert done.returncode == 3 and all(f"{path}" in done.stdout for path in tmp_path.iterdir())
 
 
 @needs_tshark
@@ -401,11 +409,8 @@ def test_each_file_is_read_alone(wiretale_run: Any, samples: Path) -> None:
 )
 def test_a_hostile_name_is_only_a_name(wiretale_run: Any, samples: Path, tmp_path: Path, name: str) -> None:
     shutil.copy(samples / "vlan_ipv6.pcap", tmp_path / name)
-    for arguments in (("--json", "--", f"./{name}"), ("--", name)):
-        if arguments[-1] == "-":
-            continue
-        done = wiretale_run("verify", *arguments, cwd=tmp_path)
-        assert done.returncode == 0 and not done.stderr and "\x1b" not in done.stdout
+    done = wiretale_run("verify", "--", name if name != "-" else "./-", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr and "\x1b" not in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (
         json.loads(wiretale_run("verify", tmp_path, "--json").stdout)["kinds"]["retransmission"]["wireshark_only"] == 8
@@ -512,11 +517,10 @@ def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals)
 
 @needs_tshark
 def test_events_that_were_only_counted_are_no_mystery(wiretale_run: Any, tmp_path: Path) -> None:
-    headers = [IP(src="10.0.0.1", dst="10.0.0.2", id=i) for i in range(10_021)]
-    packets = [bytes(ip / TCP(sport=4000, dport=80, flags="R" if ip.id else "S")) for ip in headers]
-    records = (struct.pack("<IIII", 1, 0, len(packet), len(packet)) + packet for packet in packets)
-    capture = tmp_path / "resets.pcap"
-    capture.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(records))
+    talk = Connection(Wire())
+    for number in range(10_021):
+        talk.send(0, 0, -1, flags=RST if number else SYN)
+    capture = talk.wire.write(tmp_path / "resets.pcap")
     found = json.loads(wiretale_run("verify", capture, "--json").stdout)
     assert found["kinds"]["reset"] == {"both": 10_000, "wiretale_only": 0, "wireshark_only": 20}
     assert [(reason["rule"], reason["count"]) for reason in found["reasons"]] == [("events-dropped", 20)]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from dropping_path import output, wait_until
+from dropping_path import has_caught_up, output, wait_until
 
 NAMES = ("sender", "router", "tracer", "receiver")
 SENDER, RECEIVER, PORT = "10.214.1.1", "10.214.3.2", 6000
@@ -99,12 +99,15 @@ class TracedPath:
                 log_file = file.with_suffix(".log")
                 wait_until(lambda log_file=log_file: "listening on" in log_file.read_text(), "tcpdump listens")
             yield list(files.values())
-            time.sleep(0.3)
+            time.sleep(0.3)  # what came last
+            for name, process in processes.items():
+                log_file = files[name].with_suffix(".log")
+                wait_until(lambda p=process, log=log_file: has_caught_up(p, log), "tcpdump has written what it took")
         finally:
             for process in processes.values():
                 process.send_signal(signal.SIGINT)
             for process in processes.values():
-                process.wait(timeout=10)
+                process.wait(timeout=60)
         for file in files.values():
             assert "\n0 packets dropped by kernel" in file.with_suffix(".log").read_text()
 

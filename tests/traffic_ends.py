@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from wiretale.traffic.program import find_program
 
 Report = dict[str, Any]
+SECONDS = 60  # that anything may take on a machine that is busy with others
+# Below the ports that the kernel gives to whoever asks for any (from 32768), and apart for each process of tests.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
+FIRST_PORT, PORTS = 12_000 + 2000 * WORKER, 2000
+places = itertools.count(os.getpid() * 31)
 
 
 def program() -> str:
@@ -28,11 +35,30 @@ def assert_sound(errors: str) -> None:
     assert "Sanitizer" not in errors and "runtime error" not in errors, errors
 
 
+def is_free(port: int) -> bool:
+    """Whether nobody has it, nor what is left of a connection."""
+    with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        try:
+            stream.bind(("", port))
+            datagrams.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+    """One that nobody is given by chance between this look at it and its use."""
+    candidates = (FIRST_PORT + next(places) % PORTS for _ in range(PORTS))
+    return next(port for port in candidates if is_free(port))
+
+
+def undisturbed(check: Callable[[], None], tries: int = 20) -> None:
+    """A machine that is busy with others may hold a program up; an error of its own it repeats."""
+    for _ in range(tries - 1):
+        with contextlib.suppress(AssertionError):
+            return check()
+        time.sleep(0.2)
+    return check()
 
 
 class Receiver:
@@ -47,7 +73,7 @@ class Receiver:
         return [line for line in lines if line["schema"] == "wiretale.receive/1"]
 
     def wait_reports(self, count: int) -> list[Report]:
-        until = time.monotonic() + 20
+        until = time.monotonic() + SECONDS
         while len(found := self.reports()) < count:
             assert time.monotonic() < until, f"{len(found)} reports of {count}: {self.errors.read_text()}"
             time.sleep(0.02)
@@ -56,7 +82,7 @@ class Receiver:
     def end(self, which: int = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(which)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=SECONDS)
 
 
 @contextlib.contextmanager
@@ -69,7 +95,7 @@ def receiving(folder: Path, *options: str, inside: tuple[str, ...] = (), port: i
         process = subprocess.Popen(command, stdout=out_file, stderr=error_file, text=True)
     receiver = Receiver(process, port, out, errors)
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + SECONDS
         while "listening on port" not in errors.read_text():
             assert process.poll() is None and time.monotonic() < until, errors.read_text()
             time.sleep(0.01)
@@ -78,10 +104,10 @@ def receiving(folder: Path, *options: str, inside: tuple[str, ...] = (), port: i
         if process.poll() is None:
             process.terminate()
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=SECONDS)
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=SECONDS)
         assert_sound(errors.read_text())
 
 
@@ -93,7 +119,7 @@ def send_raw(
     port: int, *options: str, host: str = "127.0.0.1", inside: tuple[str, ...] = (), stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     command = sending(port, *options, host=host, inside=inside)
-    done = subprocess.run(command, capture_output=True, timeout=60, input=stdin)
+    done = subprocess.run(command, capture_output=True, timeout=2 * SECONDS, input=stdin)
     assert_sound(done.stderr.decode())
     return done
 
@@ -108,6 +134,47 @@ def send(port: int, *options: str, host: str = "127.0.0.1", inside: tuple[str, .
     return report
 
 
-def send_early(port: int, *options: str) -> subprocess.Popen[str]:
-    """A sender that is not waited for."""
-    return subprocess.Popen(sending(port, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Sender:
+    """A sender while it runs."""
+
+    def __init__(self, process: subprocess.Popen[str], out: Path) -> None:
+        self.process, self.out = process, out
+
+    def said(self) -> list[Report]:
+        """Its lines that are whole."""
+        return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    def wait_blocks(self, count: int) -> None:
+        """Until so many were sent, or have come if it sends in reverse."""
+        until = time.monotonic() + SECONDS
+        while sum(line.get("blocks_sent", 0) + line.get("blocks_received", 0) for line in self.said()) < count:
+            assert self.process.poll() is None and time.monotonic() < until, self.out.read_text()
+            time.sleep(0.02)
+
+    def end(self, which: signal.Signals) -> int:
+        self.process.send_signal(which)
+        return self.wait()
+
+    def wait(self) -> int:
+        return self.process.wait(timeout=SECONDS)
+
+    def report(self) -> Report:
+        """Its last word, when it has ended."""
+        self.wait()
+        *_, last = self.said()
+        assert last["schema"] == "wiretale.send/1"
+        return last
+
+
+@contextlib.contextmanager
+def sending_early(folder: Path, port: int, *options: str) -> Iterator[Sender]:
+    """A sender that is not waited for; it is gone after it."""
+    out = folder / f"sender{time.monotonic_ns()}.json"
+    with out.open("w") as file:
+        command = sending(port, *options, "--interval", "50ms")
+        process = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield Sender(process, out)
+    finally:
+        process.kill()
+        process.wait(timeout=SECONDS)

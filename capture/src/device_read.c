@@ -19,11 +19,12 @@
 #define ROUND_MS      100
 #define COUNT_NS      (200 * MILLISECOND_NS)
 #define HAND_OVER_NS  (100 * MILLISECOND_NS) /* a chunk that fills slowly */
-#define RETIRE_NS     (130 * MILLISECOND_NS) /* by then the kernel has handed over what it had */
-#define END_NS        SECOND_NS              /* for what the kernel still has at the end */
-#define SLL_TYPE      0  /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
-#define SLL2_TYPE     10 /* at offset 10 of a LINUX_SLL2 header, 8 bits */
-#define SLL_OUTGOING  4
+/* By then the kernel has handed over what it had: after TIMEOUT_MS, and later where it is busy. */
+#define RETIRE_NS    (250 * MILLISECOND_NS)
+#define END_NS       SECOND_NS /* for what the kernel still has at the end */
+#define SLL_TYPE     0         /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
+#define SLL2_TYPE    10        /* at offset 10 of a LINUX_SLL2 header, 8 bits */
+#define SLL_OUTGOING 4
 
 static void begin_chunk(struct device *device) {
     device->chunk = chunk_queue_take_empty(&device->capture->queue);

@@ -146,6 +146,12 @@ static bool is_stream(const char *path, const struct stat *told) {
     return !strcmp(path, "-") || S_ISFIFO(told->st_mode) || S_ISCHR(told->st_mode);
 }
 
+/* Or a folder, also one that is still to be made. */
+static bool is_file(const char *path, bool there, const struct stat *told) {
+    return there ? !S_ISDIR(told->st_mode) && !S_ISLNK(told->st_mode)
+                 : capture_suffix(path) || strchr(path, '%');
+}
+
 void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces) {
     char path[PATH_MAX];
     struct stat told = {0};
@@ -161,8 +167,7 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
     if (is_stream(path, &told))
         return open_stream(folder, path);
-    if (!slash && (there ? !S_ISDIR(told.st_mode) && !S_ISLNK(told.st_mode)
-                         : capture_suffix(path) || strchr(path, '%'))) {
+    if (!slash && is_file(path, there, &told)) {
         folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
         open_parent(folder, path);
         if (folder->plain && !settings->overwrite)

@@ -107,14 +107,14 @@ static int64_t least_held(const struct merge *merge, uint32_t device) {
     return least;
 }
 
-static bool write_oldest(struct merge *merge, bool all) {
+static bool write_oldest(struct merge *merge) {
     int oldest = find_oldest(merge);
     if (oldest < 0)
         return false;
     uint32_t device = (uint32_t)oldest;
     int64_t bound = bound_of_others(merge, device);
     if (head_time(merge, device) > bound) {
-        if (!all && !is_pressing(merge, merge->lanes[device].first))
+        if (!is_pressing(merge, merge->lanes[device].first))
             return false;
         bound = least_held(merge, device);
     }
@@ -125,14 +125,14 @@ static bool write_oldest(struct merge *merge, bool all) {
     return true;
 }
 
-bool merge_write(struct merge *merge, bool all) {
+bool merge_write(struct merge *merge) {
     bool any = false;
     if (merge->queue->devices == 1) {
         for (; merge->lanes[0].first; any = true)
             write_chunk(merge, 0);
         return any;
     }
-    while (write_oldest(merge, all))
+    while (write_oldest(merge))
         any = true;
     return any;
 }

@@ -14,8 +14,8 @@ struct merge {
     uint32_t packets_done[DEVICES_MAX]; /* of it */
 };
 
-/* Writes what may be written now; true when anything was. With `all`, everything. */
-bool merge_write(struct merge *merge, bool all);
+/* Writes what may be written now; true when anything was. */
+bool merge_write(struct merge *merge);
 bool merge_is_empty(const struct merge *merge);
 bool merge_has_ended(const struct merge *merge);
 

@@ -96,6 +96,7 @@ static bool drop_last_packet(struct output *output) {
     struct device_counts *counts = &output->capture->devices[device].counts;
     output->bytes -= length;
     output->packets--;
+    atomic_fetch_sub(&output->total_bytes, length);
     counter_set(&counts->written, counter_get(&counts->written) - 1);
     counter_add(&counts->dropped_disk, 1);
     return true;

@@ -21,8 +21,7 @@ static void *run(void *argument) {
     setpriority(PRIO_PROCESS, 0, 0); /* the reading threads go first; a thread's own on Linux */
     while (!merge_has_ended(merge)) {
         chunk_queue_take(merge->queue, merge->lanes, merge_is_empty(merge) ? WAIT_NS : HOLD_NS);
-        bool stopping = atomic_load(&merge->output->capture->stopping);
-        bool any = merge_write(merge, stopping);
+        bool any = merge_write(merge);
         output_look(merge->output, !any && merge_is_empty(merge));
         stop_at_limits(merge->output);
     }

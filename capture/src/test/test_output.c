@@ -196,17 +196,37 @@ static void test_packets_of_two_devices_are_in_the_order_of_their_times(void) {
         give(bench, 0, BEGIN_NS + round * 2000, 100);
         give(bench, 1, BEGIN_NS + round * 2000 + 10 + round, 90);
         chunk_queue_take(&bench->capture.queue, merge.lanes, 0);
-        merge_write(&merge, false);
+        merge_write(&merge);
     }
     chunk_queue_end(&bench->capture.queue, 0);
     chunk_queue_end(&bench->capture.queue, 1);
     chunk_queue_take(&bench->capture.queue, merge.lanes, 0);
-    merge_write(&merge, true);
+    merge_write(&merge);
     CHECK(merge_has_ended(&merge));
     CHECK_INT(counter_get(&bench->devices[0].counts.written), 5000);
     CHECK_INT(counter_get(&bench->devices[1].counts.written), 4500);
     CHECK_INT(end(bench, &packets, &ordered), 1);
     CHECK_INT(packets, 9500);
+    CHECK(ordered);
+}
+
+static void test_a_device_that_is_still_read_is_waited_for_at_the_end(void) {
+    struct bench *bench = begin(&(struct settings){0});
+    struct merge merge = {.queue = &bench->capture.queue, .output = &bench->output};
+    uint64_t packets;
+    bool ordered;
+    atomic_store(&bench->capture.stopping, true);
+    give(bench, 0, BEGIN_NS + 10, 100);
+    chunk_queue_end(&bench->capture.queue, 0);
+    chunk_queue_take(&bench->capture.queue, merge.lanes, 0);
+    CHECK(!merge_write(&merge));
+    give(bench, 1, BEGIN_NS, 100);
+    chunk_queue_end(&bench->capture.queue, 1);
+    chunk_queue_take(&bench->capture.queue, merge.lanes, 0);
+    CHECK(merge_write(&merge));
+    CHECK(merge_has_ended(&merge));
+    CHECK_INT(end(bench, &packets, &ordered), 1);
+    CHECK_INT(packets, 200);
     CHECK(ordered);
 }
 
@@ -226,6 +246,7 @@ int main(void) {
     test_a_step_of_the_clock_is_told_in_the_file();
     test_a_file_that_takes_no_more_keeps_whole_packets();
     test_packets_of_two_devices_are_in_the_order_of_their_times();
+    test_a_device_that_is_still_read_is_waited_for_at_the_end();
     test_a_ring_keeps_the_newest();
     return 0;
 }
