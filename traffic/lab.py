@@ -15,6 +15,7 @@ from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab_hosts import make_hosts, namespace_exists, processes_in, remove_hosts
 from wiretale.traffic.lab_link import TRUTH, end_program, make_folder, start_link, write_truth
 from wiretale.traffic.lab_profile import Profile
+from wiretale.traffic.lab_space import end_space, is_elsewhere, own_space, processes_of
 from wiretale.traffic.lab_state import Lab, check_name, forget_lab, known_labs, save_lab
 
 
@@ -25,7 +26,15 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
         raise WiretaleError(f"the lab {name} is up already: wiretale lab down {name}")
     keeps = folder is not None
     place = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
-    lab = Lab(name, profile.name, profile.description, str(place.resolve()), keeps, created_ns=time.time_ns())
+    lab = Lab(
+        name,
+        profile.name,
+        profile.description,
+        str(place.resolve()),
+        keeps,
+        created_ns=time.time_ns(),
+        space=own_space(),
+    )
     save_lab(lab)
     try:
         make_hosts(lab, profile)
@@ -39,6 +48,8 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
 
 def lab_down(lab: Lab) -> None:
     """Removes all that a lab made, but for the files of a run."""
+    if is_elsewhere(lab):
+        end_space(lab.space)
     remove_hosts(lab)
     forget_lab(lab)
     folder = Path(lab.folder)
@@ -54,6 +65,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
     owner = os.getpid()
     place = str(folder.resolve())
     lab = Lab(f"run-{owner}", profile.name, profile.description, place, owner=owner, created_ns=time.time_ns())
+    lab.space = own_space()
     save_lab(lab)
     try:
         make_hosts(lab, profile)
@@ -68,6 +80,10 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
 
 def lab_status(lab: Lab) -> str:
     """up, or what is left of it."""
+    if is_elsewhere(lab):
+        if not processes_of(lab.space):
+            return "gone"
+        return "up" if lab.owner and Path(f"/proc/{lab.owner}").exists() else "broken"
     hosts = [namespace_exists(lab, host) for host in ("sender", "tracer", "receiver")]
     if not any(hosts):
         return "gone"

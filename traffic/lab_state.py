@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class Lab:
     keeps: bool = True  # the folder is the user's, and stays
     owner: int = 0  # process that ends with it; 0: it stays up
     created_ns: int = 0
+    space: int = 0  # the user namespace that it is in, when an ordinary user made it
 
     def namespace(self, host: str) -> str:
         """The network namespace of a host."""
@@ -51,6 +53,14 @@ def check_name(name: str) -> str:
     return name
 
 
+def own_folder(folder: Path) -> Path:
+    """The folder, in a place where anybody may make one, unless somebody else did."""
+    with suppress(FileNotFoundError):
+        if folder.lstat().st_uid != os.geteuid():
+            raise OutputError(f"{folder}: belongs to another user: WIRETALE_STATE names a folder for labs")
+    return folder
+
+
 def state_folder() -> Path:
     """Where labs of this user are written down."""
     chosen = os.environ.get("WIRETALE_STATE")
@@ -62,7 +72,7 @@ def state_folder() -> Path:
         return Path("/run/wiretale/labs")
     if runtime:
         return Path(runtime) / "wiretale" / "labs"
-    return Path(tempfile.gettempdir()) / f"wiretale-{user}" / "labs"
+    return own_folder(Path(tempfile.gettempdir(), f"wiretale-{user}")) / "labs"
 
 
 def save_lab(lab: Lab) -> None:

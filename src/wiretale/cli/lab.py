@@ -113,9 +113,15 @@ def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
     from wiretale.traffic.lab import lab_up
     from wiretale.traffic.lab_hosts import ADDRESSES
+    from wiretale.traffic.lab_rights import end_holder
+    from wiretale.traffic.lab_state import known_labs
 
-    profile = chosen_profile(arguments.profile, arguments.seed)
-    lab = lab_up(profile, arguments.name or profile.name, arguments.output)
+    try:
+        profile = chosen_profile(arguments.profile, arguments.seed)
+        lab = lab_up(profile, arguments.name or profile.name, arguments.output)
+    finally:
+        if not known_labs():
+            end_holder()
     note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
     note(f"wiretale lab shell sender --name {lab.name}")
     return 0
@@ -155,10 +161,16 @@ def command_words(words: list[str]) -> list[str]:
 
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: becomes the program."""
+    from wiretale.traffic.lab import lab_status
+    from wiretale.traffic.lab_space import is_elsewhere
     from wiretale.traffic.lab_state import find_lab
 
     name, words = shell_words(arguments.name, arguments.program)
     lab = find_lab(name)
+    if is_elsewhere(lab) or lab_status(lab) == "gone":
+        raise UsageError(
+            f"nobody can go into the lab {lab.name}, which is {lab_status(lab)}: wiretale lab down {lab.name}"
+        )
     command = lab.inside(arguments.host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()
     os.environ["WIRETALE_HOST"] = f"{lab.name}-{arguments.host}"
