@@ -10,17 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
-from lab_bench import SENDER, block_numbers, frames, last_json, missing, truth_rows
+from lab_bench import Sent, last_json, missing, send_through, truth_rows
 from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_capture import captures
-from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_link import link_summary
 from wiretale.traffic.lab_profile import load_profile, make_profile, profile_names
 from wiretale.traffic.lab_state import Lab
 
@@ -28,18 +28,7 @@ REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 HEADERS = 28
 SENDER_HARDWARE = bytes.fromhex("020000009901")
-Send = Callable[..., "Sent"]
-
-
-class Sent:
-    """What was seen of packets that were sent through a link."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.truth = truth_rows(folder / "truth.parquet")
-        self.before, self.after = frames(folder / "before"), frames(folder / "after")
-        self.numbers_before, self.numbers_after = block_numbers(self.before), block_numbers(self.after)
-        self.summary = link_summary(folder)
+Send = Callable[..., Sent]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,20 +42,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def send(tmp_path: Path) -> Send:
     """Sends blocks through a link with those settings."""
-
-    def run(forward: str, *, size: int = 200, count: int = 100, gap: float = 0.0005, script: str = SENDER) -> Sent:
-        text = "[forward]\n" + "\n".join(
-            f'{name} = "{value}"' for name, value in (s.split("=", 1) for s in forward.split())
-        )
-        profile = make_profile("trial", text, "trial")
-        with lab_for_run(profile, tmp_path) as lab, captures(lab, tmp_path):
-            command = lab.inside("sender", sys.executable, "-c", script, str(size), str(count), str(gap))
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-            assert not done.returncode, done.stderr
-        write_truth(tmp_path, tmp_path / "truth.parquet")
-        return Sent(tmp_path)
-
-    return run
+    return partial(send_through, tmp_path)
 
 
 def test_exactly_the_listed_packets_are_lost(send: Send) -> None:
