@@ -282,6 +282,7 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     assert abs(row["queue_packets"] - 19) <= 1
     assert row["throughput_bps"] == pytest.approx(1e6, rel=0.01)
     assert row["published"]["packets_received"] == 1257
+    assert row["capture_drops"] == {"before": 0, "after": 0}
     truth = truth_rows(tmp_path / "truth.parquet", "direction = 0 AND block_sequence IS NOT NULL")
     assert sum(fate["fate"] == "delivered" for fate in truth) == row["packets_received"]
     assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]

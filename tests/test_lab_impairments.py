@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lab_bench import Sent, missing, send_through, truth_rows
+from lab_bench import Sent, frames, missing, send_through, truth_rows
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import captures
 from wiretale.traffic.lab_hosts import ADDRESSES
@@ -198,3 +199,27 @@ def test_tcp_escapes_a_black_hole_by_probing(tmp_path: Path) -> None:
     assert [row for row in rows if row["fate"] == "mtu"]
     delivered = [row["ip_bytes"] for row in rows if row["fate"] == "delivered" and row["direction"] == 0]
     assert max(delivered) <= 1300 and sum(delivered) > 200_000
+
+
+def key_of(frame: bytes) -> tuple[str, str, int, int, int]:
+    """What tells a TCP packet from others: addresses, IP id, sequence, size."""
+    ip = frame[ETHERNET:]
+    source, destination = (".".join(map(str, ip[at : at + 4])) for at in (12, 16))
+    number = int.from_bytes(ip[24:28], "big")
+    return source, destination, int.from_bytes(ip[4:6], "big"), number, int.from_bytes(ip[2:4], "big")
+
+
+def test_each_packet_of_the_truth_is_a_frame_of_the_captures_and_the_other_way_round(tmp_path: Path) -> None:
+    rows = transfer(
+        tmp_path, '[both]\ndelay = "5ms"\nloss = "2%"\nduplicate = "3%"\nreorder = "2%"\n', ADDRESSES["receiver"][0]
+    )
+    names = ("source", "destination", "ip_id", "tcp_sequence", "ip_bytes")
+    for direction, sender in enumerate(ADDRESSES.values()):
+        mine = [row for row in rows if row["direction"] == direction]
+        came = Counter(tuple(row[name] for name in names) for row in mine)
+        left = Counter(tuple(row[name] for name in names) for row in mine for _ in range(row["copies"]))
+        points = ("before", "after") if direction == 0 else ("after", "before")
+        for point, expected in zip(points, (came, left), strict=True):
+            keys = Counter(map(key_of, frames(tmp_path / point)))
+            assert Counter({key: count for key, count in keys.items() if key[0] == sender[0]}) == expected
+    assert {row["fate"] for row in rows} == {"delivered", "random"} and any(row["copies"] == 2 for row in rows)

@@ -19,6 +19,12 @@ POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
 SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
 BUFFER_KIB = 32768
+# What wiretale-capture, tcpdump and dumpcap say at their end.
+DROPS = (
+    r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
+    r"(\d+) packets? dropped by kernel",
+    r"/(\d+) \(pcap:",
+)
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
@@ -74,8 +80,8 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
     drops: dict[str, int | None] = {}
     for point in POINTS:
         said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        found = re.search(r"(\d+) packets? dropped by kernel", said) or re.search(r"/(\d+) \(pcap:", said)
-        drops[point] = int(found.group(1)) if found else None
+        found = next((match for pattern in DROPS if (match := re.search(pattern, said))), None)
+        drops[point] = sum(map(int, found.groups())) if found else None
     return drops
 
 
