@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from lab_bench import Sent, frames, missing, send_through, truth_rows
+from wiretale.analyzer.errors import OutputError
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import captures
 from wiretale.traffic.lab_hosts import ADDRESSES
 from wiretale.traffic.lab_link import write_truth
 from wiretale.traffic.lab_profile import make_profile
+from wiretale.traffic.lab_state import known_labs
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -223,3 +225,13 @@ def test_each_packet_of_the_truth_is_a_frame_of_the_captures_and_the_other_way_r
             keys = Counter(map(key_of, frames(tmp_path / point)))
             assert Counter({key: count for key, count in keys.items() if key[0] == sender[0]}) == expected
     assert {row["fate"] for row in rows} == {"delivered", "random"} and any(row["copies"] == 2 for row in rows)
+
+
+def test_a_full_disk_is_named_and_leaves_no_host(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        with pytest.raises(OutputError, match=r"truth\.bin: not all of it could be written: No space left"):
+            send_through(tmp_path, "delay=1ms", count=2000, gap=0)
+        assert known_labs() == []
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)

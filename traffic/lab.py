@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab_hosts import make_hosts, namespace_exists, processes_in, remove_hosts
-from wiretale.traffic.lab_link import TRUTH, end_program, make_folder, start_link, write_truth
+from wiretale.traffic.lab_link import TRUTH, check_ended_well, end_program, make_folder, start_link, write_truth
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_space import end_space, is_elsewhere, own_space, processes_of
 from wiretale.traffic.lab_state import Lab, check_name, forget_lab, known_labs, save_lab
@@ -56,6 +56,7 @@ def lab_down(lab: Lab) -> None:
     if not lab.keeps and folder.name.startswith("wiretale-lab-"):
         shutil.rmtree(folder, ignore_errors=True)
     elif not lab.owner and (folder / TRUTH).is_file():
+        check_ended_well(folder)
         write_truth(folder, folder / "truth.parquet")
 
 
@@ -74,6 +75,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
             yield lab
         finally:
             end_program(link)
+        check_ended_well(folder)
     finally:
         lab_down(lab)
 

@@ -55,11 +55,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
-    run.add_argument(
-        "what", metavar="SCENARIO|PLAN", help="s6, s6-base …; with --profile a plan of `wiretale experiment`"
-    )
+    run.add_argument("what", metavar="SCENARIO|PLAN", help="s6, s6-base …, or a plan of `wiretale experiment`")
     run.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="captures, truth, results, report")
-    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over")
+    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over (same-switch)")
     run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
     run.set_defaults(command=lab_command, action=run_action)
@@ -80,10 +78,20 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     check.set_defaults(command=lab_command, action=check_action)
 
 
+def interrupt(number: int, frame: object) -> None:
+    """A wish to end, whoever sends it, is one: what was made is removed first."""
+    raise KeyboardInterrupt
+
+
 def lab_command(arguments: argparse.Namespace) -> int:
     """Runs an action, with the rights that it needs."""
+    import signal
+
     from wiretale.traffic.lab_rights import with_rights
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, interrupt)
     with_rights(keeping=arguments.action in (up_action, shell_action, down_action, list_action))
     code: int = arguments.action(arguments)
     return code
