@@ -225,6 +225,34 @@ def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
     assert wiretale("down", name).returncode == 2
 
 
+def test_a_lab_of_another_place_keeps_its_name_and_its_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"o{os.getpid()}"
+    assert wiretale("up", "same-host", "--name", name).returncode == 0
+    theirs = os.environ["WIRETALE_STATE"]
+    try:
+        monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
+        again = wiretale("up", "wan", "--name", name)
+        assert again.returncode == 1 and "is up already" in again.stderr
+        assert len(namespaces(name)) == 3 and list(tmp_path.iterdir()) == []
+    finally:
+        monkeypatch.setenv("WIRETALE_STATE", theirs)
+        assert wiretale("down", name).returncode == 0
+
+
+def test_of_two_that_want_one_name_at_once_one_has_it() -> None:
+    name = f"b{os.getpid()}"
+    command = [sys.executable, "-m", "wiretale", "lab", "up", "same-host", "--name", name]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in "ab"]
+    try:
+        said = [process.communicate(timeout=60)[1] for process in both]
+        assert sorted(process.returncode for process in both) == [0, 1], said
+        assert len(namespaces(name)) == 3
+        assert f"{name} " in wiretale("list").stdout
+    finally:
+        assert wiretale("down", name).returncode == 0
+    assert namespaces(name) == []
+
+
 def test_a_setting_that_the_kernel_lacks_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     name = f"s{os.getpid()}"
     (tmp_path / "odd.toml").write_text('[sysctl]\n"net.ipv4.no_such_setting" = 1\n')

@@ -12,14 +12,9 @@ import signal
 import time
 from contextlib import suppress
 
-from wiretale.traffic.lab_state import USER, Lab
+from wiretale.traffic.lab_state import USER, Lab, own_space
 
 END_SECONDS = 3.0
-
-
-def own_space() -> int:
-    """Number of the user namespace that this process is in, when it was made for a lab; else 0."""
-    return os.stat("/proc/self/ns/user").st_ino if USER in os.environ else 0
 
 
 def is_elsewhere(lab: Lab) -> bool:
