@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, WiretaleError
 from wiretale.traffic.lab_link import end_program, start_program
+from wiretale.traffic.lab_program import real_time
 from wiretale.traffic.lab_state import USER, Lab
 from wiretale.traffic.program import find_program, program_path
 
@@ -19,6 +20,7 @@ POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
 SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
 BUFFER_KIB = 32768
+CAPTURE_PRIORITY = 3  # behind the link, the sender and the receiver, before all else
 # What wiretale-capture, tcpdump and dumpcap say at their end.
 DROPS = (
     r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
@@ -67,7 +69,8 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
             except OSError as error:
                 raise OutputError(f"{places[point]}: cannot write into it: {error.strerror}") from None
             command, word = capture_command(interface, places[point])
-            running.append(start_program(lab.inside("tracer", *command), folder, f"capture-{point}", word))
+            inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
+            running.append(start_program(inside, folder, f"capture-{point}", word))
         yield places
         wait_until_settled(list(places.values()))
     finally:

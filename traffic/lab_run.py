@@ -31,7 +31,7 @@ def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str
     rows, measures = [], []
     for profile in study_profiles(STUDIES[name]):
         note(f"{profile.name}: {profile.description}")
-        row, measured = run_row(with_seed(profile, seed), folder / profile.name)
+        row, measured = run_row(with_seed(profile, seed), folder / profile.name, note)
         rows.append(row)
         measures.append(measured)
     results = {"schema": "wiretale.lab/1", "wiretale": __version__, "study": STUDIES[name], "rows": rows}
@@ -44,7 +44,7 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
     """One row and its report."""
     from wiretale.reports.lab_report import write_lab_report
 
-    row, measured = run_row(profile, folder)
+    row, measured = run_row(profile, folder, note)
     note(f"wrote {write_lab_report(profile.description or profile.name, [row], [measured], folder / 'report.html')}")
     return row
 
