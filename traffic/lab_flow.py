@@ -69,7 +69,7 @@ LATENESS = """
 SELECT max(in_ns - (SELECT min(in_ns) FROM joined) - sequence * $interval_ns) / 1e6 AS sender_late_ms FROM joined
 """
 BINS = """
-WITH span AS (SELECT min(in_ns) AS start_ns FROM joined),
+WITH span AS (SELECT min(in_ns) AS start_ns, max(out_ns) - min(in_ns) AS length_ns FROM joined),
 came AS (
     SELECT (in_ns - start_ns) // $width AS bin, count(*) AS sent, count(*) FILTER (out_ns IS NULL) AS lost,
         avg(latency_ns) / 1e6 AS latency_ms
@@ -84,11 +84,11 @@ came AS (
 )
 SELECT bin * $width / 1e9 AS seconds, coalesce(sent, 0) AS sent, coalesce(received, 0) AS received,
     coalesce(lost, 0) AS lost, latency_ms, jitter_ms, waiting,
-    coalesce(received, 0) * $packet * 8e9 / $width AS instant_bps,
-    sum(coalesce(received, 0)) OVER bins * $packet * 8 / ((bin + 1) * $width / 1e9) AS system_bps,
+    CASE WHEN (bin + 1) * $width <= length_ns THEN coalesce(received, 0) * $packet * 8e9 / $width END AS instant_bps,
+    sum(coalesce(received, 0)) OVER bins * $packet * 8 / (least((bin + 1) * $width, length_ns) / 1e9) AS system_bps,
     sum(coalesce(received, 0)) OVER bins * $packet AS bytes,
     sum(coalesce(lost, 0)) OVER bins AS lost_so_far
-FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin)
+FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin), span
 WINDOW bins AS (ORDER BY bin ROWS UNBOUNDED PRECEDING)
 ORDER BY bin
 """
