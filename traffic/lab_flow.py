@@ -80,10 +80,12 @@ came AS (
 ), waits AS (
     SELECT (in_ns - start_ns) // $width AS bin, max(waiting) AS waiting FROM queue, span GROUP BY ALL
 ), spread AS (
-    SELECT (out_ns - start_ns) // $width AS bin, avg(jitter_ns) / 1e6 AS jitter_ms FROM jitters, span GROUP BY ALL
+    SELECT (out_ns - start_ns) // $width AS bin, avg(jitter_ns) / 1e6 AS jitter_ms,
+        max(jitter_ns) / 1e6 AS jitter_ms_max
+    FROM jitters, span GROUP BY ALL
 )
 SELECT bin * $width / 1e9 AS seconds, coalesce(sent, 0) AS sent, coalesce(received, 0) AS received,
-    coalesce(lost, 0) AS lost, latency_ms, jitter_ms, waiting,
+    coalesce(lost, 0) AS lost, latency_ms, jitter_ms, jitter_ms_max, waiting,
     CASE WHEN (bin + 1) * $width <= length_ns THEN coalesce(received, 0) * $packet * 8e9 / $width END AS instant_bps,
     sum(coalesce(received, 0)) OVER bins * $packet * 8 / (least((bin + 1) * $width, length_ns) / 1e9) AS system_bps,
     sum(coalesce(received, 0)) OVER bins * $packet AS bytes,
