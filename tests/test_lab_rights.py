@@ -138,3 +138,13 @@ def test_what_runs_in_a_namespace_that_nobody_can_enter_any_more_is_ended(
         for process in (strangers, lost):
             process.kill()
             process.communicate()
+
+
+def test_nothing_is_imported_from_the_folder_that_a_lab_is_run_in(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('json.py of this folder was run')")
+    words = lab_rights.again()
+    command = [*words[: words.index("wiretale") + 1], "lab", "list", "--json"]
+    environment = {**os.environ, "WIRETALE_STATE": str(tmp_path / "labs")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert "same-switch" in done.stdout

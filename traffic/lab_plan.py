@@ -25,7 +25,7 @@ FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
 def experiment_command(plan: str, lab: Lab, folder: Path) -> list[str]:
     """`wiretale experiment run` with its ends in the lab."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
-    run = [sys.executable, "-m", "wiretale", "experiment", "run", plan]
+    run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
     return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], "-o", str(folder)]
 

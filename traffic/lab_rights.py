@@ -56,8 +56,8 @@ def check_allowed() -> None:
 
 
 def again() -> list[str]:
-    """This command once more."""
-    return [sys.executable, "-m", "wiretale", *sys.argv[1:]]
+    """This command once more. Nothing is imported from the folder that it is run in (-P)."""
+    return [sys.executable, "-P", "-m", "wiretale", *sys.argv[1:]]
 
 
 def holder_file() -> Path:
@@ -95,7 +95,7 @@ def find_holder() -> int:
 def make_holder() -> int:
     """Starts it."""
     check_allowed()
-    command = [find_program("unshare"), *NAMESPACES, sys.executable, "-m", "wiretale.traffic.lab_rights"]
+    command = [find_program("unshare"), *NAMESPACES, sys.executable, "-P", "-m", "wiretale.traffic.lab_rights"]
     environment = {**os.environ, USER: str(os.getuid())}
     process = subprocess.Popen(
         command,
