@@ -164,7 +164,7 @@ SECTIONS = (
     ),
     (
         *("Who loses UDP blocks on a switch that is not congested", "who", runs.udp_losses),
-        "receive buffer, bytes | sent | out of the link | lost by the link | in the tracer's capture | received | "
+        "profile | receive buffer, bytes | sent | out of the link | lost by the link | in the tracer's capture | received | "
         "dropped by the receiver's host",
     ),
     (
@@ -172,9 +172,10 @@ SECTIONS = (
         "profile | segments | lost by the link | sent again | received %",
     ),
     (
-        *("What takes the wire of 100 Mb/s", "shares", runs.bandwidth_shares),
-        "protocol | block bytes | sent Mbit/s | received Mbit/s | received % | payload % | headers, framing, sent again % | "
-        "responses (the other way) % | idle %",
+        *("What takes the wire: of 100 Mb/s, and of 45 Mb/s with 20 ms each way", "shares", runs.bandwidth_shares),
+        "profile | protocol | block bytes | sent Mbit/s | received Mbit/s | received % | payload % | headers, framing, sent "
+        "again % | responses (the other way) % | idle before the data (set-up) % | idle between (slow start, pauses) % | "
+        "idle behind it %",
     ),
 )
 

@@ -8,13 +8,31 @@ from typing import Any
 OPEN = "Open: the tests that would answer it could not be run here."
 
 
+def same_host(rows: list[tuple[Any, ...]]) -> str:
+    """The same question where there is no network."""
+    if not rows:
+        return ""
+    _, buffer, sent, _, link_lost, _, got, dropped = rows[0]
+    _, large, _, _, _, _, all_got, _ = rows[-1]
+    if None in (got, dropped, all_got) or link_lost:
+        return " Of the same host nothing can be said from this run."
+    what = (
+        "none was lost"
+        if got == sent
+        else f"{sent - got:,} were lost, {dropped:,} datagrams of them dropped by the kernel"
+    )
+    return (
+        f" On the same host, with no network between the two, of {sent:,} blocks {what} with the buffer of {buffer:,} bytes; "
+        f"with {large:,} bytes {sent - all_got:,} were."
+    )
+
+
 def who_loses(found: dict[str, Any]) -> str:
     """UDP losses without congestion."""
-    rows = found.get("who")
+    rows = [row for row in found.get("who") or [] if row[0] == "same-switch"]
     if not rows:
         return OPEN
-    small = rows[0]
-    buffer, sent, _, link_lost, captured, got, dropped = small
+    _, buffer, sent, _, link_lost, captured, got, dropped = rows[0]
     if link_lost or got is None or captured != sent:
         return (
             f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer saw {captured:,}, so that the network was "
@@ -29,11 +47,12 @@ def who_loses(found: dict[str, Any]) -> str:
         if lost
         else ""
     )
+    here = same_host([row for row in found["who"] if row[0] == "same-host"])
     return (
         f"In these runs the receiver. Of {sent:,} blocks the link delivered every one, and the tracer near the receiver saw "
-        f"{captured:,}; with a receive buffer of {buffer:,} bytes the program got {got:,}{told}; with {large[0]:,} bytes it got "
-        f"{large[5]:,}.{fast} So a network without any loss is enough to lose blocks, and a tracer near the receiver tells. "
-        "Which it was in the studies stays open: this link was told to lose nothing, and their switches are not here."
+        f"{captured:,}; with a receive buffer of {buffer:,} bytes the program got {got:,}{told}; with {large[1]:,} bytes it got "
+        f"{large[6]:,}.{fast}{here} So a network without any loss is enough to lose blocks, and a tracer near the receiver "
+        "tells. Which it was in the studies stays open: this link was told to lose nothing, and their switches are not here."
     )
 
 
@@ -52,7 +71,7 @@ def retransmitted(found: dict[str, Any]) -> str:
 
 def udp_slower(found: dict[str, Any]) -> str:
     """Fragmentation, or what else."""
-    rows = {(row[0], row[1]): row for row in found.get("shares") or []}
+    rows = {(row[1], row[2]): row[1:] for row in found.get("shares") or [] if row[0] == "same-switch"}
     sizes = {row[0]: row for row in (found.get("sweep27") or {}).get("same-switch", [])}
     try:
         tcp, whole, cut, small = rows["TCP", 8192], rows["UDP", 1472], rows["UDP", 8192], sizes[64]
@@ -70,17 +89,32 @@ def udp_slower(found: dict[str, Any]) -> str:
     )
 
 
+def share_words(row: tuple[Any, ...]) -> str:
+    """A protocol's share of the wire, and what takes the rest."""
+    _, protocol, size, _, _, _, payload, headers, responses, before, between, after = row
+    return (
+        f"{protocol} with {size}-byte blocks: payload {payload:.1f} %, headers and framing {headers:.1f} %, idle "
+        f"{before + between + after:.1f} % ({before:.1f} connection set-up, {between:.1f} slow start and pauses, {after:.1f} the "
+        f"end), and responses took {responses:.1f} % of the way back"
+    )
+
+
 def shares(found: dict[str, Any]) -> str:
     """Who gets the bandwidth."""
     rows = found.get("shares")
     if not rows:
         return OPEN
-    parts = [
-        f"{row[0]} with {row[1]}-byte blocks: payload {row[5]:.1f} %, headers and framing {row[6]:.1f} %, idle {row[8]:.1f} %, "
-        f"and responses took {row[7]:.1f} % of the way back"
-        for row in rows
-    ]
-    return "Of 100 Mb/s, " + "; ".join(parts) + ". Idle is connection set-up, slow start, and the end."
+    near = [share_words(row) for row in rows if row[0] == "same-switch"]
+    far = [share_words(row) for row in rows if row[0] != "same-switch"]
+    return (
+        "Of 100 Mb/s on one switch, "
+        + "; ".join(near)
+        + ". Of 45 Mb/s with 20 ms each way, for 4 MB, "
+        + "; ".join(far)
+        + ". So "
+        "on a switch headers take most of what is not payload, and over a distance set-up and slow start do, the more the "
+        "shorter the transfer."
+    )
 
 
 def sending_and_receiving(found: dict[str, Any]) -> str:
@@ -120,12 +154,16 @@ def small_and_large(found: dict[str, Any]) -> str:
 QUESTIONS = (
     (
         "Why does UDP lose blocks on a switch with no congestion: the network, or a receiver that was overrun? Did a dedicated "
-        "tracer machine near the receiver see them all?",
+        "tracer machine near the receiver see them all? What about the same host?",
         who_loses,
     ),
     ("Are TCP's losses on that path retransmitted, or were there none?", retransmitted),
     ("Why is UDP slower than TCP on the same switch: fragmentation at the IP layer?", udp_slower),
-    ("How much of the network's bandwidth does each protocol get, and what takes the rest?", shares),
+    (
+        "How much of the network's bandwidth does each protocol get, and what takes the rest: connection set-up, headers, "
+        "responses, slow start?",
+        shares,
+    ),
     ("How far apart are the sending rate and the receiving rate?", sending_and_receiving),
     ("What does the same number of packets cost at a small and at a large size?", small_and_large),
 )

@@ -201,14 +201,25 @@ def block_benchmark(folder: Path) -> list[Row]:
     return rows
 
 
+# Profile and receive buffer of each test.
+LOSING = (
+    ("same-switch", 8_000),
+    ("same-switch", 50_000),
+    ("same-switch", 4_000_000),
+    ("same-host", 8_000),
+    ("same-host", 4_000_000),
+)
+
+
 def udp_losses(folder: Path) -> list[Row]:
-    """Who loses: receive buffer, blocks sent, delivered and lost by the link, captured, received, dropped by the host."""
+    """Who loses: profile, receive buffer, blocks sent, delivered and lost by the link, captured, received, dropped by the
+    receiver's host."""
     rows: list[Row] = []
-    for buffer in (8_000, 50_000, 4_000_000):
-        place = folder / f"who-{buffer}"
-        with study_lab("same-switch", place, apart=True, captured=True, receiver=("--buffer", str(buffer))) as lab:
+    for profile, buffer in LOSING:
+        place = folder / f"who-{profile}-{buffer}"
+        with study_lab(profile, place, apart=True, captured=True, receiver=("--buffer", str(buffer))) as lab:
             report = lab.send("--udp", "--size", 1000, "--count", 20_000)
-        rows.append((buffer, report["blocks_sent"], *out_of_link(lab), *at_receiver(report)))
+        rows.append((profile, buffer, report["blocks_sent"], *out_of_link(lab), *at_receiver(report)))
     return rows
 
 
@@ -246,20 +257,36 @@ def tcp_retransmissions(folder: Path) -> list[Row]:
     return rows
 
 
+# Profile, bit/s and bytes that each IP packet takes more on it, protocol, block, bytes in all.
+SHARES = (
+    ("same-switch", 100e6, 38, "tcp", 8192, "12M"),
+    ("same-switch", 100e6, 38, "udp", 1472, "12M"),
+    ("same-switch", 100e6, 38, "udp", 8192, "12M"),
+    ("same-switch", 100e6, 38, "udp", 64, "2M"),
+    ("lan-to-lan", 45e6, 4, "tcp", 8192, "4M"),
+)
+SHARES_QUERY = """
+WITH data AS (SELECT min(in_ns) AS first, max(out_ns) AS last FROM truth WHERE direction = 0 AND payload_bytes > 0)
+SELECT sum(ip_bytes + {overhead}) FILTER (direction = 0 AND copies > 0),
+    coalesce(sum(ip_bytes + {overhead}) FILTER (direction = 1), 0),
+    max(out_ns) - min(in_ns), (SELECT first FROM data) - min(in_ns), max(out_ns) - (SELECT last FROM data)
+FROM truth
+"""
+
+
 def bandwidth_shares(folder: Path) -> list[Row]:
-    """What takes the wire of 100 Mb/s while each protocol sends as fast as it can: protocol, size, payload and its share of the
-    wire, headers and framing, responses."""
+    """What takes the wire while each protocol sends as fast as it can: profile, protocol, size, rates, percent received, shares
+    of the wire: payload, headers and framing, responses, idle before the data, while it is sent, and behind it."""
     rows: list[Row] = []
-    for protocol, size in (("tcp", 8192), ("udp", 1472), ("udp", 8192), ("udp", 64)):
-        with study_lab("same-switch", folder / f"shares-{protocol}-{size}", apart=protocol == "udp") as lab:
-            report = lab.send(f"--{protocol}", "--size", size, "--bytes", "12M" if size > 64 else "2M")
-        (wire, responses, span_ns), *_ = lab.truth(
-            "SELECT sum(ip_bytes + 38) FILTER (direction = 0), coalesce(sum(ip_bytes + 38) FILTER (direction = 1), 0), "
-            "max(out_ns) - min(in_ns) FROM truth"
-        )
+    for profile, line_bps, overhead, protocol, size, count in SHARES:
+        with study_lab(profile, folder / f"shares-{profile}-{protocol}-{size}", apart=protocol == "udp") as lab:
+            report = lab.send(f"--{protocol}", "--size", size, "--bytes", count)
+        (wire, responses, span_ns, before_ns, after_ns), *_ = lab.truth(SHARES_QUERY.format(overhead=overhead))
         payload = report["bytes_sent"]
-        line = 100e6 * span_ns / 8e9  # bytes that the wire could have carried
+        line = line_bps * span_ns / 8e9  # bytes that the wire could have carried
         share = (100 * payload / line, 100 * (wire - payload) / line, 100 * responses / line)
+        before, after = 100 * before_ns / span_ns, 100 * after_ns / span_ns
+        idle = (before, max(100 - 100 * wire / line - before - after, 0.0), after)
         rates = (report["sender"]["rate_mbit_s"], rate_mbit(report, lab.wire_rates()))
-        rows.append((protocol.upper(), size, *rates, percent_received(report), *share, 100 - 100 * wire / line))
+        rows.append((profile, protocol.upper(), size, *rates, percent_received(report), *share, *idle))
     return rows

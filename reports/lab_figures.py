@@ -28,6 +28,7 @@ LINES = (
     Line("system_bps", "system throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),
     Line("latency_ms", "latency", 1, GREEN, hover="%{y:.3f} ms"),
     Line("jitter_ms", "jitter", 2, ORANGE, hover="%{y:.3f} ms"),
+    Line("jitter_ms_max", "greatest jitter", 2, ORANGE, "dash", "%{y:.3f} ms at most"),
     Line("waiting", "queue length", 3, PURPLE, hover="%{y} packets"),
     Line("bytes", "bytes received", 4, BLUE, hover="%{y:,} bytes"),
     Line("lost_so_far", "lost packets", 5, RED, hover="%{y} packets"),

@@ -7,26 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.units import plural
 from wiretale.reports import offline_page
 from wiretale.reports.lab_figures import lab_figure
 from wiretale.reports.lab_text import FIGURES, shown
 
 if TYPE_CHECKING:
     from wiretale.traffic.lab_flow import FlowMeasures
-
-
-def problems(row: dict[str, Any]) -> list[str]:
-    """What makes a run's figures doubtful: packets that a capture or the link itself lost."""
-    found = []
-    for point, drops in row["capture_drops"].items():
-        if drops:
-            found.append(f"The capture {point} the link lost {plural(drops, 'packet')}: the figures are doubtful.")
-    for direction in row["link"]:
-        if direction["overruns"]:
-            lost = plural(direction["overruns"], "packet")
-            found.append(f"The link itself lost {lost} from {direction['from']}: this machine was too slow.")
-    return found
 
 
 def page_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +26,7 @@ def page_row(row: dict[str, Any]) -> dict[str, Any]:
             for _, measured, figure, decimals in FIGURES
         ],
         "differs": ", ".join(name for name, near in row["as_published"].items() if not near),
-        "problems": problems(row),
+        "problems": row.get("disturbances", []),
     }
 
 

@@ -7,8 +7,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+from wiretale.traffic.lab import lab_for_run
+from wiretale.traffic.lab_capture import captures
+from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_profile import make_profile
 
 # Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
 SENDER = """
@@ -69,3 +75,30 @@ def last_json(text: str) -> dict[str, Any]:
     said = json.loads(text.strip().splitlines()[-1])
     assert isinstance(said, dict)
     return said
+
+
+class Sent:
+    """What was seen of packets that were sent through a link."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.truth = truth_rows(folder / "truth.parquet")
+        self.before, self.after = frames(folder / "before"), frames(folder / "after")
+        self.numbers_before, self.numbers_after = block_numbers(self.before), block_numbers(self.after)
+        self.summary = link_summary(folder)
+
+
+def send_through(
+    folder: Path, forward: str, *, size: int = 200, count: int = 100, gap: float = 0.0005, script: str = SENDER
+) -> Sent:
+    """Sends blocks through a link with those settings; `folder` has the captures and the truth then."""
+    text = "[forward]\n" + "\n".join(
+        f'{name} = "{value}"' for name, value in (s.split("=", 1) for s in forward.split())
+    )
+    profile = make_profile("trial", text, "trial", folder)
+    with lab_for_run(profile, folder) as lab, captures(lab, folder):
+        command = lab.inside("sender", sys.executable, "-c", script, str(size), str(count), str(gap))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert not done.returncode, done.stderr
+    write_truth(folder, folder / "truth.parquet")
+    return Sent(folder)

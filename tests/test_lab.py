@@ -10,17 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
-from lab_bench import SENDER, block_numbers, frames, last_json, missing, truth_rows
+from lab_bench import Sent, last_json, missing, send_through, truth_rows
 from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_capture import captures
-from wiretale.traffic.lab_link import link_summary, write_truth
+from wiretale.traffic.lab_link import link_summary
 from wiretale.traffic.lab_profile import load_profile, make_profile, profile_names
 from wiretale.traffic.lab_state import Lab
 
@@ -28,18 +28,7 @@ REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 HEADERS = 28
 SENDER_HARDWARE = bytes.fromhex("020000009901")
-Send = Callable[..., "Sent"]
-
-
-class Sent:
-    """What was seen of packets that were sent through a link."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.truth = truth_rows(folder / "truth.parquet")
-        self.before, self.after = frames(folder / "before"), frames(folder / "after")
-        self.numbers_before, self.numbers_after = block_numbers(self.before), block_numbers(self.after)
-        self.summary = link_summary(folder)
+Send = Callable[..., Sent]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,20 +42,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def send(tmp_path: Path) -> Send:
     """Sends blocks through a link with those settings."""
-
-    def run(forward: str, *, size: int = 200, count: int = 100, gap: float = 0.0005, script: str = SENDER) -> Sent:
-        text = "[forward]\n" + "\n".join(
-            f'{name} = "{value}"' for name, value in (s.split("=", 1) for s in forward.split())
-        )
-        profile = make_profile("trial", text, "trial")
-        with lab_for_run(profile, tmp_path) as lab, captures(lab, tmp_path):
-            command = lab.inside("sender", sys.executable, "-c", script, str(size), str(count), str(gap))
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            assert not done.returncode, done.stderr
-        write_truth(tmp_path, tmp_path / "truth.parquet")
-        return Sent(tmp_path)
-
-    return run
+    return partial(send_through, tmp_path)
 
 
 def test_exactly_the_listed_packets_are_lost(send: Send) -> None:
@@ -249,6 +225,34 @@ def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
     assert wiretale("down", name).returncode == 2
 
 
+def test_a_lab_of_another_place_keeps_its_name_and_its_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"o{os.getpid()}"
+    assert wiretale("up", "same-host", "--name", name).returncode == 0
+    theirs = os.environ["WIRETALE_STATE"]
+    try:
+        monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
+        again = wiretale("up", "wan", "--name", name)
+        assert again.returncode == 1 and "is up already" in again.stderr
+        assert len(namespaces(name)) == 3 and list(tmp_path.iterdir()) == []
+    finally:
+        monkeypatch.setenv("WIRETALE_STATE", theirs)
+        assert wiretale("down", name).returncode == 0
+
+
+def test_of_two_that_want_one_name_at_once_one_has_it() -> None:
+    name = f"b{os.getpid()}"
+    command = [sys.executable, "-m", "wiretale", "lab", "up", "same-host", "--name", name]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in "ab"]
+    try:
+        said = [process.communicate(timeout=60)[1] for process in both]
+        assert sorted(process.returncode for process in both) == [0, 1], said
+        assert len(namespaces(name)) == 3
+        assert f"{name} " in wiretale("list").stdout
+    finally:
+        assert wiretale("down", name).returncode == 0
+    assert namespaces(name) == []
+
+
 def test_a_setting_that_the_kernel_lacks_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     name = f"s{os.getpid()}"
     (tmp_path / "odd.toml").write_text('[sysctl]\n"net.ipv4.no_such_setting" = 1\n')
@@ -306,6 +310,7 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     assert abs(row["queue_packets"] - 19) <= 1
     assert row["throughput_bps"] == pytest.approx(1e6, rel=0.01)
     assert row["published"]["packets_received"] == 1257
+    assert row["capture_drops"] == {"before": 0, "after": 0}
     truth = truth_rows(tmp_path / "truth.parquet", "direction = 0 AND block_sequence IS NOT NULL")
     assert sum(fate["fate"] == "delivered" for fate in truth) == row["packets_received"]
     assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]

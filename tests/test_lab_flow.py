@@ -11,6 +11,7 @@ import pytest
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.reports.lab_report import render
 from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab_study import disturbances
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -79,6 +80,22 @@ def test_a_link_that_is_not_full_adds_nothing_but_its_time(tmp_path: Path) -> No
     assert totals["throughput_bps"] == pytest.approx(1.9e6, rel=1e-6)
 
 
+def test_a_run_that_the_machine_disturbed_says_so(tmp_path: Path) -> None:
+    sent, received = ideal_link(300, INTERVAL_NS, 4 * MS, 10 * MS, 20)
+    late = [(time + (40 * MS if sequence == 100 else 0), sequence) for time, sequence in sent]
+    places = write_capture(tmp_path, "before", late, 1000), write_capture(tmp_path, "after", received, 1000)
+    totals = measure_flow(*places, 1000, INTERVAL_NS).totals
+    assert totals["sender_late_ms"] == pytest.approx(40, abs=0.01)
+    row = {"capture_drops": {"before": None, "after": 2}, "link": [{"from": "left", "overruns": 1}], **totals}
+    assert disturbances(row) == [
+        "The capture after the link lost 2 packets: the figures are doubtful.",
+        "The link itself lost 1 packet from left: this machine was too slow.",
+        "The sender was up to 40 ms late, and caught up in a burst: this machine was too busy.",
+    ]
+    quiet = measured(tmp_path, 300, INTERVAL_NS, 4 * MS, 10 * MS, 20).totals
+    assert disturbances({"capture_drops": {}, "link": [], **quiet}) == []
+
+
 def test_bins_add_up_to_the_totals(tmp_path: Path) -> None:
     flow = measured(tmp_path, 2352, INTERVAL_NS, 8 * MS, 10 * MS, 20)
     assert sum(flow.bins["sent"]) == 2352
@@ -88,6 +105,9 @@ def test_bins_add_up_to_the_totals(tmp_path: Path) -> None:
     # 20 when one comes in the nanosecond in which another begins
     assert max(value for value in flow.bins["waiting"] if value is not None) in (19, 20)
     assert flow.bins["seconds"] == sorted(flow.bins["seconds"])
+    whole = [value for value in flow.bins["instant_bps"] if value is not None]  # the last bin is cut short
+    assert len(whole) >= len(flow.bins["instant_bps"]) - 1
+    assert whole[-1] == pytest.approx(1e6, rel=0.1) and flow.bins["system_bps"][-1] == pytest.approx(1e6, rel=0.01)
 
 
 def test_captures_without_a_common_block_are_an_error(tmp_path: Path) -> None:
@@ -105,6 +125,7 @@ def test_the_report_shows_measured_beside_published_and_phones_nobody(tmp_path: 
         **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "packets_sent": 2352}},
         **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 3, "after": 0}, "link": []},
     }
+    row["disturbances"] = disturbances(row)
     page = render("a title", [row], [flow])
     head = page.split('id="plotly"')[0]
     assert "162.00" in head and "2,352" in head

@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wiretale.analyzer.errors import MissingToolError, UsageError
-from wiretale.traffic import lab_rights, lab_state
+from wiretale.analyzer.errors import MissingToolError, OutputError, UsageError
+from wiretale.traffic import lab_rights, lab_space, lab_state
+from wiretale.traffic.lab import lab_down, lab_status
 from wiretale.traffic.lab_state import Lab, find_lab, forget_lab, known_labs, save_lab, state_folder
 
 
@@ -81,3 +86,65 @@ def test_a_process_number_given_to_another_is_no_holder(tmp_path: Path, monkeypa
     assert lab_rights.holder() is None
     file.write_text("nonsense")
     assert lab_rights.holder() is None
+
+
+def test_a_holder_that_has_ended_is_none_though_nobody_has_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "labs"))
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        lab_rights.holder_file().write_text(f"{process.pid} {lab_rights.start_time(process.pid)}")
+        assert lab_rights.holder() == process.pid
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        assert lab_rights.holder() is None
+
+
+def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "wiretale-4711").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    monkeypatch.setenv(lab_state.USER, "4711")
+    for name in ("WIRETALE_STATE", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(OutputError, match="belongs to another user"):
+        known_labs()
+
+
+def test_what_runs_in_a_namespace_that_nobody_can_enter_any_more_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
+    if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode:
+        pytest.skip("this kernel gives no user namespace")
+    monkeypatch.delenv(lab_state.USER, raising=False)
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", "echo inside; read -r line"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    strangers = subprocess.Popen(command, **pipes)
+    lost = subprocess.Popen(command, **pipes, env={**os.environ, lab_state.USER: "1000"})
+    spaces = []
+    for process in (strangers, lost):
+        assert process.stdout and process.stdout.readline() == "inside\n"
+        spaces.append(os.stat(f"/proc/{process.pid}/ns/user").st_ino)
+    try:
+        assert lab_space.processes_of(spaces[0]) == []  # not marked: no lab's
+        lab = Lab("lost", "wan", folder=str(tmp_path), space=spaces[1])
+        save_lab(lab)
+        assert lab_status(lab) == "broken" and len(lab_space.processes_of(lab.space)) >= 1
+        lab_down(lab)
+        assert lab_status(lab) == "gone" and known_labs() == []
+        assert lost.wait(10) and strangers.poll() is None
+    finally:
+        for process in (strangers, lost):
+            process.kill()
+            process.communicate()
+
+
+def test_nothing_is_imported_from_the_folder_that_a_lab_is_run_in(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('json.py of this folder was run')")
+    words = lab_rights.again()
+    command = [*words[: words.index("wiretale") + 1], "lab", "list", "--json"]
+    environment = {**os.environ, "WIRETALE_STATE": str(tmp_path / "labs")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert "same-switch" in done.stdout

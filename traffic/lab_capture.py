@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, WiretaleError
 from wiretale.traffic.lab_link import end_program, start_program
+from wiretale.traffic.lab_program import real_time
 from wiretale.traffic.lab_state import USER, Lab
 from wiretale.traffic.program import find_program, program_path
 
@@ -19,15 +20,22 @@ POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
 SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
 BUFFER_KIB = 32768
+CAPTURE_PRIORITY = 3  # behind the link, the sender and the receiver, before all else
+# What wiretale-capture, tcpdump and dumpcap say at their end.
+DROPS = (
+    r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
+    r"(\d+) packets? dropped by kernel",
+    r"/(\d+) \(pcap:",
+)
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     """The program that captures an interface into a folder, and the word that it says when it does."""
     own = program_path("wiretale-capture")
-    if own and USER not in os.environ:
+    if own:
         options = ["--immediate", "-s", str(SNAPLEN), "-w", str(folder)]
         return [own, "-i", interface, *options], "capturing"
-    if USER in os.environ:  # the others want to become another user, and in here is none
+    if USER in os.environ:  # tcpdump gives up its groups, which is not allowed in a user's namespace
         target = str(folder / f"{interface}.pcapng")
         return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
     options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
@@ -61,7 +69,8 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
             except OSError as error:
                 raise OutputError(f"{places[point]}: cannot write into it: {error.strerror}") from None
             command, word = capture_command(interface, places[point])
-            running.append(start_program(lab.inside("tracer", *command), folder, f"capture-{point}", word))
+            inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
+            running.append(start_program(inside, folder, f"capture-{point}", word))
         yield places
         wait_until_settled(list(places.values()))
     finally:
@@ -74,8 +83,8 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
     drops: dict[str, int | None] = {}
     for point in POINTS:
         said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        found = re.search(r"(\d+) packets? dropped by kernel", said) or re.search(r"/(\d+) \(pcap:", said)
-        drops[point] = int(found.group(1)) if found else None
+        found = next((match for pattern in DROPS if (match := re.search(pattern, said))), None)
+        drops[point] = sum(map(int, found.groups())) if found else None
     return drops
 
 

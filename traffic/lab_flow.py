@@ -64,8 +64,12 @@ SELECT count(*) AS packets_sent, count(out_ns) AS packets_received, count(*) - c
     min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns
 FROM joined
 """
+# How late the sender was at most, by the times at which the packets came to the link and those of its plan.
+LATENESS = """
+SELECT max(in_ns - (SELECT min(in_ns) FROM joined) - sequence * $interval_ns) / 1e6 AS sender_late_ms FROM joined
+"""
 BINS = """
-WITH span AS (SELECT min(in_ns) AS start_ns FROM joined),
+WITH span AS (SELECT min(in_ns) AS start_ns, max(out_ns) - min(in_ns) AS length_ns FROM joined),
 came AS (
     SELECT (in_ns - start_ns) // $width AS bin, count(*) AS sent, count(*) FILTER (out_ns IS NULL) AS lost,
         avg(latency_ns) / 1e6 AS latency_ms
@@ -76,15 +80,17 @@ came AS (
 ), waits AS (
     SELECT (in_ns - start_ns) // $width AS bin, max(waiting) AS waiting FROM queue, span GROUP BY ALL
 ), spread AS (
-    SELECT (out_ns - start_ns) // $width AS bin, avg(jitter_ns) / 1e6 AS jitter_ms FROM jitters, span GROUP BY ALL
+    SELECT (out_ns - start_ns) // $width AS bin, avg(jitter_ns) / 1e6 AS jitter_ms,
+        max(jitter_ns) / 1e6 AS jitter_ms_max
+    FROM jitters, span GROUP BY ALL
 )
 SELECT bin * $width / 1e9 AS seconds, coalesce(sent, 0) AS sent, coalesce(received, 0) AS received,
-    coalesce(lost, 0) AS lost, latency_ms, jitter_ms, waiting,
-    coalesce(received, 0) * $packet * 8e9 / $width AS instant_bps,
-    sum(coalesce(received, 0)) OVER bins * $packet * 8 / ((bin + 1) * $width / 1e9) AS system_bps,
+    coalesce(lost, 0) AS lost, latency_ms, jitter_ms, jitter_ms_max, waiting,
+    CASE WHEN (bin + 1) * $width <= length_ns THEN coalesce(received, 0) * $packet * 8e9 / $width END AS instant_bps,
+    sum(coalesce(received, 0)) OVER bins * $packet * 8 / (least((bin + 1) * $width, length_ns) / 1e9) AS system_bps,
     sum(coalesce(received, 0)) OVER bins * $packet AS bytes,
     sum(coalesce(lost, 0)) OVER bins AS lost_so_far
-FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin)
+FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin), span
 WINDOW bins AS (ORDER BY bin ROWS UNBOUNDED PRECEDING)
 ORDER BY bin
 """
@@ -119,8 +125,9 @@ def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path
     connection.unregister("the_blocks")
 
 
-def measure_flow(before: Path, after: Path, packet_bytes: int) -> FlowMeasures:
-    """The flow's figures from its two captures; `packet_bytes` is what a block is on the wire, as an IP packet."""
+def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: float | None = None) -> FlowMeasures:
+    """The flow's figures from its two captures; `packet_bytes` is what a block is on the wire, as an IP packet, and
+    `interval_ns` the time from one to the next, if the sender had such a plan."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -142,7 +149,10 @@ def measure_flow(before: Path, after: Path, packet_bytes: int) -> FlowMeasures:
             f"SELECT quantile_cont(jitter_ns, {JITTER_SHARE}) / 1e6 AS jitter_ms, avg(jitter_ns) / 1e6 AS jitter_ms_mean,"
             " max(jitter_ns) / 1e6 AS jitter_ms_max FROM jitters",
         )
-        extra = {name: column[0] for table in (waits, jitter) for name, column in table.items()}
+        late: dict[str, list[Any]] = {"sender_late_ms": [None]}
+        if interval_ns is not None:
+            late = rows_of(connection, LATENESS, {"interval_ns": interval_ns})
+        extra = {name: column[0] for table in (waits, jitter, late) for name, column in table.items()}
         values = {"width": round(BIN_SECONDS * 1e9), "packet": packet_bytes}
         bins = rows_of(connection, BINS, values)
     return FlowMeasures({**totals, **extra, **rates(totals, packet_bytes)}, bins)

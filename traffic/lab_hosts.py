@@ -21,7 +21,7 @@ from pathlib import Path
 from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_program import last_line, run_program
-from wiretale.traffic.lab_state import HOSTS, Lab
+from wiretale.traffic.lab_state import HOSTS, Lab, TakenError
 from wiretale.traffic.program import find_program
 
 ADDRESSES = {"sender": ("10.99.0.1", "fd00:99::1"), "receiver": ("10.99.0.2", "fd00:99::2")}
@@ -56,14 +56,18 @@ def quiet_script() -> str:
     return "; ".join(lines) + "; true"
 
 
+def check_free(lab: Lab) -> None:
+    """TakenError when there are hosts of that name, which are somebody else's."""
+    if any(namespace_exists(lab, host) for host in HOSTS):
+        raise TakenError(lab.name)
+
+
 def make_namespace(lab: Lab, host: str) -> None:
     """A host without any interface but its loopback."""
     ip = find_program("ip")
     try:
         run_program([ip, "netns", "add", lab.namespace(host)])
     except WiretaleError as error:
-        if "File exists" in str(error):
-            raise WiretaleError(f"the lab {lab.name} is up already: wiretale lab down {lab.name}") from None
         raise MissingToolError(f"network namespaces cannot be made here: {error}") from None
     if Path("/proc/sys/net/ipv6").exists():
         run_program(lab.inside(host, "sh", "-c", f"({quiet_script()}) 2>/dev/null"))

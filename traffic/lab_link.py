@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
+from wiretale.analyzer.errors import InputError, MissingToolError, OutputError, UsageError, WiretaleError
 from wiretale.traffic.lab_hosts import LINK_ADDRESSES
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_program import last_line
@@ -19,7 +19,7 @@ from wiretale.traffic.program import find_program
 
 READY_SECONDS = 10
 END_SECONDS = 30
-USAGE = 2
+ERRORS = {error.exit_code: error for error in (UsageError, InputError, MissingToolError)}
 TRUTH = "truth.bin"
 
 
@@ -44,7 +44,7 @@ def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, what
     while word not in messages.read_text("utf-8", "replace"):
         if process.poll() is not None:
             said = last_line(messages.read_text("utf-8", "replace")).removeprefix("wiretale-link: ")
-            raise (UsageError if process.returncode == USAGE else WiretaleError)(f"{what}: {said}")
+            raise ERRORS.get(process.returncode, WiretaleError)(f"{what}: {said}")
         if time.monotonic() > deadline:
             process.kill()
             raise WiretaleError(f"{what} was not ready after {READY_SECONDS} s")
@@ -67,7 +67,10 @@ def start_program(command: list[str], folder: Path, name: str, word: str) -> sub
 def start_link(lab: Lab, profile: Profile, folder: Path) -> subprocess.Popen[bytes]:
     """The link, once it carries packets."""
     command = lab.inside("tracer", *link_command(profile, folder / TRUTH))
-    return start_program(command, folder, "link", "linking ")
+    try:
+        return start_program(command, folder, "link", "linking ")
+    except (UsageError, InputError) as error:
+        raise type(error)(f"profile {profile.name}: {error}") from None
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:
@@ -78,6 +81,13 @@ def end_program(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def check_ended_well(folder: Path) -> None:
+    """OutputError when the link said at its end that something went wrong, such as a full disk."""
+    said = last_line((folder / "link.log").read_text("utf-8", "replace"))
+    if said.startswith("wiretale-link: "):
+        raise OutputError(said.removeprefix("wiretale-link: "))
 
 
 def link_summary(folder: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from wiretale.traffic.lab_hosts import ADDRESSES
 from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.plan import plan_text, read_plan
 from wiretale.version import __version__
 
 FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
@@ -24,13 +25,14 @@ FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
 def experiment_command(plan: str, lab: Lab, folder: Path) -> list[str]:
     """`wiretale experiment run` with its ends in the lab."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
-    run = [sys.executable, "-m", "wiretale", "experiment", "run", plan]
+    run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
     return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], "-o", str(folder)]
 
 
 def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
     """Runs a plan, by its name or its file; its results are in DIR/experiment, captures and truth beside it."""
+    read_plan(*plan_text(plan))  # before anything is made for it
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         note(f"running {plan} over {profile.name}")

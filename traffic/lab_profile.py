@@ -149,6 +149,8 @@ SCENARIO: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "count": ("a whole number from 1", lambda value: type(value) is int and 1 <= value <= 10**9),
 }
 
+OPTIONAL = {"count"}
+
 
 def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
     """The flow, if the profile has one."""
@@ -158,10 +160,13 @@ def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
     for name, (expected, is_right) in SCENARIO.items():
         if name in table and not is_right(table[name]):
             raise UsageError(f"{where}: scenario: {name} = {table[name]!r}: {expected} was expected")
-    try:
-        return Scenario(**table)
-    except TypeError as error:
-        raise UsageError(f"{where}: scenario: {error}") from None
+    for name in table:
+        if name not in SCENARIO:
+            raise UsageError(f"{where}: scenario: {name!r}: no member of it: there are {', '.join(SCENARIO)}")
+    missing = [name for name in SCENARIO if name not in table and name not in OPTIONAL]
+    if missing:
+        raise UsageError(f"{where}: scenario: {', '.join(missing)}: expected as well")
+    return Scenario(**table)
 
 
 def read_published(content: dict[str, Any], where: str) -> dict[str, float]:

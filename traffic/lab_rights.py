@@ -7,6 +7,7 @@ a process that holds it and does nothing else. In there /run is the user's own, 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -55,8 +56,8 @@ def check_allowed() -> None:
 
 
 def again() -> list[str]:
-    """This command once more."""
-    return [sys.executable, "-m", "wiretale", *sys.argv[1:]]
+    """This command once more. Nothing is imported from the folder that it is run in (-P)."""
+    return [sys.executable, "-P", "-m", "wiretale", *sys.argv[1:]]
 
 
 def holder_file() -> Path:
@@ -65,9 +66,11 @@ def holder_file() -> Path:
 
 
 def start_time(pid: int) -> str:
-    """Of a process, in the kernel's ticks: its number may have been given to another one. Empty: there is none."""
+    """Of a process, in the kernel's ticks: its number may have been given to another one. Empty: there is none, or it
+    has ended and nobody has looked yet."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if words[0] in "ZX" else words[19]
     except (OSError, IndexError):
         return ""
 
@@ -81,11 +84,18 @@ def holder() -> int | None:
         return None
 
 
+def find_holder() -> int:
+    """The holder; it is started when there is none, and only once by two who come at the same time."""
+    holder_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with holder_file().with_name("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return holder() or make_holder()
+
+
 def make_holder() -> int:
     """Starts it."""
     check_allowed()
-    holder_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    command = [find_program("unshare"), *NAMESPACES, sys.executable, "-m", "wiretale.traffic.lab_rights"]
+    command = [find_program("unshare"), *NAMESPACES, sys.executable, "-P", "-m", "wiretale.traffic.lab_rights"]
     environment = {**os.environ, USER: str(os.getuid())}
     process = subprocess.Popen(
         command,
@@ -99,17 +109,15 @@ def make_holder() -> int:
     if process.stdout.readline().strip() != b"holding":
         raise MissingToolError(f"a lab needs root or a user namespace that may mount: {MEND}")
     process.stdout.close()
-    holder_file().write_text(f"{process.pid} {start_time(process.pid)}")
     return process.pid
 
 
 def end_holder() -> None:
     """No lab is left that needs it."""
-    if USER not in os.environ:
-        return
     pid = holder()
-    holder_file().unlink(missing_ok=True)
-    inside = os.environ.get("WIRETALE_LAB_HOLDER")
+    inside = USER in os.environ and "WIRETALE_LAB_HOLDER" in os.environ
+    if inside or pid is None:
+        holder_file().unlink(missing_ok=True)
     if inside and pid is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)
@@ -136,13 +144,14 @@ def with_rights(*, keeping: bool) -> None:
         return
     nsenter = find_program("nsenter")
     environment["WIRETALE_LAB_HOLDER"] = "1"
-    options = ["-t", str(pid or make_holder()), "--user", "--mount", "--net", "--preserve-credentials"]
+    options = ["-t", str(pid or find_holder()), "--user", "--mount", "--net", "--preserve-credentials"]
     os.execve(nsenter, [nsenter, *options, f"--wd={os.getcwd()}", *again()], environment)
 
 
 def hold() -> None:
-    """What the holder does."""
+    """What the holder does. It writes itself down: who started it may be killed meanwhile."""
     prepare_run()
+    holder_file().write_text(f"{os.getpid()} {start_time(os.getpid())}")
     print("holding", flush=True)
     os.close(sys.stdout.fileno())
     while os.getppid():

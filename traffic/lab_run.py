@@ -11,9 +11,11 @@ from typing import Any
 from wiretale.analyzer.errors import UsageError
 from wiretale.traffic.lab_profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab_study import run_row, write_json
+from wiretale.traffic.plan import BUILT_IN
 from wiretale.version import __version__
 
 STUDIES = {"s6": "S6"}
+PLAN_PROFILE = "same-switch"  # of a plan by name, when no other is wanted: most of the studies' tests were on one
 Note = Callable[[str], None]
 
 
@@ -29,7 +31,7 @@ def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str
     rows, measures = [], []
     for profile in study_profiles(STUDIES[name]):
         note(f"{profile.name}: {profile.description}")
-        row, measured = run_row(with_seed(profile, seed), folder / profile.name)
+        row, measured = run_row(with_seed(profile, seed), folder / profile.name, note)
         rows.append(row)
         measures.append(measured)
     results = {"schema": "wiretale.lab/1", "wiretale": __version__, "study": STUDIES[name], "rows": rows}
@@ -42,22 +44,25 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
     """One row and its report."""
     from wiretale.reports.lab_report import write_lab_report
 
-    row, measured = run_row(profile, folder)
+    row, measured = run_row(profile, folder, note)
     note(f"wrote {write_lab_report(profile.description or profile.name, [row], [measured], folder / 'report.html')}")
     return row
 
 
 def run_lab(what: str, folder: Path, profile: str | None, seed: int | None, note: Note) -> dict[str, Any]:
     """Runs what was named; the results as they go into JSON."""
-    if profile is not None:
+    if profile is not None or what in BUILT_IN:
         from wiretale.traffic.lab_plan import run_plan
 
-        return run_plan(what, with_seed(load_profile(profile), seed), folder, note)
+        return run_plan(what, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note)
     if what in STUDIES:
         return run_study(what, folder, seed, note)
     if what not in profile_names() and not what.endswith(".toml"):
         names = [*STUDIES, *(name for name in profile_names() if load_profile(name).scenario)]
-        raise UsageError(f"{what!r} is no scenario: there are {', '.join(names)}; a plan needs --profile PROFILE")
+        raise UsageError(
+            f"{what!r} is neither a scenario nor a plan: there are {', '.join([*names, *BUILT_IN])}; "
+            "a plan of one's own: wiretale lab run FILE.toml --profile PROFILE"
+        )
     chosen = with_seed(load_profile(what), seed)
     if not chosen.scenario:
         raise UsageError(

@@ -39,6 +39,11 @@ def packet_count(scenario: Scenario) -> int:
     return floor(scenario.seconds * scenario.rate_bps / (8 * scenario.packet_bytes)) + 1
 
 
+def interval_ns(scenario: Scenario) -> float | None:
+    """Time from one packet to the next, where the sender decides it: TCP also waits for its window."""
+    return 8e9 * scenario.packet_bytes / scenario.rate_bps if scenario.protocol == "udp" else None
+
+
 def send_command(scenario: Scenario) -> list[str]:
     """The sender: packets in the study's interval, so the blocks in them at a lower rate."""
     rate = scenario.rate_bps * block_bytes(scenario) / scenario.packet_bytes

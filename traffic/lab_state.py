@@ -11,14 +11,21 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from wiretale.analyzer.errors import OutputError, UsageError
+from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: who it is outside
 HOSTS = ("sender", "tracer", "receiver")
+
+
+def own_space() -> int:
+    """Number of the user namespace that this process is in, when it was made for a lab; else 0."""
+    return os.stat("/proc/self/ns/user").st_ino if USER in os.environ else 0
 
 
 @dataclass
@@ -31,7 +38,8 @@ class Lab:
     folder: str = ""  # of the truth and the link's messages
     keeps: bool = True  # the folder is the user's, and stays
     owner: int = 0  # process that ends with it; 0: it stays up
-    created_ns: int = 0
+    created_ns: int = field(default_factory=time.time_ns)
+    space: int = field(default_factory=own_space)  # the user namespace that it is in, when an ordinary user made it
 
     def namespace(self, host: str) -> str:
         """The network namespace of a host."""
@@ -51,6 +59,14 @@ def check_name(name: str) -> str:
     return name
 
 
+def own_folder(folder: Path) -> Path:
+    """The folder, in a place where anybody may make one, unless somebody else did."""
+    with suppress(FileNotFoundError):
+        if folder.lstat().st_uid != os.geteuid():
+            raise OutputError(f"{folder}: belongs to another user: WIRETALE_STATE names a folder for labs")
+    return folder
+
+
 def state_folder() -> Path:
     """Where labs of this user are written down."""
     chosen = os.environ.get("WIRETALE_STATE")
@@ -62,19 +78,31 @@ def state_folder() -> Path:
         return Path("/run/wiretale/labs")
     if runtime:
         return Path(runtime) / "wiretale" / "labs"
-    return Path(tempfile.gettempdir()) / f"wiretale-{user}" / "labs"
+    return own_folder(Path(tempfile.gettempdir(), f"wiretale-{user}")) / "labs"
+
+
+class TakenError(WiretaleError):
+    """A lab of that name is there: nothing of it is ours to remove."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the lab {name} is up already: wiretale lab down {name}")
 
 
 def save_lab(lab: Lab) -> None:
-    """Writes the lab down; whole or not at all."""
+    """Writes the lab down; whole or not at all. TakenError when one of that name is written down."""
     folder = state_folder()
+    partial = folder / f".{lab.name}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = folder / f".{lab.name}.{os.getpid()}"
         partial.write_text(json.dumps(asdict(lab)))
-        partial.replace(folder / f"{lab.name}.json")
+        os.link(partial, folder / f"{lab.name}.json")
+    except FileExistsError:
+        raise TakenError(lab.name) from None
     except OSError as error:
         raise OutputError(f"{folder}: cannot write down the lab {lab.name}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
 
 
 def forget_lab(lab: Lab) -> None:

@@ -82,8 +82,12 @@ void chunk_queue_give(struct chunk_queue *queue, uint32_t device, struct chunk *
     }
     pthread_mutex_lock(&queue->lock);
     lane->complete_ns = complete_ns;
-    if (chunk)
+    if (chunk) {
         append(lane, chunk, chunk);
+        /* From now on, not from when it wakes: a busy machine lets it sleep on, and one chunk after
+         * the other would be handed over with a packet or two. */
+        atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
+    }
     pthread_mutex_unlock(&queue->lock);
     if (chunk)
         pthread_cond_signal(&queue->filled);

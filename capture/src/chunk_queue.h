@@ -36,7 +36,7 @@ struct chunk_queue {
     pthread_cond_t filled;
     struct chunk *empty; /* the last one back is the next one out: it is still in the cache */
     _Atomic size_t empty_count;
-    atomic_bool idle; /* the writing thread waits for work */
+    atomic_bool idle; /* the writing thread waits, and there is no work */
     struct lane lanes[DEVICES_MAX];
     uint32_t devices;
     size_t chunks;

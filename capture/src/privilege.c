@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "say.h"
+#include "user_map.h"
 
 static const char *const default_users[] = {"wiretale", "nobody"};
 
@@ -67,6 +68,18 @@ static const struct passwd *default_user(const struct folder *folder) {
     return user;
 }
 
+/* Of a user namespace that has nobody else: who made it, outside. What it may is given up all the
+ * same. */
+static bool stays_root(const struct passwd *user, const char *wanted) {
+    if (!user->pw_uid || user_map_may_become(user->pw_uid, user->pw_gid))
+        return false;
+    if (wanted)
+        fail(EXIT_MISSING,
+             "-Z %s: this user namespace does not let root become another user: -Z root", wanted);
+    say("this user namespace has no other user than root, who it stays, without root's privileges");
+    return true;
+}
+
 void privilege_choose(struct identity *identity, const char *wanted, struct folder *folder) {
     *identity = (struct identity){.user = getuid(), .group = getgid()};
     if (getuid() && wanted)
@@ -76,7 +89,7 @@ void privilege_choose(struct identity *identity, const char *wanted, struct fold
     const struct passwd *user = wanted ? getpwnam(wanted) : default_user(folder);
     if (!user && wanted)
         fail(EXIT_USAGE, "-Z %s: no such user", wanted);
-    if (!user)
+    if (!user || stays_root(user, wanted))
         return;
     become(identity, user);
     fit_folder(identity, folder);

@@ -85,7 +85,7 @@ static int run(const struct link_options *options) {
         overruns[i] = link_port_overruns(&ports[i]);
     link_summary_print(workers, overruns, real_time, options->json);
     if (options->truth_path && !truth_log_close(&log))
-        errx(4, "%s: not all of it could be written", options->truth_path);
+        err(4, "%s: not all of it could be written", options->truth_path);
     return 0;
 }
 

@@ -20,7 +20,11 @@ const char *link_direction_init(struct link_direction *direction, const struct l
     direction->server.spec = spec;
     if (!spec->trace_path)
         return NULL;
-    return rate_trace_read(&direction->server.trace, spec->trace_path, problem, problem_bytes);
+    const char *wrong =
+        rate_trace_read(&direction->server.trace, spec->trace_path, problem, problem_bytes);
+    if (!wrong)
+        direction->queue.rate_bps = rate_trace_mean_bps(&direction->server.trace);
+    return wrong;
 }
 
 static void finish(struct link_direction *direction, struct link_packet *packet, enum fate fate) {
@@ -57,6 +61,7 @@ void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
         if (packet && !delay_line_put(&direction->line, packet,
                                       link_server_send(server, start, packet->link_bytes)))
             errx(1, "out of memory with %u packets under way", direction->line.count);
+        packet_queue_rest(&direction->queue, server->free_ns);
     }
 }
 

@@ -84,7 +84,7 @@ static void parse_spec(struct link_spec *spec, char *text, const char *option) {
     char problem[256];
     const char *wrong = link_spec_parse(spec, text, problem, sizeof problem);
     if (wrong)
-        errx(2, "%s: %s; see --help", option, wrong);
+        errx(2, "%s: %s; see `wiretale link --help`", option, wrong);
 }
 
 /* Each direction needs a text of its own: parsing cuts it up. */

@@ -6,7 +6,8 @@
 #include "random_draw.h"
 
 void packet_queue_init(struct packet_queue *queue, const struct link_spec *spec, uint64_t seed) {
-    *queue = (struct packet_queue){.spec = spec, .seed = seed, .red = {.since = -1}};
+    *queue = (struct packet_queue){
+        .spec = spec, .seed = seed, .rate_bps = spec->rate_bps, .red = {.since = -1}};
 }
 
 static bool is_full(const struct packet_queue *queue, const struct link_packet *packet,
@@ -39,9 +40,9 @@ static void red_average(struct packet_queue *queue, const struct link_packet *pa
                           : (double)(queue->packets + (busy_bytes > 0));
     if (now > 0) {
         red->average += spec->red_weight * (now - red->average);
-    } else if (spec->rate_bps > 0) {
-        double missed =
-            (double)(packet->arrival_ns - red->idle_ns) * spec->rate_bps / 8e9 / packet->link_bytes;
+    } else if (queue->rate_bps > 0) {
+        double missed = (double)(packet->arrival_ns - red->idle_ns) * queue->rate_bps / 8e9 /
+                        packet->link_bytes;
         red->average *= pow(1 - spec->red_weight, fmax(missed, 0));
     }
 }
@@ -77,8 +78,10 @@ enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packe
                            uint32_t busy_bytes) {
     if (queue->spec->discipline == QUEUE_RED && red_drops(queue, packet, busy_bytes))
         return FATE_RED;
-    if (is_full(queue, packet, busy_bytes))
+    if (is_full(queue, packet, busy_bytes)) {
+        queue->red.since = 0;
         return FATE_QUEUE;
+    }
     packet->next = NULL;
     if (queue->tail)
         queue->tail->next = packet;
@@ -182,8 +185,10 @@ static struct link_packet *codel_take(struct packet_queue *queue, int64_t now_ns
 struct link_packet *packet_queue_take(struct packet_queue *queue, int64_t now_ns) {
     if (queue->spec->discipline == QUEUE_CODEL)
         return codel_take(queue, now_ns);
-    struct link_packet *packet = take_head(queue);
-    if (packet && !queue->packets && queue->spec->rate_bps > 0)
-        queue->red.idle_ns = now_ns + (int64_t)(packet->link_bytes * 8e9 / queue->spec->rate_bps);
-    return packet;
+    return take_head(queue);
+}
+
+void packet_queue_rest(struct packet_queue *queue, int64_t from_ns) {
+    if (!queue->packets)
+        queue->red.idle_ns = from_ns;
 }

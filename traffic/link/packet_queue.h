@@ -29,6 +29,7 @@ struct codel_state {
 struct packet_queue {
     const struct link_spec *spec;
     uint64_t seed;
+    double rate_bps; /* of the link, at least in the mean; 0: no limit */
     struct link_packet *head, *tail; /* waiting, not being sent */
     uint64_t packets;
     uint64_t bytes;     /* on the link */
@@ -46,5 +47,9 @@ enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packe
 
 /* The next to be sent at `now_ns`, or NULL. */
 struct link_packet *packet_queue_take(struct packet_queue *queue, int64_t now_ns);
+
+/* What was taken will be out at `from_ns`: from then on the link has nothing to do, unless more is
+ * waiting. */
+void packet_queue_rest(struct packet_queue *queue, int64_t from_ns);
 
 #endif

@@ -73,6 +73,10 @@ int64_t rate_trace_time_ns(const struct rate_trace *trace, uint64_t number) {
     return (round * length + trace->times_ms[number % trace->count]) * 1000000;
 }
 
+double rate_trace_mean_bps(const struct rate_trace *trace) {
+    return (double)trace->count * OPPORTUNITY_BYTES * 8e3 / trace->times_ms[trace->count - 1];
+}
+
 uint64_t rate_trace_find(const struct rate_trace *trace, int64_t time_ns) {
     int64_t length_ns = (int64_t)trace->times_ms[trace->count - 1] * 1000000;
     /* A round's last opportunity is at the next one's start: look from the round before. */

@@ -26,6 +26,9 @@ void rate_trace_free(struct rate_trace *trace);
 /* When opportunity `number` comes, counted from 0 on through all repetitions. */
 int64_t rate_trace_time_ns(const struct rate_trace *trace, uint64_t number);
 
+/* What it carries in the mean. */
+double rate_trace_mean_bps(const struct rate_trace *trace);
+
 /* The first opportunity at `time_ns` or later. */
 uint64_t rate_trace_find(const struct rate_trace *trace, int64_t time_ns);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "truth_log.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static void *write_blocks(void *context) {
         if (fwrite(block->records, sizeof *block->records, block->count, log->file) !=
                 block->count ||
             fflush(log->file))
-            log->failed = true;
+            log->failed = errno;
         give_back(log, block);
     }
     return NULL;
@@ -109,5 +110,8 @@ bool truth_log_close(struct truth_log *log) {
     free_blocks(log->spare);
     pthread_cond_destroy(&log->filled);
     pthread_mutex_destroy(&log->lock);
-    return !fclose(log->file) && !log->failed;
+    if (fclose(log->file) && !log->failed)
+        log->failed = errno;
+    errno = log->failed;
+    return !log->failed;
 }

@@ -28,7 +28,7 @@ struct truth_log {
     struct truth_block *spare;
     uint32_t blocks;
     bool ending;
-    bool failed; /* the disk */
+    int failed; /* the disk: errno; 0: not */
 };
 
 /* A producer's side: one thread. */

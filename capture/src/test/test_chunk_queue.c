@@ -53,9 +53,21 @@ static void test_waiting_ends(void) {
     chunk_queue_close(&queue);
 }
 
+static void test_a_writer_that_was_given_work_is_not_idle(void) {
+    struct chunk_queue queue;
+    CHECK(chunk_queue_open(&queue, 0, 1));
+    atomic_store(&queue.idle, true); /* it sleeps, and goes on sleeping on a busy machine */
+    chunk_queue_give(&queue, 0, NULL, 1);
+    CHECK(chunk_queue_is_idle(&queue));
+    chunk_queue_give(&queue, 0, chunk_queue_take_empty(&queue), 2);
+    CHECK(!chunk_queue_is_idle(&queue));
+    chunk_queue_close(&queue);
+}
+
 int main(void) {
     test_an_empty_queue_refuses_and_does_not_wait();
     test_chunks_come_in_order_for_each_device();
     test_waiting_ends();
+    test_a_writer_that_was_given_work_is_not_idle();
     return 0;
 }

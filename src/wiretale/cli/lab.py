@@ -55,13 +55,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
-    run.add_argument(
-        "what", metavar="SCENARIO|PLAN", help="s6, s6-base …; with --profile a plan of `wiretale experiment`"
-    )
+    run.add_argument("what", metavar="SCENARIO|PLAN", help="s6, s6-base …, or a plan of `wiretale experiment`")
     run.add_argument(
         "-o", "--output", type=folder, required=True, metavar="DIR", help="captures, truth, results, report"
     )
-    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over")
+    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over (same-switch)")
     run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
     run.set_defaults(command=lab_command, action=run_action)
@@ -82,10 +80,20 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     check.set_defaults(command=lab_command, action=check_action)
 
 
+def interrupt(number: int, frame: object) -> None:
+    """A wish to end, whoever sends it, is one: what was made is removed first."""
+    raise KeyboardInterrupt
+
+
 def lab_command(arguments: argparse.Namespace) -> int:
     """Runs an action, with the rights that it needs."""
+    import signal
+
     from wiretale.traffic.lab_rights import with_rights
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, interrupt)
     with_rights(keeping=arguments.action in (up_action, shell_action, down_action, list_action))
     code: int = arguments.action(arguments)
     return code
@@ -115,9 +123,15 @@ def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
     from wiretale.traffic.lab import lab_up
     from wiretale.traffic.lab_hosts import ADDRESSES
+    from wiretale.traffic.lab_rights import end_holder
+    from wiretale.traffic.lab_state import known_labs
 
-    profile = chosen_profile(arguments.profile, arguments.seed)
-    lab = lab_up(profile, arguments.name or profile.name, arguments.output)
+    try:
+        profile = chosen_profile(arguments.profile, arguments.seed)
+        lab = lab_up(profile, arguments.name or profile.name, arguments.output)
+    finally:
+        if not known_labs():
+            end_holder()
     note(f"the lab {lab.name} is up: sender {ADDRESSES['sender'][0]}, receiver {ADDRESSES['receiver'][0]}")
     note(f"wiretale lab shell sender --name {lab.name}")
     return 0
@@ -157,10 +171,16 @@ def command_words(words: list[str]) -> list[str]:
 
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: becomes the program."""
+    from wiretale.traffic.lab import lab_status
+    from wiretale.traffic.lab_space import is_elsewhere
     from wiretale.traffic.lab_state import find_lab
 
     name, words = shell_words(arguments.name, arguments.program)
     lab = find_lab(name)
+    if is_elsewhere(lab) or lab_status(lab) == "gone":
+        raise UsageError(
+            f"nobody can go into the lab {lab.name}, which is {lab_status(lab)}: wiretale lab down {lab.name}"
+        )
     command = lab.inside(arguments.host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()
     os.environ["WIRETALE_HOST"] = f"{lab.name}-{arguments.host}"
