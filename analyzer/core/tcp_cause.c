@@ -66,11 +66,22 @@ bool cause_is_suspected(const struct step *step, int64_t end) {
     return step->other->repeats || sacked_above(tcp_trouble_of(step->stream), end);
 }
 
+/* When the sender was last told of something new: what covers these bytes it had not heard of. */
+static int64_t advanced_ns(const struct step *step, const struct resend *resend) {
+    const struct tcp_stream *stream = step->stream;
+    if (resend->end > stream->acked)
+        return stream->advanced_ns;
+    for (unsigned i = 2; i-- > 0;)
+        if (stream->past[i].acked < resend->end)
+            return stream->past[i].time_ns;
+    return 0;
+}
+
 /* How long the sender had heard nothing that would restart its timers. */
 static int64_t silence_ns(const struct step *step, const struct resend *resend) {
     int64_t since = resend->sent_ns;
     if (step->stream->acked_known)
-        since = later_of(since, step->stream->advanced_ns);
+        since = later_of(since, advanced_ns(step, resend));
     since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
     return step->seen->time_ns - since;
 }
@@ -156,6 +167,15 @@ static bool is_lost_again(const struct step *step, const struct resend *resend) 
            (seen || went_past(step, resend));
 }
 
+/* Right behind what it sent again last, and soon after: an acknowledgment that passed here in
+ * between was still under way to the sender. */
+static bool goes_straight_on(const struct step *step, const struct resend *resend) {
+    struct tcp_trouble *trouble = step->stream->trouble;
+    const struct judged *last = trouble && trouble->judged_count ? judged_at(trouble, 0) : NULL;
+    return last && last->kind == WORD_TIMEOUT_RETRANSMISSION && last->end == resend->start &&
+           step->seen->time_ns - last->time_ns < step_path_rtt(step);
+}
+
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
@@ -165,7 +185,7 @@ static bool goes_back(const struct step *step, const struct resend *resend) {
         (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
     recovers |= is_lost_again(step, resend);
     return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
-           !sender_knows(step, trouble->timeout_point);
+           (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
 }
 
 static bool is_in_recovery(const struct step *step, const struct resend *resend) {

@@ -204,11 +204,17 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
     return true;
 }
 
+/* When the bytes were first sent; of what is acknowledged that is kept no longer, but not later
+ * than any data. */
+static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segment *first) {
+    return first ? first->time_ns : sooner_of(stream->advanced_ns, stream->last_data_ns);
+}
+
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns, false,
+    struct resend resend = {start, end, first_sent_ns(stream, first), false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
         return true;

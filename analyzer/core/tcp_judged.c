@@ -73,6 +73,15 @@ static void forget_copy(const struct step *step, struct tcp_trouble *trouble, st
     listener->unmirror(listener->context, copy->capture);
 }
 
+static void forget(const struct step *step, struct tcp_trouble *trouble, struct judged *judged) {
+    forget_copy(step, trouble, judged);
+    if (judged->settled)
+        return;
+    trouble->unsettled--;
+    if (judged->lost && !judged->upstream && judged->start < trouble->held_below)
+        judged_leave_open(step, trouble, judged);
+}
+
 static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
     bool full = trouble->judged_count == trouble->judged_room;
     if (trouble == step->listener->spare)
@@ -88,10 +97,8 @@ static struct judged *judged_place(const struct step *step, struct tcp_trouble *
         trouble->judged_count++;
     uint32_t place = trouble->judged_next % trouble->judged_room;
     trouble->judged_next = (place + 1) % trouble->judged_room;
-    if (full && !trouble->judged[place].settled)
-        trouble->unsettled--;
     if (full)
-        forget_copy(step, trouble, &trouble->judged[place]);
+        forget(step, trouble, &trouble->judged[place]);
     return &trouble->judged[place];
 }
 
@@ -123,6 +130,12 @@ void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
         &(struct tcp_event){.kind = judged->kind,
                             .evidence = evidence,
                             .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+}
+
+void judged_leave_open(const struct step *step, struct tcp_trouble *trouble,
+                       struct judged *judged) {
+    judged->skipped = true;
+    judged_take_loss_back(step, trouble, judged, WORD_NONE);
 }
 
 void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,

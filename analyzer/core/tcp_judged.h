@@ -31,6 +31,8 @@ void judged_remember(const struct step *step, struct tcp_trouble *trouble, struc
 /* The loss that it was taken for was none here. */
 void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence);
+/* Whether it was lost is open. */
+void judged_leave_open(const struct step *step, struct tcp_trouble *trouble, struct judged *judged);
 /* It was needless. */
 void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence);

@@ -151,11 +151,35 @@ static bool is_answer_too_soon(const struct step *step, const struct judged *jud
     return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
 }
 
+/* Whether the receiver has no way to tell what it holds above a gap. */
+static bool is_without_sack(const struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    if (stream->syn_seen && other->syn_seen && !stream->syn_cut && !other->syn_cut)
+        return !stream->sack_permitted || !other->sack_permitted;
+    return !step->tcp->sack_count && !tcp_trouble_of(stream)->sack_acks;
+}
+
+/* An acknowledgment that goes beyond what was sent again last: the receiver held the rest. */
+static void note_held(const struct step *step, struct tcp_trouble *trouble, int64_t position) {
+    const struct judged *last = trouble->judged_count ? judged_at(trouble, 0) : NULL;
+    if (last && !last->copy && last->end > step->other->acked && last->end < position)
+        trouble->held_below = later_of(trouble->held_below, position);
+}
+
+/* Acknowledged together with what lies below it: no acknowledgment ended where it begins. Without
+ * SACK that may be because the receiver held it above a gap, or because it acknowledges several at
+ * once: whether it was lost is open. */
+static bool is_skipped(const struct step *step, const struct judged *judged) {
+    return judged->lost && !judged->upstream && judged->start > step->other->acked &&
+           judged->start < step->other->trouble->held_below && is_without_sack(step);
+}
+
 /* Sent again behind a timeout, acknowledged by now, and long enough ago to have arrived. */
 static bool may_be_in_vain(const struct step *step, const struct judged *judged) {
     const struct tcp_stream *other = step->other;
-    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && judged->lost && !judged->reported &&
-           judged->end <= other->acked && judged->start > other->trouble->advanced_from &&
+    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && (judged->lost || judged->skipped) &&
+           !judged->reported && judged->end <= other->acked &&
+           judged->start > other->trouble->advanced_from &&
            step->seen->time_ns - judged->time_ns >= other->rtt.least - other->rtt.least / 8;
 }
 
@@ -163,10 +187,11 @@ static bool may_be_in_vain(const struct step *step, const struct judged *judged)
  * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
  * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
 void judge_repeated(struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    struct tcp_trouble *trouble = other->trouble;
-    bool sack = stream->sack_permitted && other->sack_permitted;
-    if (!trouble || !trouble->timeouts || sack || !stream->syn_seen || !step->seen->time_known)
+    struct tcp_trouble *trouble = step->other->trouble;
+    if (!trouble || !is_without_sack(step))
+        return;
+    trouble->held_below = step->other->highest;
+    if (!trouble->timeouts || !step->seen->time_known)
         return;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = judged_at(trouble, i);
@@ -183,6 +208,7 @@ void judge_acknowledged(struct step *step, int64_t position) {
     if (!step->other->unsettled || position < trouble->settled_from)
         return;
     trouble->settled_from = INT64_MAX;
+    note_held(step, trouble, position);
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = &trouble->judged[i];
         if (judged->settled)
@@ -197,6 +223,8 @@ void judge_acknowledged(struct step *step, int64_t position) {
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
         else if (!judged->upstream && is_answer_too_soon(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIME);
+        else if (is_skipped(step, judged))
+            judged_leave_open(step, trouble, judged);
         note_delivered(step, trouble, judged);
     }
     step->other->unsettled = trouble->unsettled;
