@@ -427,7 +427,7 @@ def going_back_without_sack(talk: Talk, repeats: int) -> dict[str, int]:
         talk.ack(330.2 + k / 10, 6 * S)
     talk.data(330.5, 6 * S).ack(350.5, 7 * S)
     counts = {"retransmissions": 4, "timeout_retransmissions": 4, "timeouts": 1, "retransmitted_bytes": 4 * S}
-    return {**counts, "lost_downstream": 4 - repeats}
+    return {**counts, "lost_downstream": 3}
 
 
 @case()
@@ -437,6 +437,7 @@ def sent_in_vain_without_sack(talk: Talk) -> Expected:
 
 @case()
 def sent_again_without_sack(talk: Talk) -> Expected:
+    """Not answered at once, it may have been lost both times, or the second time alone."""
     return going_back_without_sack(talk, 0)
 
 
@@ -478,7 +479,7 @@ def lost_once_more_while_going_back(talk: Talk) -> Expected:
 
 @case()
 def going_back_once_more(talk: Talk) -> Expected:
-    """The same without any report: a second timeout."""
+    """The same without any report: a second timeout. Without SACK the second segment may have been held the first time."""
     talk.open()
     burst(talk, 30, 6)
     talk.ack(50, S).data(290, S).ack(310, 2 * S).data(310.1, 2 * S).data(310.2, 3 * S).data(560, 2 * S).ack(580, 6 * S)
@@ -487,7 +488,7 @@ def going_back_once_more(talk: Talk) -> Expected:
         "retransmitted_bytes": 4 * S,
         "timeout_retransmissions": 4,
         "timeouts": 2,
-        "lost_downstream": 4,
+        "lost_downstream": 4 if talk.sack else 3,
     }
 
 

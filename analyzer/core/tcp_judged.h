@@ -18,6 +18,9 @@ static inline bool judged_overlaps(const struct judged *judged, int64_t start, i
     return judged->start < end && start < judged->end;
 }
 
+/* From this point to the receiver of the stream's data and back: the least known, -1 without any.
+ */
+int64_t stream_least_rtt(const struct tcp_stream *stream);
 /* From this point to the sender and back, -1 when not known. */
 int64_t step_sender_rtt(const struct step *step);
 /* The sender's retransmission timeout (RFC 6298). */

@@ -4,6 +4,7 @@
 #include "tcp_judge.h"
 
 #define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
+#define FEW_SAMPLES  3  /* of fewer it may be a handshake's that waited */
 #include "tcp_mirror.h"
 
 /* A copy that reached the receiver was none of the mirror's. */
@@ -109,6 +110,17 @@ static void note_delivered(const struct step *step, struct tcp_trouble *trouble,
         trouble->delivered_ns = later_of(trouble->delivered_ns, judged->time_ns);
 }
 
+/* The newest data that the acknowledgment reports has made its round trip, whatever is missing
+ * below it (RFC 8985 section 6.2). */
+static void note_round_trip(const struct step *step, struct tcp_trouble *trouble, int64_t end) {
+    const struct segment *segment = segment_ring_find(&step->other->unacked, end - 1);
+    if (!segment || segment->resent || segment->end != end || !step->seen->time_known)
+        return;
+    int64_t rtt = later_of(step->seen->time_ns - segment->time_ns, 1);
+    if (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns)
+        trouble->sacked_rtt_ns = rtt;
+}
+
 static void note_sacked_resends(const struct step *step, struct tcp_trouble *trouble) {
     for (uint32_t i = 0; trouble->unsettled && i < trouble->judged_count; i++) {
         const struct judged *judged = &trouble->judged[i];
@@ -130,6 +142,8 @@ void judge_sack(struct step *step, int64_t position) {
     if (dsack && blocks[0][0] < blocks[0][1])
         take_dsack(step, blocks[0][0], blocks[0][1]);
     struct tcp_trouble *trouble = step_trouble(step, step->other);
+    if (!dsack && blocks[0][1] > trouble->sacked_highest)
+        note_round_trip(step, trouble, blocks[0][1]);
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
@@ -137,18 +151,21 @@ void judge_sack(struct step *step, int64_t position) {
 }
 
 /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
- * only that one is told by it. */
-static bool echoes_earlier(const struct step *step, const struct judged *judged) {
+ * only that one is told by it. Negative: it is of an earlier sending; 0: not known. */
+static int echo_of(const struct step *step, const struct judged *judged) {
     bool first = step->other->acked_known && judged->start <= step->other->acked;
-    return first && judged->timestamps && step_timestamps(step) &&
-           (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0;
+    if (!first || !judged->timestamps || !step_timestamps(step))
+        return 0;
+    return (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0 ? -1 : 1;
 }
 
 /* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
 static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
-    const struct sample_set *rtt = &step->other->rtt;
-    int64_t soon = rtt->count < MANY_SAMPLES ? rtt->least / 2 : rtt->least - rtt->least / 8;
-    return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
+    uint64_t samples = step->other->rtt.count;
+    int64_t least = stream_least_rtt(step->other);
+    int64_t soon = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
+    return samples >= FEW_SAMPLES && step->seen->time_known &&
+           step->seen->time_ns - judged->time_ns < soon;
 }
 
 /* Whether the receiver has no way to tell what it holds above a gap. */
@@ -190,7 +207,8 @@ void judge_repeated(struct step *step) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (!trouble || !is_without_sack(step))
         return;
-    trouble->held_below = step->other->highest;
+    if (step->other->highest > step->other->acked)
+        trouble->held_below = step->other->highest;
     if (!trouble->timeouts || !step->seen->time_known)
         return;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
@@ -219,9 +237,10 @@ void judge_acknowledged(struct step *step, int64_t position) {
         }
         judged->settled = true;
         trouble->unsettled--;
-        if (!judged->upstream && echoes_earlier(step, judged))
+        int echo = echo_of(step, judged);
+        if (!judged->upstream && echo < 0)
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (!judged->upstream && is_answer_too_soon(step, judged))
+        else if (!judged->upstream && echo <= 0 && is_answer_too_soon(step, judged))
             judged_prove_spurious(step, trouble, judged, WORD_TIME);
         else if (is_skipped(step, judged))
             judged_leave_open(step, trouble, judged);

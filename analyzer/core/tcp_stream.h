@@ -77,6 +77,7 @@ struct tcp_trouble {
     int64_t news_ns;      /* of the last duplicate ACK or SACK */
     int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
     int64_t sacked_highest;
+    int64_t sacked_rtt_ns; /* least time until data was reported, 0: none was */
     struct {
         int64_t start, end;
     } sacked[SACKED_MOST]; /* of the last acknowledgment */
@@ -95,7 +96,7 @@ struct tcp_trouble {
     uint32_t unsettled;
     int64_t advanced_from; /* what was acknowledged before the last advance */
     int64_t settled_from;  /* an acknowledgment of less settles none of them */
-    int64_t held_below;    /* without SACK: the receiver may hold something above a gap below this */
+    int64_t held_below; /* without SACK: the receiver may hold something above a gap below this */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };

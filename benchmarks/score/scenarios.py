@@ -63,6 +63,7 @@ NO_SACK = {"net.ipv4.tcp_sack": "0"}
 NO_TIMESTAMPS = {"net.ipv4.tcp_timestamps": "0"}
 NEITHER = {**NO_SACK, **NO_TIMESTAMPS}
 BURSTS = "gilbert=0.3%,35%"
+STALLS = ",".join(f"{ms}ms-{ms + 60}ms" for ms in range(100, 8_400, 140))
 
 SCENARIOS = (
     Scenario("clean", "a short queue that overflows, nothing else", second="queue=60"),
@@ -158,6 +159,12 @@ SCENARIOS = (
         first="loss=2.5%",
         second="loss=2.5%",
         talk=Talk(bytes=1_200_000, chunk=30_000, pause=0.12),
+    ),
+    Scenario(
+        *("tails", "ten segments at once into a queue of eight, and acknowledgments stalled for 60 ms: tails and their probes"),
+        second="queue=8",
+        second_back=f"stall={STALLS}",
+        talk=Talk(bytes=28_960, chunk=14_480, pause=0.12, connections=18, parallel=2),
     ),
     Scenario(
         *("requests-reno", "4 kB now and then, 6% lost, without SACK: timeouts"),
