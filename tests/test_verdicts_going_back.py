@@ -190,23 +190,51 @@ def again_beside_going_back(talk: Talk) -> Expected:
     return a_slow_way_back(talk, 359.5, 85)
 
 
-def acknowledged_on_the_way(talk: Talk, acked: float, again: float) -> None:
+def acknowledged_on_the_way(talk: Talk, first: float, again: float) -> None:
     """Three segments, the last of them again when their delayed acknowledgment has passed here, not come to the sender."""
     talk.open(near=RTT)
     burst(talk, 30, 3)
-    talk.ack(acked, 3 * S).data(again, 2 * S).ack(again + 0.1, 3 * S, (2 * S, 3 * S))
+    if first:
+        talk.ack(first, 2 * S)
+    talk.ack(again - 6, 3 * S).data(again, 2 * S).ack(again + 0.1, 3 * S, (2 * S, 3 * S))
 
 
 @case("sack")
 def probe_of_what_was_acknowledged_on_the_way(talk: Talk) -> Expected:
-    acknowledged_on_the_way(talk, 75, 81)
+    acknowledged_on_the_way(talk, 0, 81)
+    return {**SPURIOUS, "probe_retransmissions": 1}
+
+
+@case("sack")
+def late_probe_behind_others(talk: Talk) -> Expected:
+    """After 3.2 round trips: a sender that had been answered late before. The timer would have sent the first."""
+    acknowledged_on_the_way(talk, 0, 94)
     return {**SPURIOUS, "probe_retransmissions": 1}
 
 
 @case("sack")
 def too_late_for_a_probe(talk: Talk) -> Expected:
-    acknowledged_on_the_way(talk, 75, 94)
+    """Near miss: it is the only one outstanding."""
+    acknowledged_on_the_way(talk, 30.25, 96)
     return SPURIOUS
+
+
+@case("sack")
+def probe_of_what_was_reported_on_the_way(talk: Talk) -> Expected:
+    """A loss, and no report of it comes to the sender: nothing was sent behind the last segment, so it is no answer."""
+    talk.open(near=RTT)
+    talk.data(30, 0).ack(30.1, S).missing(0).data(30.3, 2 * S).ack(30.4, S, (2 * S, 3 * S))
+    talk.data(30.5, 3 * S).ack(30.6, S, (2 * S, 4 * S)).data(84, 3 * S).ack(84.1, S, (3 * S, 4 * S), (2 * S, 4 * S))
+    talk.data(104.5, S).ack(104.6, 4 * S)
+    return {
+        "retransmissions": 2,
+        "retransmitted_bytes": S,
+        "probe_retransmissions": 1,
+        "fast_retransmissions": 1,
+        "spurious_retransmissions": 1,
+        "lost_upstream": 1,
+        "back": {"duplicate_acks": 3},
+    }
 
 
 def timer_on_the_way(talk: Talk, again: float) -> None:

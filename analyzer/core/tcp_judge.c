@@ -35,14 +35,6 @@ static bool is_needless(const struct step *step, int64_t end) {
     return sender_heard(step, stream->advanced_ns);
 }
 
-/* Whether the receiver has reported that it holds them. */
-static bool is_sacked(const struct tcp_trouble *trouble, int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < trouble->sacked_count; i++)
-        if (trouble->sacked[i].start <= start && end <= trouble->sacked[i].end)
-            return start >= 0;
-    return false;
-}
-
 void judge_note_acked(struct step *step) {
     struct tcp_stream *other = step->other;
     int64_t rtt = step->flow->handshake_rtt_ns;
@@ -73,7 +65,7 @@ static bool was_there(const struct step *step, bool acked, bool sacked) {
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
-    bool sacked = is_sacked(trouble, start, end);
+    bool sacked = cause_is_held(trouble, start, end);
     bool acked = step->stream->acked_known && end <= step->stream->acked;
     bool needless = is_needless(step, end) || was_there(step, acked, sacked);
     bool lost = !acked && !sacked;

@@ -2,10 +2,9 @@
 /* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
 #include "tcp_cause.h"
 #include "tcp_judge.h"
+#include "tcp_mirror.h"
 
 #define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
-#define FEW_SAMPLES  3  /* of fewer it may be a handshake's that waited */
-#include "tcp_mirror.h"
 
 /* A copy that reached the receiver was none of the mirror's. */
 static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
@@ -164,8 +163,16 @@ static bool is_answer_too_soon(const struct step *step, const struct judged *jud
     uint64_t samples = step->other->rtt.count;
     int64_t least = stream_least_rtt(step->other);
     int64_t soon = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
-    return samples >= FEW_SAMPLES && step->seen->time_known &&
-           step->seen->time_ns - judged->time_ns < soon;
+    return samples && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
+}
+
+/* A single round trip may be that of a handshake that waited. */
+static void take_answer_too_soon(const struct step *step, struct tcp_trouble *trouble,
+                                 struct judged *judged) {
+    if (step->other->rtt.count > 1)
+        judged_prove_spurious(step, trouble, judged, WORD_TIME);
+    else
+        judged_leave_open(step, trouble, judged);
 }
 
 /* Whether the receiver has no way to tell what it holds above a gap. */
@@ -241,7 +248,7 @@ void judge_acknowledged(struct step *step, int64_t position) {
         if (!judged->upstream && echo < 0)
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
         else if (!judged->upstream && echo <= 0 && is_answer_too_soon(step, judged))
-            judged_prove_spurious(step, trouble, judged, WORD_TIME);
+            take_answer_too_soon(step, trouble, judged);
         else if (is_skipped(step, judged))
             judged_leave_open(step, trouble, judged);
         note_delivered(step, trouble, judged);

@@ -43,7 +43,7 @@ struct judged {
     bool spurious;    /* proven */
     bool reported;    /* a DSACK was taken for it */
     bool settled;     /* its acknowledgment has been seen */
-    bool skipped;     /* and none that ended where it begins: whether it was lost is open */
+    bool skipped;     /* whether it was lost is open */
     uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
     uint16_t capture; /* of a copy: the interface that stored it */
 };
