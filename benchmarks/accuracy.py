@@ -12,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -25,7 +26,11 @@ from score.testbed import missing, new_testbed
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
     """The scenarios asked for."""
     chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
-    return [scenario for scenario in chosen if not arguments.only or scenario.name in arguments.only]
+    return [
+        replace(scenario, chance=arguments.chance)
+        for scenario in chosen
+        if not arguments.only or scenario.name in arguments.only
+    ]
 
 
 def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
@@ -57,6 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="scores the verdicts against the truth")
     parser.add_argument("--short", action="store_true", help="the fixed short set alone")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these scenarios alone")
+    parser.add_argument("--chance", type=int, default=0, metavar="N", help="other losses than those of the page")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep captures and truth")
     parser.add_argument("--again", action="store_true", help="score what --keep kept, without new runs")
     parser.add_argument("--misses", action="store_true", help="list each frame on which wiretale fell short")

@@ -18,6 +18,13 @@ static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position)
     return bytes;
 }
 
+bool cause_is_held(const struct tcp_trouble *trouble, int64_t start, int64_t end) {
+    for (uint32_t i = 0; i < trouble->sacked_count; i++)
+        if (trouble->sacked[i].start <= start && end <= trouble->sacked[i].end)
+            return start >= 0;
+    return false;
+}
+
 /* Of the data that one end sends. */
 static int64_t segment_size(const struct step *step, unsigned direction) {
     const struct direction *directions = step->flow->directions;
@@ -66,11 +73,26 @@ bool cause_is_suspected(const struct step *step, int64_t end) {
     return step->other->repeats || sacked_above(tcp_trouble_of(step->stream), end);
 }
 
+/* The last acknowledgment that the sender had heard: none that covers what it sends again. */
+struct heard {
+    int64_t acked, time_ns;
+};
+
+static struct heard heard_by_sender(const struct step *step, const struct resend *resend) {
+    const struct tcp_stream *stream = step->stream;
+    if (resend->end > stream->acked)
+        return (struct heard){stream->acked, stream->advanced_ns};
+    for (unsigned i = 2; i-- > 0;)
+        if (stream->past[i].acked < resend->end)
+            return (struct heard){stream->past[i].acked, stream->past[i].time_ns};
+    return (struct heard){0, 0};
+}
+
 /* How long the sender had heard nothing that would restart its timers. */
 static int64_t silence_ns(const struct step *step, const struct resend *resend) {
     int64_t since = resend->sent_ns;
     if (step->stream->acked_known)
-        since = later_of(since, step->stream->advanced_ns);
+        since = later_of(since, heard_by_sender(step, resend).time_ns);
     since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
     return step->seen->time_ns - since;
 }
@@ -89,18 +111,31 @@ static bool is_last(const struct step *step, const struct resend *resend) {
     return resend->end == highest || (fin && resend->end + 1 == highest);
 }
 
+/* The segment sent last, alone, while the sender hears of nothing: where the receiver has reported
+ * just this one, not of that either. */
+static bool may_be_probe(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    return resend->start >= 0 && step_path_rtt(step) >= 0 && may_use_rack(step) &&
+           is_last(step, resend) &&
+           (!cause_is_suspected(step, resend->end) ||
+            cause_is_held(trouble, resend->start, resend->end)) &&
+           !judged_last_again(step->stream->trouble, resend->start, resend->end);
+}
+
 static bool is_tail_probe(const struct step *step, const struct resend *resend) {
+    if (!may_be_probe(step, resend))
+        return false;
     int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
     int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
-    if (rtt < 0 || resend->start < 0 || !is_last(step, resend) || !may_use_rack(step) ||
-        cause_is_suspected(step, resend->end) ||
-        judged_last_again(step->stream->trouble, resend->start, resend->end))
-        return false;
-    /* Where both timers are near, the nearer. */
     int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4000 * (int64_t)step->stream->rttvar_us);
-    if (timeout > expected && silence > (timeout + expected) / 2)
+    if (silence < expected - expected / 4)
         return false;
-    return silence >= expected - expected / 4 && silence <= expected + expected / 2;
+    /* The timer sends the lowest again, not the last of several. */
+    if (resend->start > heard_by_sender(step, resend).acked)
+        return silence <= later_of(expected + expected / 2, timeout);
+    /* Where both timers are near, the nearer. */
+    return silence <= expected + expected / 2 &&
+           (timeout <= expected || silence <= (timeout + expected) / 2);
 }
 
 static bool is_timeout(const struct step *step, const struct resend *resend) {
@@ -156,6 +191,15 @@ static bool is_lost_again(const struct step *step, const struct resend *resend) 
            (seen || went_past(step, resend));
 }
 
+/* Right behind what it sent again last, and soon after: an acknowledgment that passed here in
+ * between was still under way to the sender. */
+static bool goes_straight_on(const struct step *step, const struct resend *resend) {
+    struct tcp_trouble *trouble = step->stream->trouble;
+    const struct judged *last = trouble && trouble->judged_count ? judged_at(trouble, 0) : NULL;
+    return last && last->kind == WORD_TIMEOUT_RETRANSMISSION && last->end == resend->start &&
+           step->seen->time_ns - last->time_ns < step_path_rtt(step);
+}
+
 /* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
  * of an acknowledgment of all that. */
 static bool goes_back(const struct step *step, const struct resend *resend) {
@@ -165,7 +209,7 @@ static bool goes_back(const struct step *step, const struct resend *resend) {
         (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
     recovers |= is_lost_again(step, resend);
     return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
-           !sender_knows(step, trouble->timeout_point);
+           (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
 }
 
 static bool is_in_recovery(const struct step *step, const struct resend *resend) {
@@ -177,9 +221,17 @@ static bool is_in_recovery(const struct step *step, const struct resend *resend)
 /* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
  * it that was reported, or what was sent again since and is acknowledged. */
 static bool is_overtaken(const struct step *step, const struct resend *resend) {
-    bool resent_since = resend->sent_ns < tcp_trouble_of(step->stream)->delivered_ns;
-    return may_use_rack(step) && (resent_since || cause_is_suspected(step, resend->end)) &&
-           step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    int64_t waited = step->seen->time_ns - resend->sent_ns;
+    if (!may_use_rack(step))
+        return false;
+    if (waited >= step_path_rtt(step))
+        return resend->sent_ns < trouble->delivered_ns ||
+               (cause_is_suspected(step, resend->end) && !is_last(step, resend));
+    /* Far before any timer, and of the way to the sender nothing is known but the handshake, which
+     * may have waited: the report must have been there. */
+    return step->other->rtt.count <= 1 && waited < step_timeout_ns(step) / 2 &&
+           resend->end > step->stream->acked && sacked_above(trouble, resend->end);
 }
 
 /* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some

@@ -22,6 +22,8 @@ struct resend {
 
 /* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
 bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end);
+/* Whether the last acknowledgment reported these very bytes (SACK). */
+bool cause_is_held(const struct tcp_trouble *trouble, int64_t start, int64_t end);
 /* Whether anything at all was reported. */
 bool cause_is_suspected(const struct step *step, int64_t end);
 /* The cause that acknowledgments gave, of kind WORD_NONE without one; then that of the timers too.

@@ -37,14 +37,6 @@ static bool is_needless(const struct step *step, int64_t end) {
     return sender_heard(step, stream->advanced_ns);
 }
 
-/* Whether the receiver has reported that it holds them. */
-static bool is_sacked(const struct tcp_trouble *trouble, int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < trouble->sacked_count; i++)
-        if (trouble->sacked[i].start <= start && end <= trouble->sacked[i].end)
-            return start >= 0;
-    return false;
-}
-
 void judge_note_acked(struct step *step) {
     struct tcp_stream *other = step->other;
     int64_t rtt = step->flow->handshake_rtt_ns;
@@ -75,7 +67,7 @@ static bool was_there(const struct step *step, bool acked, bool sacked) {
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
-    bool sacked = is_sacked(trouble, start, end);
+    bool sacked = cause_is_held(trouble, start, end);
     bool acked = step->stream->acked_known && end <= step->stream->acked;
     bool needless = is_needless(step, end) || was_there(step, acked, sacked);
     bool lost = !acked && !sacked;
@@ -206,11 +198,17 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
     return true;
 }
 
+/* When the bytes were first sent; of what is acknowledged that is kept no longer, but not later
+ * than any data. */
+static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segment *first) {
+    return first ? first->time_ns : sooner_of(stream->advanced_ns, stream->last_data_ns);
+}
+
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first ? first->time_ns : stream->advanced_ns, false,
+    struct resend resend = {start, end, first_sent_ns(stream, first), false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
         return true;

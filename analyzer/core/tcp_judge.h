@@ -30,7 +30,8 @@ void judge_pause(struct step *step, int64_t length, bool fin);
  * 2883).
  */
 void judge_sack(struct step *step, int64_t position);
-/* A duplicate ACK of the other stream: without SACK it may answer what had been sent in vain. */
+/* A repeated acknowledgment of the other stream: without SACK it may answer what had been sent in
+ * vain. */
 void judge_repeated(struct step *step);
 /* The other stream was acknowledged up to `position`: an echoed timestamp tells which sending of a
  * segment arrived (RFC 3522). */

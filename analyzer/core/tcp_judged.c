@@ -17,14 +17,21 @@ struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *str
     return stream->trouble ? stream->trouble : step->listener->spare;
 }
 
+int64_t stream_least_rtt(const struct tcp_stream *stream) {
+    int64_t reported = tcp_trouble_of(stream)->sacked_rtt_ns;
+    if (!stream->rtt.count)
+        return reported ? reported : -1;
+    return reported ? sooner_of(reported, stream->rtt.least) : stream->rtt.least;
+}
+
+/* A handshake may wait: for an address to be resolved, for the server. */
 int64_t step_path_rtt(const struct step *step) {
-    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
-    int64_t both = -1;
-    if (down->count)
-        both = down->least + (up->count ? up->least : 0);
-    else if (up->count)
-        both = up->least;
-    return step->flow->handshake_rtt_ns >= 0 ? step->flow->handshake_rtt_ns : both;
+    int64_t down = stream_least_rtt(step->stream), up = stream_least_rtt(step->other);
+    int64_t handshake = step->flow->handshake_rtt_ns;
+    int64_t both = later_of(down, 0) + later_of(up, 0);
+    if (handshake >= 0)
+        return down >= 0 && up >= 0 ? sooner_of(handshake, both) : handshake;
+    return down >= 0 || up >= 0 ? both : -1;
 }
 
 /* From this point to the sender and back, -1 when not known. */
@@ -73,6 +80,15 @@ static void forget_copy(const struct step *step, struct tcp_trouble *trouble, st
     listener->unmirror(listener->context, copy->capture);
 }
 
+static void forget(const struct step *step, struct tcp_trouble *trouble, struct judged *judged) {
+    forget_copy(step, trouble, judged);
+    if (judged->settled)
+        return;
+    trouble->unsettled--;
+    if (judged->lost && !judged->upstream && judged->start < trouble->held_below)
+        judged_leave_open(step, trouble, judged);
+}
+
 static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
     bool full = trouble->judged_count == trouble->judged_room;
     if (trouble == step->listener->spare)
@@ -88,10 +104,8 @@ static struct judged *judged_place(const struct step *step, struct tcp_trouble *
         trouble->judged_count++;
     uint32_t place = trouble->judged_next % trouble->judged_room;
     trouble->judged_next = (place + 1) % trouble->judged_room;
-    if (full && !trouble->judged[place].settled)
-        trouble->unsettled--;
     if (full)
-        forget_copy(step, trouble, &trouble->judged[place]);
+        forget(step, trouble, &trouble->judged[place]);
     return &trouble->judged[place];
 }
 
@@ -123,6 +137,16 @@ void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
         &(struct tcp_event){.kind = judged->kind,
                             .evidence = evidence,
                             .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+}
+
+void judged_leave_open(const struct step *step, struct tcp_trouble *trouble,
+                       struct judged *judged) {
+    enum word kind = judged->kind; /* why it was sent again is as clear as before */
+    enum word evidence = kind == WORD_FAST_RETRANSMISSION      ? WORD_ACKS
+                         : kind == WORD_TIMEOUT_RETRANSMISSION ? WORD_TIME
+                                                               : WORD_NONE;
+    judged->skipped = true;
+    judged_take_loss_back(step, trouble, judged, evidence);
 }
 
 void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,

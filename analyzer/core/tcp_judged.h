@@ -18,6 +18,9 @@ static inline bool judged_overlaps(const struct judged *judged, int64_t start, i
     return judged->start < end && start < judged->end;
 }
 
+/* From this point to the receiver of the stream's data and back: the least known, -1 without any.
+ */
+int64_t stream_least_rtt(const struct tcp_stream *stream);
 /* From this point to the sender and back, -1 when not known. */
 int64_t step_sender_rtt(const struct step *step);
 /* The sender's retransmission timeout (RFC 6298). */
@@ -31,6 +34,8 @@ void judged_remember(const struct step *step, struct tcp_trouble *trouble, struc
 /* The loss that it was taken for was none here. */
 void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence);
+/* Whether it was lost is open. */
+void judged_leave_open(const struct step *step, struct tcp_trouble *trouble, struct judged *judged);
 /* It was needless. */
 void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence);

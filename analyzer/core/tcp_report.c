@@ -2,9 +2,9 @@
 /* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
 #include "tcp_cause.h"
 #include "tcp_judge.h"
+#include "tcp_mirror.h"
 
 #define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
-#include "tcp_mirror.h"
 
 /* A copy that reached the receiver was none of the mirror's. */
 static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
@@ -109,6 +109,17 @@ static void note_delivered(const struct step *step, struct tcp_trouble *trouble,
         trouble->delivered_ns = later_of(trouble->delivered_ns, judged->time_ns);
 }
 
+/* The newest data that the acknowledgment reports has made its round trip, whatever is missing
+ * below it (RFC 8985 section 6.2). */
+static void note_round_trip(const struct step *step, struct tcp_trouble *trouble, int64_t end) {
+    const struct segment *segment = segment_ring_find(&step->other->unacked, end - 1);
+    if (!segment || segment->resent || segment->end != end || !step->seen->time_known)
+        return;
+    int64_t rtt = later_of(step->seen->time_ns - segment->time_ns, 1);
+    if (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns)
+        trouble->sacked_rtt_ns = rtt;
+}
+
 static void note_sacked_resends(const struct step *step, struct tcp_trouble *trouble) {
     for (uint32_t i = 0; trouble->unsettled && i < trouble->judged_count; i++) {
         const struct judged *judged = &trouble->judged[i];
@@ -130,6 +141,8 @@ void judge_sack(struct step *step, int64_t position) {
     if (dsack && blocks[0][0] < blocks[0][1])
         take_dsack(step, blocks[0][0], blocks[0][1]);
     struct tcp_trouble *trouble = step_trouble(step, step->other);
+    if (!dsack && blocks[0][1] > trouble->sacked_highest)
+        note_round_trip(step, trouble, blocks[0][1]);
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
@@ -137,25 +150,60 @@ void judge_sack(struct step *step, int64_t position) {
 }
 
 /* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
- * only that one is told by it. */
-static bool echoes_earlier(const struct step *step, const struct judged *judged) {
+ * only that one is told by it. Negative: it is of an earlier sending; 0: not known. */
+static int echo_of(const struct step *step, const struct judged *judged) {
     bool first = step->other->acked_known && judged->start <= step->other->acked;
-    return first && judged->timestamps && step_timestamps(step) &&
-           (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0;
+    if (!first || !judged->timestamps || !step_timestamps(step))
+        return 0;
+    return (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0 ? -1 : 1;
 }
 
 /* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
 static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
-    const struct sample_set *rtt = &step->other->rtt;
-    int64_t soon = rtt->count < MANY_SAMPLES ? rtt->least / 2 : rtt->least - rtt->least / 8;
-    return rtt->count && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
+    uint64_t samples = step->other->rtt.count;
+    int64_t least = stream_least_rtt(step->other);
+    int64_t soon = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
+    return samples && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
+}
+
+/* A single round trip may be that of a handshake that waited. */
+static void take_answer_too_soon(const struct step *step, struct tcp_trouble *trouble,
+                                 struct judged *judged) {
+    if (step->other->rtt.count > 1)
+        judged_prove_spurious(step, trouble, judged, WORD_TIME);
+    else
+        judged_leave_open(step, trouble, judged);
+}
+
+/* Whether the receiver has no way to tell what it holds above a gap. */
+static bool is_without_sack(const struct step *step) {
+    const struct tcp_stream *stream = step->stream, *other = step->other;
+    if (stream->syn_seen && other->syn_seen && !stream->syn_cut && !other->syn_cut)
+        return !stream->sack_permitted || !other->sack_permitted;
+    return !step->tcp->sack_count && !tcp_trouble_of(stream)->sack_acks;
+}
+
+/* An acknowledgment that goes beyond what was sent again last: the receiver held the rest. */
+static void note_held(const struct step *step, struct tcp_trouble *trouble, int64_t position) {
+    const struct judged *last = trouble->judged_count ? judged_at(trouble, 0) : NULL;
+    if (last && !last->copy && last->end > step->other->acked && last->end < position)
+        trouble->held_below = later_of(trouble->held_below, position);
+}
+
+/* Acknowledged together with what lies below it: no acknowledgment ended where it begins. Without
+ * SACK that may be because the receiver held it above a gap, or because it acknowledges several at
+ * once: whether it was lost is open. */
+static bool is_skipped(const struct step *step, const struct judged *judged) {
+    return judged->lost && !judged->upstream && judged->start > step->other->acked &&
+           judged->start < step->other->trouble->held_below && is_without_sack(step);
 }
 
 /* Sent again behind a timeout, acknowledged by now, and long enough ago to have arrived. */
 static bool may_be_in_vain(const struct step *step, const struct judged *judged) {
     const struct tcp_stream *other = step->other;
-    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && judged->lost && !judged->reported &&
-           judged->end <= other->acked && judged->start > other->trouble->advanced_from &&
+    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && (judged->lost || judged->skipped) &&
+           !judged->reported && judged->end <= other->acked &&
+           judged->start > other->trouble->advanced_from &&
            step->seen->time_ns - judged->time_ns >= other->rtt.least - other->rtt.least / 8;
 }
 
@@ -163,10 +211,12 @@ static bool may_be_in_vain(const struct step *step, const struct judged *judged)
  * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
  * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
 void judge_repeated(struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    struct tcp_trouble *trouble = other->trouble;
-    bool sack = stream->sack_permitted && other->sack_permitted;
-    if (!trouble || !trouble->timeouts || sack || !stream->syn_seen || !step->seen->time_known)
+    struct tcp_trouble *trouble = step->other->trouble;
+    if (!trouble || !is_without_sack(step))
+        return;
+    if (step->other->highest > step->other->acked)
+        trouble->held_below = step->other->highest;
+    if (!trouble->timeouts || !step->seen->time_known)
         return;
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = judged_at(trouble, i);
@@ -183,6 +233,7 @@ void judge_acknowledged(struct step *step, int64_t position) {
     if (!step->other->unsettled || position < trouble->settled_from)
         return;
     trouble->settled_from = INT64_MAX;
+    note_held(step, trouble, position);
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = &trouble->judged[i];
         if (judged->settled)
@@ -193,10 +244,13 @@ void judge_acknowledged(struct step *step, int64_t position) {
         }
         judged->settled = true;
         trouble->unsettled--;
-        if (!judged->upstream && echoes_earlier(step, judged))
+        int echo = echo_of(step, judged);
+        if (!judged->upstream && echo < 0)
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (!judged->upstream && is_answer_too_soon(step, judged))
-            judged_prove_spurious(step, trouble, judged, WORD_TIME);
+        else if (!judged->upstream && echo <= 0 && is_answer_too_soon(step, judged))
+            take_answer_too_soon(step, trouble, judged);
+        else if (is_skipped(step, judged))
+            judged_leave_open(step, trouble, judged);
         note_delivered(step, trouble, judged);
     }
     step->other->unsettled = trouble->unsettled;

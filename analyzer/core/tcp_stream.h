@@ -43,10 +43,11 @@ struct judged {
     bool spurious;    /* proven */
     bool reported;    /* a DSACK was taken for it */
     bool settled;     /* its acknowledgment has been seen */
+    bool skipped;     /* whether it was lost is open */
     uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
     uint16_t capture; /* of a copy: the interface that stored it */
 };
-#define JUDGED_MOST 64u
+#define JUDGED_MOST 256u
 #define EVENT_NONE  UINT64_MAX
 
 #define SACKED_MOST 4u
@@ -76,6 +77,7 @@ struct tcp_trouble {
     int64_t news_ns;      /* of the last duplicate ACK or SACK */
     int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
     int64_t sacked_highest;
+    int64_t sacked_rtt_ns; /* least time until data was reported, 0: none was */
     struct {
         int64_t start, end;
     } sacked[SACKED_MOST]; /* of the last acknowledgment */
@@ -94,6 +96,7 @@ struct tcp_trouble {
     uint32_t unsettled;
     int64_t advanced_from; /* what was acknowledged before the last advance */
     int64_t settled_from;  /* an acknowledgment of less settles none of them */
+    int64_t held_below; /* without SACK: the receiver may hold something above a gap below this */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };

@@ -274,12 +274,12 @@ static void advance(struct step *step, int64_t position) {
     }
 }
 
-static bool is_duplicate(const struct step *step, const struct tcp_header *tcp) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
+/* An acknowledgment that says the same once more. */
+static bool is_repeated(const struct step *step, const struct tcp_header *tcp) {
+    const struct tcp_stream *stream = step->stream;
     return !step->seen->payload_bytes && !step->effect->probe &&
            !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
-           tcp->acknowledgment == stream->last_acknowledgment &&
-           tcp->window == stream->last_window && other->highest > other->acked;
+           tcp->acknowledgment == stream->last_acknowledgment && tcp->window == stream->last_window;
 }
 
 /* An old connection's, which a SYN cannot be answered with (RFC 9293 section 3.5.1). */
@@ -297,11 +297,13 @@ static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t p
 }
 
 static void take_repeated(struct step *step) {
+    judge_repeated(step);
+    if (step->other->highest <= step->other->acked) /* a duplicate ACK takes data outstanding */
+        return;
     step_trouble(step, step->stream)->duplicate_acks++;
     step_trouble(step, step->other)->news_ns = step->seen->time_ns;
     step->stream->repeats++;
     step_tell_kind(step, WORD_DUPLICATE_ACK, 0, 0);
-    judge_repeated(step);
 }
 
 static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {
@@ -324,7 +326,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     }
     if (!other->acked_known || position > other->acked)
         advance(step, position);
-    else if (!window_take_answer(step) && is_duplicate(step, tcp))
+    else if (!window_take_answer(step) && is_repeated(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
     cause_note_report(step);

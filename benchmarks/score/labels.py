@@ -65,7 +65,7 @@ class Answers:
     times: list[int] = field(default_factory=list)
     highest: list[int] = field(default_factory=list)  # cumulative acknowledgment so far
     frames: list[Frame] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    ends: set[int] = field(default_factory=set)  # of all of them
     sacked: list[tuple[int, int, int]] = field(default_factory=list)  # time, start, end
     doubled: list[tuple[int, int, int]] = field(default_factory=list)  # reported as received twice
 
@@ -73,12 +73,16 @@ class Answers:
         position = (frame.acknowledgment - begin) % 2**32
         self.times.append(frame.time_ns)
         self.frames.append(frame)
-        self.positions.append(position)
+        self.ends.add(position)
         self.highest.append(max(position, self.highest[-1] if self.highest else 0))
         blocks = [((left - begin) % 2**32, (right - begin) % 2**32) for left, right in frame.sacks]
         if blocks and is_doubled(blocks, position):
             self.doubled.append((frame.time_ns, *blocks.pop(0)))
         self.sacked += [(frame.time_ns, *block) for block in blocks]
+
+    def ended_at(self, start: int) -> bool:
+        """Whether an acknowledgment asked for just this byte, or the receiver reports what it holds above one (SACK)."""
+        return bool(self.sacked) or start in self.ends
 
     def acknowledged(self, end: int, before_ns: int) -> bool:
         """Whether a cumulative acknowledgment or SACK of it had passed."""
@@ -230,8 +234,9 @@ class Observer:
         label.needless = is_needless(sending)
         here = [other for other in sending.earlier if other.index in sight.passed]
         label.place = self.place_of(sending, here)
-        label.place_told = label.told and (whole if label.place == "downstream" else not here)
         answers = self.answers[sending.flow]
+        told_behind = whole and answers.ended_at(sending.start)
+        label.place_told = label.told and (told_behind if label.place == "downstream" else not here)
         label.needless_told = bool(label.needless) and (
             answers.acknowledged(sending.end, frame.time_ns)
             or answers.reported(sending, frame.time_ns)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -81,6 +82,13 @@ def untold_rows(found: Assessment) -> Iterator[tuple[object, ...]]:
                 yield (name, point, said.total(), said["unknown"], said["right"], said["wrong"])
 
 
+def shortened(settings: str) -> str:
+    """Long lists by their first two places."""
+    return re.sub(
+        r"=([^\s,]+,[^\s,]+),(\S+,\S+,\S+)", lambda found: f"={found[1]},… ({found[0].count(',') + 1} times)", settings
+    )
+
+
 def link_cell(scenario: Scenario, base: tuple[str, str]) -> str:
     parts = []
     bases = (scenario.base_first, scenario.base_second)
@@ -91,7 +99,7 @@ def link_cell(scenario: Scenario, base: tuple[str, str]) -> str:
         said += [own] if own else []
         said += [f"back: {back}"] if back else []
         if said:
-            parts.append(f"{'first' if not number else 'second'} `{' '.join(said)}`")
+            parts.append(f"{'first' if not number else 'second'} `{shortened(' '.join(said))}`")
     return "; ".join(parts)
 
 

@@ -46,11 +46,12 @@ class Scenario:
     capture_loss: str = ""  # a second set of captures with frames left out: `random` or `bursts`
     mirror: bool = False  # a third set: each frame stored twice by a mirror of both directions
     short: bool = False  # in the fixed short set
+    chance: int = 0  # another number is another run of chance
 
     @property
     def seed(self) -> int:
         """Of all chance: the same in every run."""
-        return crc32(self.name.encode())
+        return crc32(self.name.encode()) ^ self.chance << 8
 
     def spec(self, link: int, back: bool) -> str:
         """A link's settings in one direction."""
@@ -63,6 +64,7 @@ NO_SACK = {"net.ipv4.tcp_sack": "0"}
 NO_TIMESTAMPS = {"net.ipv4.tcp_timestamps": "0"}
 NEITHER = {**NO_SACK, **NO_TIMESTAMPS}
 BURSTS = "gilbert=0.3%,35%"
+SPANS = ",".join(f"{ms}ms-{ms + 45}ms" for ms in range(200, 9_200, 150))
 
 SCENARIOS = (
     Scenario("clean", "a short queue that overflows, nothing else", second="queue=60"),
@@ -158,6 +160,17 @@ SCENARIOS = (
         first="loss=2.5%",
         second="loss=2.5%",
         talk=Talk(bytes=1_200_000, chunk=30_000, pause=0.12),
+    ),
+    Scenario(
+        *(
+            "tails",
+            "four segments now and then, some lost, and a third of the time no acknowledgments: tails and their probes",
+        ),
+        first="gilbert=2%,50%",
+        second="gilbert=2%,50%",
+        second_back=f"outage={SPANS}",
+        talk=Talk(bytes=231_680, chunk=5_792, pause=0.1, parallel=4),
+        short=True,
     ),
     Scenario(
         *("requests-reno", "4 kB now and then, 6% lost, without SACK: timeouts"),
