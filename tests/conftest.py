@@ -27,18 +27,21 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Traffic, captures and time: one after the other, so that they do not hold each other up.
 LIVE = {
-    *("test_accuracy", "test_capture_daemon", "test_capture_trouble", "test_compare_real", "test_experiment_run"),
-    *(
-        "test_explain_lab",
-        "test_lab",
-        "test_lab_impairments",
-        "test_lab_rights",
-        "test_real_iperf",
-        "test_real_rtp",
-        "test_traffic",
-        "test_traffic_path",
-    ),
-    *("test_traffic_receiver", "test_ttcp"),
+    "test_accuracy",
+    "test_capture_daemon",
+    "test_capture_trouble",
+    "test_compare_real",
+    "test_experiment_run",
+    "test_explain_lab",
+    "test_lab",
+    "test_lab_impairments",
+    "test_lab_rights",
+    "test_real_iperf",
+    "test_real_rtp",
+    "test_traffic",
+    "test_traffic_path",
+    "test_traffic_receiver",
+    "test_ttcp",
 }
 # What is made for a whole file takes long: a browser, a build, all samples.
 TOGETHER = {"test_capture_package", "test_experiment_report", "test_html_report", "test_samples"}
