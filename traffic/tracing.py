@@ -8,7 +8,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -96,13 +95,14 @@ def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
     script = f"cd {folder} && tar -cf - . && cd / && rm -r {folder}"
     with tempfile.TemporaryFile(dir=into) as archive:
         done = subprocess.run(endpoint.shell(script), stdin=-3, stdout=archive, stderr=-1, check=False)
+        if not done.returncode:
+            archive.seek(0)
+            unpack = ["tar", "-xf", "-", "--no-same-owner", "--no-same-permissions", "-C", str(into)]
+            done = subprocess.run(unpack, stdin=archive, stderr=-1, check=False)
         if done.returncode:
             raise ProgramError(
                 f"{endpoint}: captures cannot be fetched: {done.stderr.decode('utf-8', 'replace').strip()}"
             )
-        archive.seek(0)
-        with tarfile.open(fileobj=archive) as files:
-            files.extractall(into, filter="data")
 
 
 def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
