@@ -40,3 +40,17 @@ def test_sentences_are_filled_and_examples_are_not() -> None:
     assert fill_paragraph(text, 40) == (
         "examples:\n  one here     what it is\n  two\nA sentence that goes on in the next\nline."
     )
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("analyse x", "there is no command 'analyse' (did you mean analyze?); see `wiretale --help`"),
+        ("lab upp", "there is no command 'upp' (did you mean up?); see `wiretale lab --help`"),
+        ("analyze --jsn x", "unrecognized arguments: --jsn; see `wiretale analyze --help`"),
+        ("explain --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
+    ],
+)
+def test_what_was_probably_meant_is_said(wiretale_run: Any, words: str, said: str) -> None:
+    done = wiretale_run(*words.split())
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
