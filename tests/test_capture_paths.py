@@ -81,7 +81,7 @@ def test_what_may_not_be_read_is_told_and_not_left_out(samples: Path) -> None:
         with as_nobody():
             assert expand_paths([folder]) == [str(folder / "open.pcap")]
         secret.touch(mode=0)
-        with as_nobody(), pytest.raises(InputError, match="secret.pcap: it cannot be opened: Permission denied"):
+        with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: it cannot be opened: Permission denied"):
             expand_paths([folder])
-        with as_nobody(), pytest.raises(InputError, match="lost.found: the folder cannot be read: Permission denied"):
+        with as_nobody(), pytest.raises(InputError, match=r"lost.found: the folder cannot be read: Permission denied"):
             expand_paths([hidden])
