@@ -30,11 +30,16 @@ def first_of_gzip(head: bytes) -> bytes:
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name."""
+    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name.
+
+    InputError for one by a capture's name that cannot be opened: leaving it out would not be seen.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-    except OSError:
+    except OSError as error:
+        if ".pcap" in path.name or path.suffix == ".cap":
+            raise InputError(f"{path}: it cannot be opened: {error.strerror}") from None
         return False
     first = first_of_gzip(head) if head.startswith(GZIP) else head[:4]
     if first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS:
@@ -42,11 +47,19 @@ def is_capture(path: Path) -> bool:
     return ".pcap" in path.name and head.startswith(COMPRESSED)
 
 
+def is_plain_file(path: Path) -> bool:
+    """Whether it is a file itself, no link to one."""
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
 def captures_in(folder: Path) -> list[str]:
-    """The captures in a folder and those below it, by name. InputError when there are none."""
-    found = sorted(
-        str(path) for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and is_capture(path)
-    )
+    """The captures in a folder and those below it (where this user may look), by name. InputError when there are none."""
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be read: {error.strerror}") from None
+    paths = (Path(below, name) for below, _, names in os.walk(folder) for name in names)
+    found = sorted(str(path) for path in paths if is_plain_file(path) and is_capture(path))
     if not found:
         raise InputError(f"{folder}: a folder without a capture file in it")
     return found

@@ -46,6 +46,7 @@ def page_of(code: str) -> Page:
     """A page. UsageError for a code that is none."""
     found = pages()
     if code not in found:
-        near = ", ".join(name for name in found if code.split("-")[0] in name) or "see `wiretale explain --list`"
-        raise UsageError(f"no finding {code!r}: {near}")
+        near = " or ".join(name for name in found if code and code.split("-")[0] in name.split("-"))
+        meant = f" (did you mean {near}?)" if near else ""
+        raise UsageError(f"there is no finding {code!r}{meant}; `wiretale explain --list` has all")
     return found[code]

@@ -431,6 +431,7 @@ def test_links_are_not_followed(link: CaptureLink, tmp_path: Path) -> None:
     [
         ("-w /tmp/x", "-i INTERFACE was expected"),
         ("-i lo", "-w FOLDER"),
+        ("-i lo --write=", "-w FOLDER"),
         ("-i lo -w /tmp/x -b files:3", "a ring of files needs"),
         ("-i lo -w /tmp/x -C none", "is no size"),
         ("-i lo -w /tmp/x -b nothing", "filesize:, duration:"),

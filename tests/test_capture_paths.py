@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import wiretale
 from wiretale.analyzer.capture_paths import expand_paths
+from wiretale.analyzer.errors import InputError
 
 
 def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path: Path) -> None:
@@ -52,3 +56,32 @@ def test_names_need_not_be_text(samples: Path, tmp_path: Path) -> None:
     Path(os.fsdecode(path)).write_bytes((samples / "vlan_ipv6.pcap").read_bytes())
     assert wiretale.analyze(os.fsdecode(path)).totals["packets"] == 66
     assert expand_paths([path]) == [os.fsdecode(path)]
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """As a user who may read little."""
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_what_may_not_be_read_is_told_and_not_left_out(samples: Path) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        secret, hidden = folder / "secret.pcap", folder / "lost+found"
+        shutil.copy(samples / "tcp_losses.pcap", folder / "open.pcap")
+        (folder / "notes").write_text("not for everybody")
+        (folder / "notes").chmod(0)
+        hidden.mkdir(mode=0o700)
+        with as_nobody():
+            assert expand_paths([folder]) == [str(folder / "open.pcap")]
+        secret.touch(mode=0)
+        with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: it cannot be opened: Permission denied"):
+            expand_paths([folder])
+        with as_nobody(), pytest.raises(InputError, match=r"lost.found: the folder cannot be read: Permission denied"):
+            expand_paths([hidden])

@@ -157,9 +157,9 @@ def test_pages_and_list(wiretale_run: Run) -> None:
     assert json.loads(wiretale_run("explain", "--code", "offload", "--json").stdout)["weakens"]
     listed = wiretale_run("explain", "--list").stdout
     assert all(code in listed for code in catalogue.pages())
-    assert {row["code"] for row in json.loads(wiretale_run("explain", "--list", "--json").stdout)} == set(
-        catalogue.pages()
-    )
+    told = json.loads(wiretale_run("explain", "--list", "--json").stdout)
+    assert told["schema"] == "wiretale.finding-codes/1"
+    assert {row["code"] for row in told["findings"]} == set(catalogue.pages())
 
 
 def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:

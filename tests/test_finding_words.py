@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from drawn_trace import DrawnTrace
 
+from drawn_trace import DrawnTrace
 from wiretale.analyzer import verdict_rules
 from wiretale.analyzer.catalogue import pages
 from wiretale.analyzer.explanation import carried, explain

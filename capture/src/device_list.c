@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --list: what could be captured on. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,5 +143,7 @@ int device_list(bool json) {
         }
     }
     pcap_freealldevs(all);
+    if (fflush(stdout))
+        fail(EXIT_UNREADABLE, "the list cannot be written: %s", strerror(errno));
     return EXIT_DONE;
 }

@@ -142,6 +142,13 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
              settings->output, name);
 }
 
+static void open_file(struct folder *folder, const struct settings *settings, const char *path) {
+    folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
+    open_parent(folder, path);
+    if (folder->plain && !settings->overwrite)
+        refuse_existing(folder, settings);
+}
+
 static bool is_stream(const char *path, const struct stat *told) {
     return !strcmp(path, "-") || S_ISFIFO(told->st_mode) || S_ISCHR(told->st_mode);
 }
@@ -167,13 +174,8 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
     if (is_stream(path, &told))
         return open_stream(folder, path);
-    if (!slash && is_file(path, there, &told)) {
-        folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
-        open_parent(folder, path);
-        if (folder->plain && !settings->overwrite)
-            refuse_existing(folder, settings);
-        return;
-    }
+    if (!slash && is_file(path, there, &told))
+        return open_file(folder, settings, path);
     strcpy(folder->path, path);
     copy_safe(folder->prefix, sizeof folder->prefix, interfaces);
     open_folder(folder);

@@ -267,7 +267,7 @@ static void check(struct settings *settings) {
         return;
     if (!settings->interface_count)
         fail(EXIT_USAGE, "-i INTERFACE was expected; wiretale-capture --list shows them");
-    if (!settings->output)
+    if (!settings->output || !*settings->output)
         fail(EXIT_USAGE, "-w FOLDER (or a file, or -) was expected");
     if (settings->ring_bytes > INT32_MAX)
         fail(EXIT_USAGE, "-B: less than 2 GiB was expected");

@@ -157,6 +157,34 @@ bool option_table_read(const struct option_row *rows, size_t count, void *into, 
     return true;
 }
 
+#define HELP_COLUMN  33
+#define HELP_COLUMNS 80
+
+/* Words of UTF-8 take a column for each byte that does not continue another. */
+static size_t columns_of(const char *word, size_t length) {
+    size_t columns = 0;
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)word[i] & 0xC0) != 0x80;
+    return columns;
+}
+
+static void print_filled(const char *text) {
+    size_t column = HELP_COLUMN;
+    while (*text) {
+        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " "),
+               columns = columns_of(text + blanks, length);
+        if (column + blanks + columns > HELP_COLUMNS && column > HELP_COLUMN) {
+            printf("\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+            blanks = (text += blanks, 0);
+        }
+        printf("%.*s", (int)(blanks + length), text);
+        column += blanks + columns;
+        text += blanks + length;
+    }
+    putchar('\n');
+}
+
 void option_table_help(const struct option_row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char left[64];
@@ -167,6 +195,7 @@ void option_table_help(const struct option_row *rows, size_t count) {
         snprintf(left, sizeof left, "%s%c%s--%s %s", rows[i].letter ? "-" : " ",
                  rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "  ", rows[i].name,
                  rows[i].argument ? rows[i].argument : "");
-        printf("  %-30s %s\n", left, rows[i].help);
+        printf("  %-30s ", left);
+        print_filled(rows[i].help);
     }
 }

@@ -62,16 +62,19 @@ static const struct option_row rows[] = {
 
 static void show_help(void) {
     puts("examples:\n"
-         "  wiretale-traffic receive                            tests of anybody, until stopped\n"
+         "  wiretale-traffic receive\n"
+         "      tests of anybody, until stopped\n"
          "  wiretale-traffic receive --once --json > test.json\n"
-         "  wiretale-traffic receive --key ~/wiretale.key --output-dir incoming --max-bytes 10G\n"
+         "  wiretale-traffic receive --key ~/wiretale.key --output-dir incoming \\\n"
+         "      --max-bytes 10G\n"
          "\n"
          "usage: wiretale-traffic receive [OPTION …]\n"
-         "Takes tests of `wiretale-traffic send`, counts what arrives, and reports it to both "
-         "ends.");
+         "Takes tests of `wiretale-traffic send`, counts what arrives, and reports it to\n"
+         "both ends.");
     option_table_help(rows, ROWS);
-    puts("\nExit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file or "
-         "the output is missing;\n"
+    puts("\n"
+         "Exit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file\n"
+         "or the output is missing;\n"
          "5 a permission or the port is missing; 130 interrupted.");
 }
 

@@ -137,14 +137,17 @@ static const struct option_row rows[] = {
 static void show_help(void) {
     puts("examples:\n"
          "  wiretale-traffic send 192.0.2.7                              TCP for 10 s\n"
-         "  wiretale-traffic send 192.0.2.7 --udp --size 1472 --count 10000 --rate 10M --json\n"
+         "  wiretale-traffic send 192.0.2.7 --udp --size 1472 --count 10000 --rate 10M \\\n"
+         "      --json\n"
          "  wiretale-traffic send server --wait 30 --file data.bin --key ~/wiretale.key\n"
          "\n"
          "usage: wiretale-traffic send HOST [OPTION …]\n"
-         "Sends sequenced blocks to `wiretale-traffic receive` and reports what both ends saw.");
+         "Sends sequenced blocks to `wiretale-traffic receive` and reports what both ends\n"
+         "saw.");
     option_table_help(rows, ROWS);
-    puts("\nExit codes: 0 done; 2 usage; 3 cut short; 4 no receiver, or it refused; 5 a permission "
-         "is missing;\n"
+    puts("\n"
+         "Exit codes: 0 done; 2 usage; 3 cut short; 4 no receiver, or it refused; 5 a\n"
+         "permission is missing;\n"
          "130 interrupted.");
 }
 

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from wiretale.cli import program
+from wiretale.cli.help_text import HelpText
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -58,11 +59,25 @@ COMMANDS = {
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as all errors are said."""
 
+    help_of: str | None = None  # whose help has what was expected, where that is not its own
+
     def error(self, message: str) -> NoReturn:
         """Ends with the code for wrong usage."""
         from wiretale.analyzer.printable import printable
 
-        self.exit(2, f"wiretale: {printable(message)}; see `{self.prog} --help`\n")
+        self.exit(2, f"wiretale: {printable(with_near(message))}; see `{self.help_of or self.prog} --help`\n")
+
+
+def with_near(message: str) -> str:
+    """With the command that was probably meant, in place of all that there are."""
+    import re
+    from difflib import get_close_matches
+
+    found = re.fullmatch(
+        r"argument (?:COMMAND|ACTION): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL
+    )
+    near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1) if found else []
+    return f"there is no command {found[1]!r} (did you mean {near[0]}?)" if found and near else message
 
 
 def make_parser(name: str | None = None) -> argparse.ArgumentParser:
@@ -71,12 +86,13 @@ def make_parser(name: str | None = None) -> argparse.ArgumentParser:
         prog="wiretale",
         usage="wiretale COMMAND …",
         description=EXAMPLES + "\nWhat happened on the wire, and why.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("--version", action="version", version=f"wiretale {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
     if name in COMMANDS:
         import_module(f"wiretale.cli.{name}").add_command(commands)
+        parser.help_of = f"wiretale {name}"
     else:
         for other, text in COMMANDS.items():
             commands.add_parser(other, help=text)

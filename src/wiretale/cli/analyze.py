@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
@@ -75,7 +76,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale analyze FILE... [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
     add_reading(parser)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.help_text import HelpText
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale compare SENDER [TRACER] RECEIVER [options]\n       wiretale compare TRACER --receiver-log FILE [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument(
         "captures",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
@@ -36,7 +37,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale diff A B [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("before", metavar="A", help="the run that changes are measured from")
     parser.add_argument("after", metavar="B", help="the run that they are measured to")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from wiretale.cli.help_text import HelpText
+
 EXAMPLES = """\
 examples:
   wiretale doctor
@@ -236,7 +238,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "doctor",
         usage="wiretale doctor [--json]",
         description=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(command=doctor)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 
 if TYPE_CHECKING:
@@ -67,14 +68,22 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale experiment list | run PLAN -o DIR [options] | report DIR -o FILE",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True, prog="wiretale experiment")
-    listing = actions.add_parser("list", help="the built-in plans")
+    listing = actions.add_parser(
+        "list", help="the built-in plans", description="example:\n  wiretale experiment list", formatter_class=HelpText
+    )
     listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
     listing.set_defaults(command=list_plans)
     add_run(actions)
-    reporting = actions.add_parser("report", help="one page of figures", usage="wiretale experiment report DIR -o FILE")
+    reporting = actions.add_parser(
+        "report",
+        help="one page of figures",
+        usage="wiretale experiment report DIR -o FILE",
+        description="example:\n  wiretale experiment report quick/ -o report.html",
+        formatter_class=HelpText,
+    )
     reporting.add_argument("folder", type=Path, metavar="DIR", help="what `wiretale experiment run` wrote")
     reporting.add_argument(
         "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for stdout"
@@ -85,7 +94,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The action `run`."""
     parser = actions.add_parser(
-        "run", help="run a plan", usage="wiretale experiment run PLAN -o DIR [options]", epilog=EXIT_CODES
+        "run",
+        help="run a plan",
+        usage="wiretale experiment run PLAN -o DIR [options]",
+        description="example:\n  wiretale experiment run quick -o quick/",
+        epilog=EXIT_CODES,
+        formatter_class=HelpText,
     )
     parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
     parser.add_argument("-o", "--output", type=folder, metavar="DIR", help="where results are kept")

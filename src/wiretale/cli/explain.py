@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from wiretale.cli.analyze import add_reading, exit_code, read
+from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
@@ -38,7 +39,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale explain FILE... [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="capture, folder of captures, or - for stdin")
     add_reading(parser)
@@ -67,7 +68,8 @@ def show_list(as_json: bool) -> None:
     from wiretale.analyzer.catalogue import pages
 
     if as_json:
-        print(json.dumps([{"code": page.code, "title": page.title} for page in pages().values()]))
+        found = [{"code": page.code, "title": page.title} for page in pages().values()]
+        print(json.dumps({"schema": "wiretale.finding-codes/1", "wiretale": __version__, "findings": found}))
         return
     from wiretale.reports.explain_text import list_parts, print_parts
 

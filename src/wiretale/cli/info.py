@@ -7,6 +7,7 @@ import argparse
 import sys
 
 from wiretale.cli.analyze import exit_code
+from wiretale.cli.help_text import HelpText
 
 EXAMPLES = """\
 examples:
@@ -24,7 +25,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "info",
         usage="wiretale info FILE... [--json]",
         description=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")

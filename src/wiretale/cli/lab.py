@@ -11,6 +11,7 @@ from typing import Any
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.cli.destination import folder
+from wiretale.cli.help_text import HelpText
 
 EXAMPLES = """\
 examples:
@@ -33,7 +34,7 @@ def sub_command(
         name,
         help=text,
         description=f"example:\n  {example}\n\n{text[0].upper()}{text[1:]}.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
 
 
@@ -43,7 +44,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "lab",
         usage="wiretale lab ACTION …",
         description=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
     up = sub_command(actions, "up", "make a lab that stays", "wiretale lab up wan --name mine")

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 
+from wiretale.cli.help_text import HelpText
 from wiretale.version import __version__
 
 EXAMPLES = """\
@@ -29,7 +30,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale theory --link RATE [options]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("--link", required=True, metavar="RATE", help="rate of the link: 100M, 1G, 2.5Gbit (bit/s)")
     parser.add_argument("--mtu", type=int, default=1500, metavar="N", help="longest IP packet in bytes (default 1500)")

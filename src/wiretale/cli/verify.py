@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
+from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
@@ -45,7 +46,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         usage="wiretale verify FILE... [--json] [--differences N]",
         description=EXAMPLES,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="capture file, or folder of captures; each is read alone"
