@@ -125,13 +125,19 @@ def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType
             yield Padding(finding_block(row, known[row["code"]].weakens), (0, 0, 0, INDENT))
 
 
-def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
-    """Each transfer with its findings: those with warnings first, as the findings are ranked; then the others, and at the
-    end those that carry next to nothing beside them."""
+def rows_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
+    """The findings of each flow, in the order of the most urgent ones."""
     by_flow: dict[int, list[Row]] = {}
     for row in found:
         if row["flow"] is not None:
             by_flow.setdefault(row["flow"], []).append(row)
+    return by_flow
+
+
+def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
+    """Each transfer with its findings: those with warnings first, as the findings are ranked; then the others, and at the
+    end those that carry next to nothing beside them."""
+    by_flow = rows_by_flow(found)
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
     beside = [one for one in transfers if is_beside(one, by_flow)]
     shown = [one for one in transfers if one not in beside]
