@@ -126,7 +126,7 @@ def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType
 
 
 def rows_by_flow(found: Sequence[Row]) -> dict[int, list[Row]]:
-    """Findings of each flow, by rank."""
+    """The findings of each flow, in the order of the most urgent ones."""
     by_flow: dict[int, list[Row]] = {}
     for row in found:
         if row["flow"] is not None:

@@ -47,7 +47,7 @@ def missing() -> str | None:
 
 def output(*command: str) -> str:
     """Of a command that has to work."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert not done.returncode, f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}"
     return done.stdout
 
@@ -63,14 +63,14 @@ class Daemon:
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_said(self, text: str, seconds: float = 60) -> None:
+    def wait_said(self, text: str, seconds: float = 120) -> None:
         def is_said() -> bool:
             return text in self.said() or self.process.poll() is not None
 
         wait_until(is_said, f"{text!r}", seconds)
         assert text in self.said(), self.said()
 
-    def stop(self, how: int = signal.SIGTERM, seconds: float = 60) -> int:
+    def stop(self, how: int = signal.SIGTERM, seconds: float = 120) -> int:
         self.process.send_signal(how)
         return self.process.wait(timeout=seconds)
 
@@ -110,7 +110,7 @@ class CaptureLink:
 
     def remove(self) -> None:
         for name in (self.sender, self.tracer):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=60)
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=180)
 
     def sending(
         self, count: int, rate: float = 0, interface: str = "out0", size: int = PACKET
@@ -119,7 +119,7 @@ class CaptureLink:
         return subprocess.Popen([*inside, interface, str(count), str(rate), str(size)])
 
     def send(self, count: int, rate: float = 0, interface: str = "out0", size: int = PACKET) -> None:
-        assert not self.sending(count, rate, interface, size).wait(timeout=60)
+        assert not self.sending(count, rate, interface, size).wait(timeout=180)
 
     @contextlib.contextmanager
     def daemon(self, folder: Path, *options: str, ready: str | None = "capturing\n", **pipes: Any) -> Iterator[Daemon]:
@@ -132,10 +132,10 @@ class CaptureLink:
             yield daemon
         finally:
             daemon.process.kill()
-            daemon.process.wait(timeout=60)
+            daemon.process.wait(timeout=180)
 
 
-def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until, f"not within {seconds} s: {what}"
@@ -158,7 +158,7 @@ class StatusClient:
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(60)
+        self.socket.settimeout(120)
         wait_until(lambda: not self.socket.connect_ex(str(path)), "somebody answers at the socket")
         self.file = self.socket.makefile("r")
 
@@ -166,7 +166,7 @@ class StatusClient:
         told: dict[str, Any] = json.loads(self.file.readline())
         return told
 
-    def wait(self, is_so: Callable[[dict[str, Any]], bool], what: str, seconds: float = 60) -> dict[str, Any]:
+    def wait(self, is_so: Callable[[dict[str, Any]], bool], what: str, seconds: float = 120) -> dict[str, Any]:
         until = time.monotonic() + seconds
         while True:
             line = self.line()
@@ -181,14 +181,14 @@ class StatusClient:
 
 def wait_counted(status: Path, **least: int) -> dict[str, Any]:
     """The first line of --status in which each of these has come so far, and nothing waits in the queue."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while True:
         client = StatusClient(status)  # who has just come is told at once
         line = client.line()
         client.close()
         if not line["queued"] and all(line[name] >= count for name, count in least.items()):
             return line
-        assert time.monotonic() < until, f"not within 60 s: {least}; the last was {line}"
+        assert time.monotonic() < until, f"not within 120 s: {least}; the last was {line}"
         time.sleep(0.1)  # the daemon forgets those who left once a second
 
 
@@ -203,7 +203,7 @@ def captures_of(*files: Path) -> list[dict[str, Any]]:
         [sys.executable, "-m", "wiretale", "info", "--json", *map(str, files)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert done.returncode in (0, 3), done.stderr
     told: list[dict[str, Any]] = json.loads(done.stdout)["captures"]

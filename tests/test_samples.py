@@ -48,7 +48,7 @@ OF_ALL_PACKETS = {"unique_bytes", "blocks", "fragments", "fragmented_datagrams"}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
-    subprocess.run([sys.executable, SAMPLES / "make_samples.py", folder], check=True, timeout=120)
+    subprocess.run([sys.executable, SAMPLES / "make_samples.py", folder], check=True, timeout=600)
     return folder
 
 

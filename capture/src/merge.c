@@ -4,8 +4,8 @@
 #include "moment.h"
 #include "record.h"
 
-#define AGE_MOST_NS (500 * MILLISECOND_NS) /* that a chunk waits for another device */
-#define PRESSURE    4                      /* nor when less than one in so many chunks is free */
+#define AGE_MOST_NS (2 * SECOND_NS) /* that a chunk waits for another device */
+#define PRESSURE    4               /* nor when less than one in so many chunks is free */
 
 static int64_t head_time(const struct merge *merge, uint32_t device) {
     const struct chunk *chunk = merge->lanes[device].first;
