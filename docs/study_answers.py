@@ -12,18 +12,23 @@ def same_host(rows: list[tuple[Any, ...]]) -> str:
     """The same question where there is no network."""
     if not rows:
         return ""
-    _, buffer, sent, _, link_lost, _, got, dropped = rows[0]
-    _, large, _, _, _, _, all_got, _ = rows[-1]
-    if None in (got, dropped, all_got) or link_lost:
+    if any(row[4] or None in (row[6], row[7]) for row in rows):
         return " Of the same host nothing can be said from this run."
-    what = (
-        "none was lost"
-        if got == sent
-        else f"{sent - got:,} were lost, {dropped:,} datagrams of them dropped by the kernel"
-    )
+    parts = [
+        f"{row[2] - row[6]:,} of {row[2]:,} with {row[1]:,} bytes, where its kernel dropped {row[7]:,} datagrams"
+        for row in rows
+    ]
+    return f" On the same host, with no network between the two, the receiver lost as well: {'; '.join(parts)}."
+
+
+def at_full_speed(rows: list[tuple[Any, ...]]) -> str:
+    """What was lost of UDP over 1 Gb/s, and who dropped it."""
+    lost = [row for row in rows if row[0] == "UDP" and row[4]]
+    if not lost:
+        return ""
     return (
-        f" On the same host, with no network between the two, of {sent:,} blocks {what} with the buffer of {buffer:,} bytes; "
-        f"with {large:,} bytes {sent - all_got:,} were."
+        f" At full speed over 1 Gb/s {sum(row[4] for row in lost):,} blocks were lost: {sum(row[5] or 0 for row in lost):,} "
+        f"dropped by the receiver's host, {lost[0][7]:,} packets by the link."
     )
 
 
@@ -33,20 +38,16 @@ def who_loses(found: dict[str, Any]) -> str:
     if not rows:
         return OPEN
     _, buffer, sent, _, link_lost, captured, got, dropped = rows[0]
-    if link_lost or got is None or captured != sent:
+    large = rows[-1]
+    if None in (got, large[6]):
+        return "Open: the receiver did not report in this run."
+    if link_lost or captured != sent:
         return (
             f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer saw {captured:,}, so that the network was "
             "not without loss in this run."
         )
     told = f", and its kernel says that it dropped {dropped:,} datagrams" if dropped is not None else ""
-    large = rows[-1]
-    lost = [row for row in found.get("blocks") or [] if row[0] == "UDP" and row[4]]
-    fast = (
-        f" At full speed over 1 Gb/s {sum(row[4] for row in lost):,} blocks were lost: {sum(row[5] or 0 for row in lost):,} "
-        f"dropped by the receiver's host, {lost[0][7]:,} packets by the link."
-        if lost
-        else ""
-    )
+    fast = at_full_speed(found.get("blocks") or [])
     here = same_host([row for row in found["who"] if row[0] == "same-host"])
     return (
         f"In these runs the receiver. Of {sent:,} blocks the link delivered every one, and the tracer near the receiver saw "

@@ -29,7 +29,7 @@ struct codel_state {
 struct packet_queue {
     const struct link_spec *spec;
     uint64_t seed;
-    double rate_bps; /* of the link, at least in the mean; 0: no limit */
+    double rate_bps;                 /* of the link, at least in the mean; 0: no limit */
     struct link_packet *head, *tail; /* waiting, not being sent */
     uint64_t packets;
     uint64_t bytes;     /* on the link */
