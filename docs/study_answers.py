@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from study_runs import BLOCKS_BYTES
+
 OPEN = "Open: the tests that would answer it could not be run here."
 
 
@@ -119,17 +121,17 @@ def shares(found: dict[str, Any]) -> str:
 
 
 def sending_and_receiving(found: dict[str, Any]) -> str:
-    """How far apart the rates are."""
-    rows = [row for row in found.get("blocks") or [] if row[2] and row[3]]
-    if not rows:
+    """How far apart the rates are: UDP's of the wire, and what the program got of it."""
+    rows = [row for row in found.get("blocks") or [] if row[2] and row[3] and row[4] is not None]
+    apart = {name: [100 * abs(row[2] - row[3]) / row[2] for row in rows if row[0] == name] for name in ("TCP", "UDP")}
+    if not all(apart.values()):
         return OPEN
-    tcp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "TCP"]
-    udp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "UDP"]
-    if not (tcp and udp):
-        return OPEN
+    tcp, udp = apart["TCP"], apart["UDP"]
+    got = [100 - 100 * row[4] / (BLOCKS_BYTES // row[1]) for row in rows if row[0] == "UDP"]
     return (
-        f"At full speed over 1 Gb/s they differ by {100 * min(tcp):.1f} to {100 * max(tcp):.1f} % for TCP, which counts what "
-        f"its own buffer took as sent, and by {100 * min(udp):.1f} to {100 * max(udp):.1f} % for UDP, which loses."
+        f"At full speed over 1 Gb/s they differ by {min(tcp):.1f} to {max(tcp):.1f} % for TCP, which counts what its own buffer "
+        f"took as sent. UDP's differ by {min(udp):.1f} to {max(udp):.1f} % at the two ends of the link, but the program got "
+        f"{min(got):.0f} to {max(got):.0f} % of the blocks: what its host drops was received, and never arrived."
     )
 
 
