@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, total
-from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -37,11 +37,19 @@ def capture_damaged(trace: Trace) -> Iterator[Finding]:
 def interrupted(trace: Trace) -> Iterator[Finding]:
     """Ctrl-C."""
     if trace.interrupted:
+        read = trace.totals["packets"]
+        when = f"after {plural(read, 'packet')}" if read else "before the first packet"
         yield Finding(
             *("interrupted", "info", "capture"),
-            f"The reading was interrupted after {plural(trace.totals['packets'], 'packet')}; the rest is not analyzed.",
+            f"The reading was interrupted {when}; the rest is not analyzed.",
             "Run it again to the end, or choose a part with --start and --end.",
         )
+
+
+def dropped_by(capture: dict[str, Any]) -> str:
+    """Who dropped how many: `3 by the kernel, 1 by the interface`."""
+    counts = {who: capture[f"dropped_{who}"] for who in ("kernel", "interface")}
+    return ", ".join(f"{count:,} by the {who}" for who, count in counts.items() if count)
 
 
 def capture_drops(trace: Trace) -> Iterator[Finding]:
@@ -55,8 +63,7 @@ def capture_drops(trace: Trace) -> Iterator[Finding]:
             *("capture-dropped", "warning", "capture"),
             f"The capture itself lost {plural(dropped, 'packet')} ({show_share(dropped, whole)}) on "
             f"{capture['name'] or 'interface ' + str(capture['interface'])}: "
-            f"{show_count(capture['dropped_kernel'] or 0)} by the kernel, "
-            f"{show_count(capture['dropped_interface'] or 0)} by the interface. "
+            f"{dropped_by(capture)}. "
             "What seems lost or unseen may only be missing here.",
             "Capture with a larger buffer (-B), fewer bytes a packet (-s 96) or a capture filter.",
             cost=float(dropped),
@@ -147,8 +154,9 @@ def time_unknown(trace: Trace) -> Iterator[Finding]:
     if count:
         yield Finding(
             *("time-unknown", "warning", "capture"),
-            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): they are "
-            "counted, and no rate or delay is drawn from them.",
+            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): "
+            f"{agreeing(count, 'it is', 'they are')} counted, and no rate or delay is drawn from "
+            f"{agreeing(count, 'it', 'them')}.",
             "Capture with a tool that writes enhanced packet blocks.",
         )
 
@@ -161,8 +169,8 @@ def super_segments(trace: Trace) -> Iterator[Finding]:
             yield Finding(
                 *("offload", "warning", "capture"),
                 f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: captured before "
-                "the adapter cut them up (TSO, GSO) or after it joined them (GRO, LRO). Packets, wire bytes and "
-                "round trips are those of the host, not of the wire.",
+                "the adapter cut up what it sends (TSO, GSO) or after it joined what came (GRO, LRO). Packets, wire bytes "
+                "and round trips are those of the host, not of the wire.",
                 f"Capture on a separate tracer, or first: ethtool -K {device} tso off gso off gro off lro off.",
                 evidence=f"first at frame {capture['super_segment_frame']}",
                 filter="ip.len > 9216 || ip.len == 0",
@@ -175,7 +183,8 @@ def headers_cut(trace: Trace) -> Iterator[Finding]:
     if count:
         yield Finding(
             *("headers-cut", "warning", "capture"),
-            f"The snap length cut the headers of {plural(count, 'packet')}: what they carried is not known.",
+            f"The snap length cut the headers of {plural(count, 'packet')}: what {agreeing(count, 'it', 'they')} carried is "
+            "not known.",
             "Capture at least 128 bytes a packet (-s 128), more inside tunnels.",
             cost=float(count),
             cost_unit="packets",
@@ -211,11 +220,12 @@ def not_understood(trace: Trace) -> Iterator[Finding]:
 
 def filter_refused(trace: Trace) -> Iterator[Finding]:
     """A filter that cannot be compiled for a link type."""
-    if trace.totals["filter_refused"]:
+    count = trace.totals["filter_refused"]
+    if count:
         yield Finding(
             *("filter-refused", "warning", "capture"),
-            f"The filter cannot be used on the link type of {plural(trace.totals['filter_refused'], 'packet')}: "
-            "they were left out.",
+            f"The filter cannot be used on the link type of {plural(count, 'packet')}: "
+            f"{agreeing(count, 'it was', 'they were')} left out.",
             "Use a filter that holds for every link type in the file, such as `ip` or `tcp port 80`.",
         )
 

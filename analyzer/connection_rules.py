@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.finding import Finding, flows_named, named, row_at, rows_of_kind
+from wiretale.analyzer.finding import SHOWN, Finding, flows_named, frame_span, frames_named, named, row_at, rows_of_kind
 from wiretale.analyzer.flow_rules import by_state
 from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -48,8 +48,8 @@ def syn_lost(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("syn-lost", "warning", "flow"),
         f"{plural(len(flows), 'connection')} came about only after "
-        f"{plural(again, 'more SYN or SYN-ACK', 'more SYNs or SYN-ACKs')}: the first, or its answer, was lost; "
-        f"{show_duration(waited)} went by in timeouts.",
+        f"{plural(again, 'more SYN or SYN-ACK', 'more SYNs or SYN-ACKs')}: the first, or its answer, was "
+        f"lost{'; ' + show_duration(waited) + ' went by in timeouts' if waited else ''}.",
         "A full backlog of the listener (ss -lnt, nstat TcpExtListenDrops), a firewall's rate limit, or plain loss.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=round(waited / SECOND, 6),
@@ -92,7 +92,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
         told = "An ICMP error says so too." if flow["icmp_errors"] else "No ICMP error told the sender."
         yield Finding(
             *("path-mtu-black-hole", "warning", "flow"),
-            f"{named(row)}: segments of {row['segment_max']:,} bytes were sent again "
+            f"{named(row)}: segments of {plural(row['segment_max'], 'byte')} were sent again "
             f"{plural(row['retransmissions'], 'time')} and never acknowledged, while small packets pass: the path MTU "
             f"seems to be smaller, and nothing gets through. {told}",
             "Let ICMP 'fragmentation needed' (IPv6: packet too big) pass, clamp the MSS at the tunnel or router, or "
@@ -100,7 +100,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
             flow=row["flow"],
             cost=round((row["limit_timeout_ns"] or 0) / SECOND, 6),
             cost_unit="seconds",
-            evidence=f"frames {flow['first_frame']}–{flow['last_frame']}; {show_bytes(left)} outstanding at the end",
+            evidence=f"{frame_span(flow)}; {show_bytes(left)} outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
             impact=survey_of(trace).weight(row),
         )
@@ -126,7 +126,7 @@ def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(len(told)),
         cost_unit="packets",
-        evidence=f"frames {', '.join(str(event['frame']) for event in told[:5])}",
+        evidence=frames_named([event["frame"] for event in told[:SHOWN]], len(told)),
         filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
     )
 
@@ -140,7 +140,7 @@ def mss_clamped(trace: Trace) -> Iterator[Finding]:
         lost = 1 - mss / (mss + 78) / (1460 / 1538)
         yield Finding(
             *("mss-small", "info", "flow"),
-            f"{one.name}: the receiver, or a router on the way, asked for segments of at most {mss:,} bytes (Ethernet "
+            f"{one.name}: the receiver, or a router on the way, asked for segments of at most {plural(mss, 'byte')} (Ethernet "
             f"allows 1,460): headers take {show_share(lost, 1)} more of the link.",
             "A tunnel's MTU or an MSS clamp; right where a tunnel needs it.",
             flow=one.row["flow"],
@@ -204,7 +204,7 @@ def keep_alives_unanswered(trace: Trace) -> Iterator[Finding]:
             flow=row["flow"],
             cost=round(silent / SECOND, 6),
             cost_unit="seconds",
-            evidence=f"frames {flow['first_frame']}–{flow['last_frame']}",
+            evidence=frame_span(flow),
             filter=f"{flow_filter(flow)} && tcp.analysis.keep_alive",
             impact=survey_of(trace).weight(row) * 0.1,
         )
@@ -226,7 +226,7 @@ def ecn_ignored(trace: Trace) -> Iterator[Finding]:
             flow=row["flow"],
             cost=float(row["ecn_ce"]),
             cost_unit="packets",
-            evidence=f"frames {flow['first_frame']}–{flow['last_frame']}",
+            evidence=frame_span(flow),
             filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
             impact=survey_of(trace).weight(row) * row["ecn_ce"] / max(row["packets"], 1),
         )
@@ -242,9 +242,9 @@ def small_blocks(trace: Trace) -> Iterator[Finding]:
         full = mean and 1460 / 1538
         yield Finding(
             *("small-packets", "info", "flow"),
-            f"{one.name} sends {mean:.0f} bytes of payload a packet: {show_share(payload, wire)} of the bytes on the "
-            f"wire are payload, where full packets would have {show_share(full, 1)}. The same link could carry "
-            f"{full * wire / payload:.1f} times as much.",
+            f"{one.name} sends {plural(round(mean), 'byte')} of payload a packet: {show_share(payload, wire)} of the bytes on "
+            f"the wire are payload, where full packets would have {show_share(full, 1)}. The same link could carry "
+            f"{full * wire / payload:,.1f} times as much.",
             "Put more into each packet (larger blocks, buffered writes) where delay allows.",
             flow=one.row["flow"],
             cost=float(wire - payload),

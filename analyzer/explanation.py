@@ -11,7 +11,7 @@ from wiretale.analyzer import theory
 from wiretale.analyzer.limit_rules import held_by_loss, queue_grows
 from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -84,7 +84,8 @@ def headline(trace: Trace, one: Transfer) -> str:
     if row["blocks"] is not None:
         expected = row["blocks"] + (row["blocks_lost"] or 0)
         if row["incomplete_datagrams"] and row["incomplete_datagrams"] >= (row["blocks_lost"] or 0):
-            return f"{row['incomplete_datagrams']:,} of {plural(expected, 'numbered packet')} lost fragments before this point"
+            sent = plural(max(expected, row["incomplete_datagrams"]), "numbered packet")
+            return f"{row['incomplete_datagrams']:,} of {sent} lost fragments before this point"
         lost = f"{show_share(row['blocks_lost'], expected)} lost" if row["blocks_lost"] else "none lost"
         told = f"{plural(expected, 'numbered packet')}, {lost} before this point"
         return f"{told}: more was offered than the path carries" if overload_of(trace, one) else told
@@ -92,7 +93,8 @@ def headline(trace: Trace, one: Transfer) -> str:
         return f"{plural(row['incomplete_datagrams'], 'datagram')} of {row['data_packets']:,} never became complete"
     if one.flow["protocol"] == "tcp":
         return "too few packets, or one direction alone: what limited it is not known"
-    return f"{plural(row['data_packets'] or 0, 'datagram')}; nothing in them tells of losses"
+    count = row["data_packets"] or 0
+    return f"{plural(count, 'datagram')}; nothing in {agreeing(count, 'it', 'them')} tells of losses"
 
 
 def link_maximum(one: Transfer, link_bps: int) -> float:
@@ -123,10 +125,15 @@ def worth_telling(transfers: Iterable[Transfer]) -> Iterator[Transfer]:
 
 
 def explain(trace: Trace, link_bps: int | None = None) -> list[Explained]:
-    """The largest transfers, the largest first."""
-    found = []
-    for one in worth_telling(survey_of(trace).transfers):
+    """The largest transfers, the largest first, then smaller ones that waited the longest for something."""
+    found, survey = [], survey_of(trace)
+    for one in worth_telling((*survey.transfers, *survey.held)):
         name, share = main_limit(one)
         most = link_maximum(one, link_bps) if link_bps else None
         found.append(Explained(one, headline(trace, one), name, share, most))
     return found
+
+
+def left_out(trace: Trace) -> int:
+    """Flows that waited for something and are not explained, because so many others waited longer."""
+    return survey_of(trace).held_left

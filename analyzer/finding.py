@@ -72,6 +72,12 @@ def named(row: dict[str, Any]) -> str:
     return f"{end_named(row['source'], row['source_port'])} → {end_named(row['destination'], row['destination_port'])}"
 
 
+def frame_span(row: dict[str, Any]) -> str:
+    """Where a flow or a datagram lies in its file: `frames 3–70`, `frame 3`."""
+    first, last = row["first_frame"], row["last_frame"]
+    return f"frame {first}" if first == last else f"frames {first}–{last}"
+
+
 def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
     """The first few flows by name."""
     shown = "; ".join(f"flow {n} {named(row_at(trace.flows, n))}" for n in numbers[:SHOWN])

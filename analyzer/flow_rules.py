@@ -65,10 +65,10 @@ def icmp_errors(trace: Trace) -> Iterator[Finding]:
     numbers = rows_with(trace.flows, "icmp_errors")
     if not numbers:
         return
-    details = sorted({row["detail"] for row in rows_of_kind(trace.events, "icmp_error", ERRORS_READ) if row["detail"]})
+    said = sorted({row["detail"] for row in rows_of_kind(trace.events, "icmp_error", ERRORS_READ) if row["detail"]})
     yield Finding(
         *("icmp-errors", "warning", "flow"),
-        f"Routers or hosts complained of {plural(len(numbers), 'flow')} by ICMP: {'; '.join(details[:SHOWN])}.",
+        f"Routers or hosts complained of {plural(len(numbers), 'flow')} by ICMP{': ' if said else ''}{'; '.join(said[:SHOWN])}.",
         "Read what they say: unreachable ports and hosts, TTLs that end, or a path MTU that is too small.",
         flow=numbers[0] if len(numbers) == 1 else None,
         cost=float(total(trace.flows, "icmp_errors")),

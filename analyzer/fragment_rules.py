@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.finding import SHOWN, Finding, flows_named, row_at, rows_with, total
+from wiretale.analyzer.finding import SHOWN, Finding, flows_named, frame_span, row_at, rows_with, total
 from wiretale.analyzer.theory import Link
-from wiretale.analyzer.units import plural, show_bytes, show_share
+from wiretale.analyzer.units import agreeing, plural, show_bytes, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -39,13 +39,13 @@ def datagrams_incomplete(trace: Trace) -> Iterator[Finding]:
         return
     carried = sum(compress(datagrams.column("received_bytes"), lost))
     shown = [
-        f"id {row['identification']} (frames {row['first_frame']}–{row['last_frame']}, missing {row['missing']})"
+        f"id {row['identification']} ({frame_span(row)}, missing {row['missing']})"
         for row in (row_at(datagrams, i) for i in list(compress(range(len(states)), lost))[:SHOWN])
     ]
     yield Finding(
         *("datagram-incomplete", "warning", "datagrams"),
         f"{count:,} of {plural(len(states), 'fragmented datagram')} ({show_share(count, len(states))}) never became "
-        f"complete; the {show_bytes(carried)} of them that passed here were carried for nothing.",
+        f"complete; the {show_bytes(carried)} of {agreeing(count, 'it', 'them')} that passed here were carried for nothing.",
         "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes "
         "at MTU 1500 over IPv4, 1452 over IPv6).",
         flow=one_flow(datagrams),
@@ -82,13 +82,13 @@ def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     here, payload = sum(row["wire_bytes"] for row in rows), sum(row["payload_bytes"] or 0 for row in rows)
     yield Finding(
         *("fragmentation", "warning" if overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
-        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {fragments - datagrams:,} frames "
+        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {plural(fragments - datagrams, 'frame')} "
         f"more than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the "
         f"headers, preambles and gaps of the fragments after the first. {show_share(payload, here)} of those flows' "
         "wire bytes is payload; in datagrams that just fit it would be "
         f"{show_share(efficiency_whole(trace, rows[0], whole), 1)}.",
-        f"Send blocks that fit the path MTU, here up to {whole:,} bytes of payload. Headers take about the same; the "
-        "gain is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
+        f"Send blocks that fit the path MTU{f', here up to {whole:,} bytes of payload' if whole else ''}. Headers take about "
+        "the same; the gain is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(overhead),
         cost_unit="bytes",

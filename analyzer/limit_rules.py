@@ -11,7 +11,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding, end_named
 from wiretale.analyzer.spread import median_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
-from wiretale.analyzer.units import show_bytes, show_duration, show_rate, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -38,7 +38,7 @@ SECOND = 1e9
 
 def examined(trace: Trace) -> Iterator[Transfer]:
     """TCP transfers whose limits are known and that lasted."""
-    for one in survey_of(trace).tcp():
+    for one in survey_of(trace).limited():
         if one.limits and sum(one.limits.values()) >= LIFE_LEAST_NS:
             yield one
 
@@ -92,7 +92,8 @@ def window_words(trace: Trace, one: Transfer) -> str:
         return f"it was closed for {show_duration(closed)}: the receiving application reads too slowly"
     if not_scaled(one):
         return "window scaling is off (RFC 7323), so that it cannot grow beyond 64 KiB"
-    return f"usually {show_bytes(usual_window(trace, one))} were allowed on their way"
+    usual = usual_window(trace, one)
+    return f"usually {show_bytes(usual)} were allowed on their way" if usual else "it was full"
 
 
 def not_scaled(one: Transfer) -> bool:
@@ -174,7 +175,7 @@ def delayed_acks(trace: Trace) -> Iterator[Finding]:
         if share < SHARE_INFO or ns < HELD_LEAST_NS:
             continue
         yield limited(
-            *(one, "delayed-ack", severity_by(share)),
+            *(one, "delayed-ack", "info" if one.minor else severity_by(share)),
             f"{one.name} waited {show_duration(ns)} ({show_share(ns, one.parted_ns)} of its time) for "
             "acknowledgments of short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) "
             "and the delayed-ACK timer (RFC 1122) wait for each other.",
@@ -202,8 +203,7 @@ def recovery(trace: Trace) -> Iterator[Finding]:
 
 def timeouts(trace: Trace) -> Iterator[Finding]:
     """Silence that only the retransmission timer ended."""
-    survey = survey_of(trace)
-    for one in survey.tcp():
+    for one in survey_of(trace).limited():
         ns, count = one.row["limit_timeout_ns"], one.row["timeouts"]
         if not ns or not count or not one.life_ns:
             continue
@@ -212,7 +212,7 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
         yield Finding(
             *("timeout-stalls", "warning" if grave else "info", "flow"),
             f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
-            f"{count:,} retransmission {'timeout' if count == 1 else 'timeouts'}: nothing came back that would have "
+            f"{plural(count, 'retransmission timeout')}: nothing came back that would have "
             "let it mend the loss sooner.",
             "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
             "on.",

@@ -230,9 +230,10 @@ def bursty(shape: Shape) -> Pattern | None:
     """Losses in runs."""
     if shape.mean < BURSTY_RUN and shape.by_frame < BURSTY_VARIATION:
         return None
+    runs = f"they come in runs, {shape.mean:.1f} packets long on average and {shape.longest:,} at most"
     return Pattern(
         "bursty",
-        f"they come in runs, {shape.mean:.1f} packets long on average and up to {shape.longest:,}",
+        runs if shape.longest > 1 else "many come close together, each alone, then none for long",
         "A queue that overflows, a receiver that is overrun, or a radio that fades: look for drops in bulk (ethtool "
         "-S, netstat -s) at those times.",
     )
@@ -249,18 +250,20 @@ def overflow(shape: Shape) -> Pattern | None:
     )
 
 
-RANDOM = Pattern(
-    "random",
-    "each stands alone, without a rhythm and without growing delay",
-    "So a bad cable, optic or radio loses, or a policer far from its limit; count errors on the interfaces of the "
-    "path.",
-)
+def random(shape: Shape) -> Pattern:
+    """Losses by chance."""
+    return Pattern(
+        "random",
+        f"{'each stands' if shape.longest == 1 else 'most stand'} alone, without a rhythm and without growing delay",
+        "So a bad cable, optic or radio loses, or a policer far from its limit; count errors on the interfaces of the "
+        "path.",
+    )
 
 
 def pattern_of(shape: Shape) -> Pattern:
     """The first that fits."""
     found = start_of_burst(shape) or tail_drop(shape) or overflow(shape) or periodic(shape) or bursty(shape)
-    return found or RANDOM
+    return found or random(shape)
 
 
 def loss_pattern(trace: Trace) -> Iterator[Finding]:
@@ -313,12 +316,12 @@ def told_late(one: Transfer, late: Sequence[tuple[int, int]], far: int) -> Findi
         if needless
         else "Nothing was sent again for it."
     )
-    shown = [frame for frame, _ in late[:SHOWN]]
+    shown, answers = [frame for frame, _ in late[:SHOWN]], one.back["duplicate_acks"] or 0
     return Finding(
         *("reordering-extent", "warning" if needless else "info", "flow"),
         f"{one.name}: late segments came up to {plural(max(extent for _, extent in late), 'frame')} behind the one "
-        f"that overtook them (an upper bound of RFC 4737's extent), {far:,} of {len(late):,} by three or more; "
-        f"{plural(one.back['duplicate_acks'] or 0, 'duplicate ACK')} answered. {triggered}",
+        f"that overtook them (an upper bound of RFC 4737's extent), {f'{far:,}' if far else 'none'} of {len(late):,} by three or "
+        f"more; {plural(answers, 'duplicate ACK') if answers else 'no duplicate ACK'} answered. {triggered}",
         "Beyond three places TCP takes reordering for loss. Look for per-packet balancing over paths or queues; "
         "balance by flow.",
         flow=one.row["flow"],

@@ -10,13 +10,17 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from wiretale.analyzer.finding import end_named, row_at
+from wiretale.analyzer.finding import end_named, frame_span, row_at
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 ODD = ("timeouts", "keep_alives", "ecn_ce")  # columns of directions that are seldom more than 0
-TRANSFERS_MOST = 50  # flows that rules about transfers look at
+TRANSFERS_MOST = 50  # flows that rules about transfers look at: the largest
+#: columns of what a healthy transfer hardly waits for: those that waited the longest are looked at too, whatever their size
+HELD = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
+HELD_LEAST_NS = 20_000_000
+HELD_MOST = 500  # flows
 LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
     "limit_idle_ns": "the sender's application",
     "limit_delayed_ack_ns": "delayed acknowledgments",
@@ -26,6 +30,7 @@ LIMITS = {  # columns of directions, in the order of docs/tables.md, and how peo
     "limit_slow_start_ns": "slow start",
     "limit_network_ns": "the path or the congestion window",
 }
+MINOR_SHARE, MINOR_MOST = 0.01, 100_000  # of the largest flow's payload; bytes
 SERIES_COLUMNS = (
     ("direction", "B", 1),
     ("start_ns", "d", 1),
@@ -67,6 +72,7 @@ class Transfer:
     row: Row  # of directions
     back: Row  # the other direction
     weight: float  # of all wire bytes of the trace
+    minor: bool  # next to nothing beside the largest flow, as a control connection carries it
 
     @property
     def name(self) -> str:
@@ -114,7 +120,7 @@ class Transfer:
     @cached_property
     def frames(self) -> str:
         """Where it lies in its file."""
-        return f"frames {self.flow['first_frame']}–{self.flow['last_frame']}"
+        return frame_span(self.flow)
 
 
 class Survey:
@@ -124,18 +130,36 @@ class Survey:
         sizes = trace.flows.column("wire_bytes")
         self.whole = sum(sizes) or 1
         largest = nlargest(TRANSFERS_MOST, range(len(sizes)), key=sizes.__getitem__)
+        self._main_bytes = row_at(trace.flows, largest[0])["payload_bytes"] or 0 if largest else 0
         #: directions with payload of the largest flows, the largest first
         self.transfers = [one for number in largest for one in self._directions(trace, number)]
         #: numbers and values of the directions in which each of these counts is not 0
-        self.odd = trace.directions.nonzero(ODD)
+        self.odd = trace.directions.nonzero((*ODD, *HELD))
+        waiting = self._waiting(set(largest))
+        #: flows that waited and are not looked at, because so many others waited longer
+        self.held_left = max(len(waiting) - HELD_MOST, 0)
+        longest = nlargest(HELD_MOST, waiting, key=waiting.__getitem__)
+        #: those of smaller flows that waited the longest
+        self.held = [one for number in longest for one in self._directions(trace, number)]
         self._trace = trace
         self._bins: dict[int, dict[int, Bins]] = {}
+
+    def _waiting(self, seen: set[int]) -> dict[int, int]:
+        """How long other flows waited, ns."""
+        longest: dict[int, int] = {}
+        for name in HELD:
+            for direction, ns in self.odd[name]:
+                flow = direction // 2
+                if ns >= HELD_LEAST_NS and flow not in seen:
+                    longest[flow] = max(ns, longest.get(flow, 0))
+        return longest
 
     def _directions(self, trace: Trace, number: int) -> list[Transfer]:
         flow = row_at(trace.flows, number)
         rows = trace.directions.rows(2 * number, 2 * number + 2)
+        minor = (flow["payload_bytes"] or 0) <= min(MINOR_SHARE * self._main_bytes, MINOR_MOST)
         return [
-            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole)
+            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole, minor)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]
@@ -143,6 +167,10 @@ class Survey:
     def tcp(self) -> list[Transfer]:
         """Those of TCP."""
         return [one for one in self.transfers if one.flow["protocol"] == "tcp"]
+
+    def limited(self) -> list[Transfer]:
+        """Those of TCP, and the smaller ones that waited the longest."""
+        return [one for one in (*self.transfers, *self.held) if one.flow["protocol"] == "tcp"]
 
     def weight(self, row: Row) -> float:
         """A direction's part of all wire bytes."""

@@ -9,7 +9,9 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits: 1.23, 12.3, 123."""
+    """Three significant digits: 1.23, 12.3, 123; 9.999 is 10."""
+    if value < 100:
+        value = float(f"{value:.3g}")
     if value >= 100 or value == int(value):
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -41,12 +43,12 @@ def show_duration(ns: float | None) -> str:
     """`1.23 ms` of ns; seconds beyond 1000 as hours and minutes."""
     if ns is None:
         return UNKNOWN
-    if ns >= 1000 * 1_000_000_000:
+    if ns >= 999.5 * 1_000_000_000:
         minutes, seconds = divmod(round(ns / 1_000_000_000), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
     for size, unit in DURATIONS:
-        if ns >= size:
+        if ns >= 0.9995 * size:
             return f"{three_digits(ns / size)} {unit}"
     return f"{three_digits(ns)} ns"
 
@@ -57,15 +59,22 @@ def show_count(value: int | None) -> str:
 
 
 def show_share(part: float, whole: float) -> str:
-    """`1.23%`; a share that is not 0 never shows as 0."""
+    """`1.23%`; a share that is not 0 never shows as 0, and one that is not the whole never as 100%."""
     if not whole:
         return UNKNOWN
     percent = 100 * part / whole
     if 0 < percent < 0.01:
         return "under 0.01%"
+    if 99.95 <= percent < 100:
+        return "over 99.9%"
     return f"{three_digits(percent)}%"
 
 
 def plural(count: int, noun: str, several: str | None = None) -> str:
     """`1 packet`, `2 packets`."""
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def agreeing(count: int, one: str, several: str) -> str:
+    """The words that agree with a number: `it was` of 1, `they were` of the others."""
+    return one if count == 1 else several

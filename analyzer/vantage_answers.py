@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.loss_ledger import PLACES, Ledger, Stage
-from wiretale.analyzer.units import show_share
+from wiretale.analyzer.units import agreeing, plural, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.vantage import Vantage
@@ -34,13 +34,19 @@ def saw_all(ledger: Ledger) -> bool | None:
     return True if stage.seen == ledger.sent and ledger.stages[0] is not stage else None
 
 
+def counted(ledger: Ledger, count: int) -> str:
+    """With what it counts: `1 packet`, `2 blocks`."""
+    return plural(count, ledger.unit.removesuffix("s"))
+
+
 def loss_sentence(ledger: Ledger) -> str:
     """Of how many how many were lost where."""
     if not ledger.lost:
-        return f"{ledger.title}: all {ledger.sent:,} arrived." if ledger.sent else f"{ledger.title}: none."
+        arrived = agreeing(ledger.sent, "the only one", f"all {ledger.sent:,}")
+        return f"{ledger.title}: {arrived} arrived." if ledger.sent else f"{ledger.title}: none."
     parts = ", ".join(f"{count:,} {PLACES[place]}" for place, count in ledger.lost.items())
     whole = sum(ledger.lost.values())
-    fate = "are missing" if "capture" in ledger.lost else "did not arrive"
+    fate = f"{agreeing(whole, 'is', 'are')} missing" if "capture" in ledger.lost else "did not arrive"
     return f"{ledger.title}: {whole:,} of {ledger.sent:,} ({show_share(whole, ledger.sent)}) {fate}: {parts}."
 
 
@@ -50,15 +56,15 @@ def tracer_sentence(ledger: Ledger) -> str | None:
     if stage is None or len(ledger.stages) < 2:
         return None
     if stage.missed:
-        return f"The tracer did not see it all: {stage.missed:,} {ledger.unit} passed it unseen ({ledger.title})."
+        return f"The tracer did not see it all: {counted(ledger, stage.missed)} passed it unseen ({ledger.title})."
     if saw_all(ledger):
-        return f"The tracer saw it all: {stage.seen:,} {ledger.unit} ({ledger.title})."
+        return f"The tracer saw it all: {counted(ledger, stage.seen)} ({ledger.title})."
     short = ledger.sent - stage.seen
     if not short:
         return None
     return (
-        f"The tracer saw all that is known to have come by: {stage.seen:,} {ledger.unit}; {short:,} more were to be sent and "
-        f"came neither by it nor to the receiver ({ledger.title})."
+        f"The tracer saw all that is known to have come by: {counted(ledger, stage.seen)}; {short:,} more "
+        f"{agreeing(short, 'was', 'were')} to be sent and came neither by it nor to the receiver ({ledger.title})."
     )
 
 

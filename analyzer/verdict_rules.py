@@ -19,7 +19,7 @@ from wiretale.analyzer.finding import (
     row_at,
     total,
 )
-from wiretale.analyzer.units import plural, show_duration, show_share
+from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -82,7 +82,8 @@ def lost_downstream(row: Row) -> str:
     count = plural(row_count(row), "segment")
     return (
         f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), "
-        f"the data or its acknowledgment: they had passed here and were sent again{causes(row)}."
+        f"the data or its acknowledgment: {agreeing(row_count(row), 'it', 'they')} had passed here and "
+        f"{agreeing(row_count(row), 'was', 'were')} sent again{causes(row)}."
     )
 
 
@@ -91,7 +92,8 @@ def lost_upstream(row: Row) -> str:
     count = plural(row_count(row), "segment")
     return (
         f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): "
-        f"gaps in the stream that were sent again{causes(row)}."
+        f"{agreeing(row_count(row), 'a gap', 'gaps')} in the stream that {agreeing(row_count(row), 'was', 'were')} sent "
+        f"again{causes(row)}."
     )
 
 
@@ -99,7 +101,7 @@ def sent_again(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
-        "acknowledgments nothing tells where they were lost, or whether."
+        f"acknowledgments nothing tells where {agreeing(row_count(row), 'it was', 'they were')} lost, or whether."
     )
 
 
@@ -122,8 +124,9 @@ def reordered(row: Row) -> str:
 def undecided(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by segments that were either overtaken or "
-        "lost before this point and sent again; nothing in the capture tells which."
+        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by "
+        f"{agreeing(row_count(row), 'a segment that was', 'segments that were')} either overtaken or lost before this point "
+        "and sent again; nothing in the capture tells which."
     )
 
 
@@ -144,7 +147,8 @@ def mirror_copies(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
-        "directions of one); the copies are left out of every other verdict and of the throughput."
+        f"directions of one); {agreeing(row_count(row), 'the copy is', 'the copies are')} left out of every other verdict and "
+        "of the throughput."
     )
 
 
@@ -177,7 +181,8 @@ def suspected(row: Row) -> str:
 def late_stored(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after the acknowledgment of it: "
+        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after "
+        f"{agreeing(row_count(row), 'its acknowledgment', 'their acknowledgments')}: "
         "the capture put packets out of order, not the network."
     )
 
@@ -195,18 +200,28 @@ def sack_holes(row: Row) -> str:
     return f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
 
 
+def run_words(row: Row) -> str:
+    """How losses lie: alone, side by side, or in runs."""
+    lost, runs, longest = row_count(row), row["block_loss_runs"], row["block_loss_run_max"]
+    if lost == 1:
+        return ""
+    if longest == 1:
+        return ", each alone"
+    return f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", side by side"
+
+
 def blocks_lost(row: Row) -> str:
     """The sentence."""
-    runs = f", in {plural(row['block_loss_runs'], 'run')} of up to {row['block_loss_run_max']:,}"
     return (
         f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
-        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){runs}."
+        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){run_words(row)}."
     )
 
 
 def blocks_corrupt(row: Row) -> str:
     """The sentence."""
-    return f"{named(row)}: the content of {plural(row_count(row), 'block')} is not what its header says."
+    says = agreeing(row_count(row), "its header says", "their headers say")
+    return f"{named(row)}: the content of {plural(row_count(row), 'block')} is not what {says}."
 
 
 def blocks_late(row: Row) -> str:
@@ -224,7 +239,7 @@ def head_of_line(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
-        f"them, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
+        f"{agreeing(row_count(row), 'it', 'them')}, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
     )
 
 
@@ -376,6 +391,11 @@ def impact_of(kind: Kind, row: Row, whole: int) -> float:
     return float(share * row["wire_bytes"] / whole)
 
 
+def rest_words(kind: Kind, directions: int) -> str:
+    """What happened to so many directions more."""
+    return kind.rest.replace("were ", "was ", 1) if directions == 1 else kind.rest
+
+
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
     whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
@@ -397,7 +417,8 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     if rest:
         yield Finding(
             *(kind.code, "info", "flow"),
-            f"{plural(len(rest), 'more direction')} {kind.rest} ({sum(rest):,} {kind.unit} in all).",
+            f"{plural(len(rest), 'more direction')} {rest_words(kind, len(rest))} "
+            f"({plural(sum(rest), kind.unit.removesuffix('s'))} in all).",
             f"See {kind.column} in the directions table.",
             cost=float(sum(rest)),
             cost_unit=kind.unit,

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import made_page
+
 from wiretale.analyzer.catalogue import Page, chapters
 
 PAGE = Path(__file__).with_name("findings.md")
@@ -20,7 +22,8 @@ CODE` shows one page, `wiretale explain --list` all codes.
 A finding has a code, a severity, a scope, a sentence with figures, a cost with its unit, evidence (frames, spans), advice
 and a Wireshark display filter. Errors come first, then warnings, then what is only worth knowing; within those the
 capture's own, then what costs the largest part of the traffic. A healthy capture gives no warning. Rules about transfers
-look at the 50 largest flows; counts are of all.
+look at the 50 largest flows, those about what TCP waited for also at the 500 smaller ones that waited the longest (`wiretale
+explain` says how many are left out); counts are of all.
 """
 
 
@@ -42,17 +45,5 @@ def make_page() -> str:
     return "\n".join([HEAD, *(describe_chapter(*chapter) for chapter in chapters().items())])
 
 
-def main(arguments: list[str]) -> int:
-    """Writes the page, or says whether it is up to date."""
-    page = make_page()
-    if arguments != ["--check"]:
-        PAGE.write_text(page)
-        return 0
-    if PAGE.exists() and PAGE.read_text() == page:
-        return 0
-    print("docs/findings.md is out of date: python docs/make_findings.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(made_page.main(PAGE, make_page()))

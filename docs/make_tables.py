@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import made_page
+
 from wiretale.analyzer import _core
 
 PAGE = Path(__file__).with_name("tables.md")
@@ -49,17 +51,5 @@ def make_page() -> str:
     return "\n".join([HEAD, *(describe_table(*schema) for schema in _core.schemas())])
 
 
-def main(arguments: list[str]) -> int:
-    """Writes the page, or says whether it is up to date."""
-    page = make_page()
-    if arguments != ["--check"]:
-        PAGE.write_text(page)
-        return 0
-    if PAGE.exists() and PAGE.read_text() == page:
-        return 0
-    print("docs/tables.md is out of date: python docs/make_tables.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(made_page.main(PAGE, make_page()))

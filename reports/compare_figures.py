@@ -135,7 +135,7 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             shown += 1
     depth = -DEPTH - 0.62 if shown else -0.05
     axis = {"visible": False, "fixedrange": True}
-    return figure(
+    diagram = figure(
         traces,
         {
             "height": 400 if shown else 230,
@@ -146,6 +146,7 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             "yaxis": {**axis, "range": [depth, 1.42]},
         },
     )
+    return {**diagram, "config": {"displayModeBar": False}}
 
 
 def delay_name(delay: Delay) -> str:

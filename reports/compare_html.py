@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +10,9 @@ from wiretale.analyzer.loss_ledger import PLACES
 from wiretale.analyzer.units import UNKNOWN, show_count, show_duration, show_share
 from wiretale.analyzer.vantage_answers import answers
 from wiretale.analyzer.vantage_tables import losses_by_time, lost_packets
+from wiretale.reports import offline_page
 from wiretale.reports.compare_figures import delays_over_time, distribution, losses_over_time, sankey
 from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
-from wiretale.reports.html import page_text, plotly_script, source_hash
-from wiretale.reports.output_folder import output_file
-from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.loss_ledger import Ledger
@@ -117,15 +112,12 @@ def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
 
 def render(vantage: Vantage) -> str:
     """The page."""
-    from jinja2 import Environment
-
-    compressed, script = plotly_script(), page_text("compare.js")
-    template = Environment(autoescape=True).from_string(page_text("compare.html"))
     roles = [point.role for point in vantage.points]
     lost, total = lost_rows(vantage)
-    data = json.dumps({"figures": figures(vantage)}, separators=(",", ":"), allow_nan=False)
-    return template.render(
-        version=__version__,
+    return offline_page.render(
+        "compare.html",
+        {"figures": figures(vantage)},
+        style=offline_page.part("compare.css"),
         title=" · ".join(f"{point.role} {point.name}" for point in vantage.points),
         answers=list(answers(vantage)),
         points=vantage.points,
@@ -142,18 +134,9 @@ def render(vantage: Vantage) -> str:
         lost=lost,
         lost_total=total,
         notes=vantage.notes,
-        hashes=f"'{source_hash(script.encode())}' '{source_hash(gzip.decompress(compressed))}'",
-        style=page_text("page.css") + page_text("compare.css"),
-        script=script,
-        plotly=base64.b64encode(compressed).decode(),
-        # "<" could end the element that holds it; in JSON it only stands in strings.
-        data=data.replace("<", "\\u003c"),
     )
 
 
 def write_report(vantage: Vantage, path: Path) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    page = render(vantage)
-    with output_file(path) as partial:
-        partial.write_text(page, "utf-8")
-    return path
+    return offline_page.write(render(vantage), path)

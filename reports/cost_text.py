@@ -9,9 +9,9 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_shar
 
 
 def cost_text(row: dict[str, Any]) -> str:
-    """`1.23 s`, `4.5 MB`, `3 packets`."""
+    """`1.23 s`, `4.5 MB`, `3 packets`; nothing for nothing."""
     cost, unit = row["cost"], row["cost_unit"]
-    if cost is None:
+    if not cost:
         return ""
     if unit == "seconds":
         return show_duration(cost * 1e9)

@@ -51,7 +51,6 @@ BASE_LAYOUT: Row = {
     "font": {"family": "system-ui, sans-serif", "size": 12},
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
-    "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
 }
 
 

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
+from wiretale.reports import offline_page
 from wiretale.reports.experiment_figures import experiment_figures
 from wiretale.reports.experiment_outcome import Outcome
-from wiretale.reports.html import page_text, plotly_script, source_hash
-from wiretale.reports.output_folder import output_file
-from wiretale.version import __version__
 
 Row = dict[str, Any]
 ROWS_MOST = 2000
@@ -112,38 +107,22 @@ def table(outcome: Outcome) -> Row:
 
 def render(outcome: Outcome) -> str:
     """The page."""
-    from jinja2 import Environment
-
-    compressed = plotly_script()
-    library, script = gzip.decompress(compressed), page_text("experiment.js")
     figures = experiment_figures(outcome)
-    data = json.dumps(figures, separators=(",", ":"), allow_nan=False)
-    return (
-        Environment(autoescape=True)
-        .from_string(page_text("experiment.html"))
-        .render(
-            version=__version__,
-            title=outcome.plan["title"],
-            facts=facts(outcome),
-            failures=outcome.failures,
-            findings=findings(outcome),
-            study=outcome.plan["study"],
-            figures=figures,
-            table=table(outcome),
-            left=max(0, len(outcome.rows) - ROWS_MOST),
-            hashes=f"'{source_hash(script.encode())}' '{source_hash(library)}'",
-            style=page_text("page.css"),
-            script=script,
-            plotly=base64.b64encode(compressed).decode(),
-            # "<" could end the element that holds it; in JSON it only stands in strings.
-            data=data.replace("<", "\\u003c"),
-        )
+    return offline_page.render(
+        "experiment.html",
+        {"figures": {f"figure-{number}": figure for number, figure in enumerate(figures, 1)}},
+        style=offline_page.part("experiment.css"),
+        title=outcome.plan["title"],
+        facts=facts(outcome),
+        failures=outcome.failures,
+        findings=findings(outcome),
+        study=outcome.plan["study"],
+        figures=figures,
+        table=table(outcome),
+        left=max(0, len(outcome.rows) - ROWS_MOST),
     )
 
 
 def write_page(outcome: Outcome, path: Path) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    page = render(outcome)
-    with output_file(path) as partial:
-        partial.write_text(page, "utf-8")
-    return path
+    return offline_page.write(render(outcome), path)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.catalogue import Page
-from wiretale.analyzer.explanation import Explained
+from wiretale.analyzer.explanation import Explained, left_out
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -33,6 +33,7 @@ def transfer_object(one: Explained) -> Row:
         "protocol": one.transfer.flow["protocol"],
         "application": one.transfer.flow["application"],
         "headline": one.headline,
+        "minor": one.transfer.minor,
         "limited_by": short_name(one.limited_by) if one.limited_by else None,
         "share": one.share,
         "parted_seconds": whole / 1e9 if one.transfer.limits else None,
@@ -65,5 +66,6 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
         "wiretale": version,
         "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
         "transfers": [transfer_object(one) for one in transfers],
+        "transfers_left_out": left_out(trace),
         "findings": [{"rank": i, **{name: row[name] for name in FIELDS}} for i, row in enumerate(found, start=1)],
     }

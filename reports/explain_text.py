@@ -13,16 +13,17 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.catalogue import Page, chapters, pages
-from wiretale.analyzer.explanation import Explained, carried, parted_words
+from wiretale.analyzer.explanation import Explained, carried, left_out, parted_words
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.survey import LIMITS
-from wiretale.analyzer.units import plural, show_rate, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_rate, show_share
 from wiretale.reports.cost_text import cost_text
 from wiretale.reports.terminal import CAPTURES_SHOWN, INDENT, STYLES, capture_line, captures_left, make_console
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
+BESIDE_SHOWN = 5  # flows that carry next to nothing
 QUIET_SHOWN = 10  # transfers without a finding
 BAR_WIDTH_MOST, BAR_LEAST = 60, 0.02
 COLORS = {
@@ -43,6 +44,7 @@ MARKS = {  # where there is no colour
     "limit_slow_start_ns": "s",
     "limit_network_ns": "=",
 }
+LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 Row = dict[str, Any]
 
@@ -124,15 +126,17 @@ def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType
 
 
 def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console: Console) -> Iterator[RenderableType]:
-    """Each transfer with its findings: those with warnings first, as the findings are ranked; then the others."""
+    """Each transfer with its findings: those with warnings first, as the findings are ranked; then the others, and at the
+    end those that carry next to nothing beside them."""
     by_flow: dict[int, list[Row]] = {}
     for row in found:
         if row["flow"] is not None:
             by_flow.setdefault(row["flow"], []).append(row)
     ranks = {flow: rank for rank, flow in enumerate(by_flow)}
-    shown = sorted(transfers, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks)))
+    beside = [one for one in transfers if is_beside(one, by_flow)]
+    shown = [one for one in transfers if one not in beside]
     quiet = 0
-    for one in shown:
+    for one in sorted(shown, key=lambda one: ranks.get(one.transfer.row["flow"], len(ranks))):
         rows = by_flow.pop(one.transfer.row["flow"], [])
         quiet += not rows
         if not rows and quiet > QUIET_SHOWN:
@@ -142,11 +146,32 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
         for row in rows:
             yield Padding(finding_block(row), (0, 0, 0, INDENT))
     if quiet > QUIET_SHOWN:
-        yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} without a finding", style="dim")
+        yield Text(f"\nand {plural(quiet - QUIET_SHOWN, 'more transfer')} not told of one by one", style="dim")
+    yield from beside_parts(beside, by_flow)
     rest = [row for rows in by_flow.values() for row in rows]
     if rest:
         yield title("Other flows")
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in rest)
+
+
+def is_beside(one: Explained, found: dict[int, list[Row]]) -> bool:
+    """Whether it is no transfer of its own, as a control connection, and nothing is wrong with it."""
+    rows = found.get(one.transfer.row["flow"], [])
+    return one.transfer.minor and all(row["severity"] == "info" for row in rows)
+
+
+def beside_parts(beside: Sequence[Explained], found: dict[int, list[Row]]) -> Iterator[RenderableType]:
+    """A line for each flow that carries next to nothing; without what limited it, which does not matter."""
+    flows = {one.transfer.row["flow"]: one.transfer for one in reversed(beside)}
+    if flows:
+        yield title("Next to nothing beside them")
+    for number, one in list(reversed(flows.items()))[:BESIDE_SHOWN]:
+        name = Text(f"flow {number} {one.flow['application'] or one.flow['protocol']} ", style="dim")
+        name.append(f"{printable(one.name)}  {show_bytes(one.flow['payload_bytes'])} both ways", style="")
+        yield name
+        yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in found.pop(number, []))
+    if len(flows) > BESIDE_SHOWN:
+        yield Text(f"and {plural(len(flows) - BESIDE_SHOWN, 'more flow')}", style="dim")
 
 
 def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[RenderableType]:
@@ -170,6 +195,9 @@ def explain_parts(
     if transfers or of_flows:
         yield title("Transfers")
     yield from transfer_parts(transfers, of_flows, console)
+    unseen = left_out(trace)
+    if unseen:
+        yield Text(f"\n{plural(unseen, 'smaller flow')} waited for something, too: {LEFT_OUT}", style="dim")
     if several:
         yield title("Over several flows")
         yield from (Padding(finding_block(row), (0, 0, 0, INDENT)) for row in several)

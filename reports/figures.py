@@ -36,7 +36,7 @@ PANELS = (
     ("fragments", "fragments"),
 )
 
-# Verdicts as marks on the time-sequence graph, by events.kind (reports/page/page.js groups the rest).
+# Verdicts as marks on the time-sequence graph, by events.kind (reports/page/capture.js groups the rest).
 MARKS = (
     ("fast_retransmission", "fast retransmission", RED, "diamond"),
     ("timeout_retransmission", "timeout retransmission", RED, "x"),

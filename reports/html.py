@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +18,11 @@ from wiretale.analyzer.explanation import Explained, carried, explain
 from wiretale.analyzer.finding import named, word_numbers
 from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.time_parse import show_time
-from wiretale.analyzer.units import plural, show_bytes, show_count, show_duration, show_rate, show_share
+from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
+from wiretale.reports import offline_page
 from wiretale.reports.cost_text import cost_text
 from wiretale.reports.figures import flow_figure
 from wiretale.reports.flow_choice import choose_flows
-from wiretale.reports.output_folder import output_file
-from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -39,6 +35,7 @@ SERIES_MOST = 60_000  # bins
 DATAGRAMS_MOST = 100_000
 EVENTS_MOST = 200_000
 BLOCKS_MOST = 200_000
+TIME_LETTERS = 23  # of a time, to the millisecond
 
 # Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
 FLOW_FIELDS = (
@@ -114,21 +111,6 @@ EVENT_FIELDS = (
     ("spurious", "B", 1),
 )
 EVENT_WORDS = ("kind", "place", "evidence")  # packed as numbers
-
-
-def page_text(name: str) -> str:
-    """A part of the page."""
-    return files("wiretale.reports").joinpath("page", name).read_text("utf-8")
-
-
-def plotly_script() -> bytes:
-    """The Plotly bundle that is drawn with, compressed."""
-    return files("wiretale.reports").joinpath("page", "plotly-cartesian.min.js.gz").read_bytes()
-
-
-def source_hash(script: bytes) -> str:
-    """How the page's security policy names an inline script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
 
 
 def encoded(data: bytes) -> str:
@@ -231,12 +213,12 @@ def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
         "file": row["file"],
         "interface": row["name"],
         "kind": ", ".join(filter(None, (row["format"], row["link_type_name"] or f"link type {row['link_type']}"))),
-        "packets": plural(row["packets"], "packet"),
+        "packets": show_count(row["packets"]),
         "bytes": show_bytes(row["bytes"]),
-        "start": show_time(row["first_ns"]) if timed else "no times",
+        "start": show_time(row["first_ns"])[:TIME_LETTERS] if timed else "no times",
         "duration": show_duration(row["last_ns"] - row["first_ns"]) if timed else "–",
-        "drops": f"{sum(drops):,} dropped" if drops else "drops not told",
-        "cut": f"{show_count(row['truncated_packets'])} cut short" if row["truncated_packets"] else "",
+        "drops": show_count(sum(drops)) if drops else "not told",
+        "cut": show_count(row["truncated_packets"]) if row["truncated_packets"] else "",
         "system": ", ".join(filter(None, (row["system"], row["capture_application"], row["comment"]))),
     }
 
@@ -265,34 +247,21 @@ def transfer_entry(one: Explained) -> dict[str, Any]:
 
 def render(trace: Trace, link_bps: int | None = None) -> str:
     """The page."""
-    from jinja2 import Environment
-
-    compressed = plotly_script()
-    library, script = gzip.decompress(compressed), page_text("page.js")
-    template = Environment(autoescape=True).from_string(page_text("template.html"))
     found = [{**row, "cost_text": cost_text(row)} for row in trace.findings.rows()]
-    data = json.dumps(page_data(trace), separators=(",", ":"), allow_nan=False)
-    return template.render(
-        version=__version__,
+    return offline_page.render(
+        "capture.html",
+        page_data(trace),
+        "capture.js",
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         captures=[capture_facts(row) for row in trace.captures.rows()],
         interrupted=trace.interrupted,
         healthy=all(row["severity"] == "info" for row in found),
-        transfers=[transfer_entry(one) for one in explain(trace, link_bps)[:TRANSFERS_SHOWN]],
+        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.minor][:TRANSFERS_SHOWN],
         capture_findings=[row for row in found if row["scope"] == "capture"],
         findings=[row for row in found if row["scope"] != "capture"],
-        hashes=f"'{source_hash(script.encode())}' '{source_hash(library)}'",
-        style=page_text("page.css"),
-        script=script,
-        plotly=base64.b64encode(compressed).decode(),
-        # "<" could end the element that holds it; in JSON it only stands in strings.
-        data=data.replace("<", "\\u003c"),
     )
 
 
 def write_report(trace: Trace, path: Path, link_bps: int | None = None) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    page = render(trace, link_bps)
-    with output_file(path) as partial:
-        partial.write_text(page, "utf-8")
-    return path
+    return offline_page.write(render(trace, link_bps), path)

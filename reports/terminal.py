@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.explanation import explain
+from wiretale.analyzer.explanation import Explained, explain
 from wiretale.analyzer.finding import named, row_at
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
@@ -289,9 +289,14 @@ def print_sections(trace: Trace, console: Console, flows: int, link_bps: int | N
         console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
 
 
+def told_first(one: Explained) -> bool:
+    """Whether it is known what limited it, and it is no control connection beside what matters."""
+    return not one.transfer.minor and (one.limited_by is not None or one.used is not None)
+
+
 def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
     """A line for each of the largest transfers that lasted: what limited it, and what the link would carry."""
-    known = [one for one in explain(trace, link_bps) if one.limited_by or one.used is not None]
+    known = [one for one in explain(trace, link_bps) if told_first(one)]
     lines = []
     for one in known[:LIMITS_SHOWN]:
         line = Text(f"flow {one.transfer.row['flow']} {printable(one.transfer.name)}: ")

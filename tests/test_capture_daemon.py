@@ -199,13 +199,42 @@ def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLin
 @pytest.mark.parametrize("name", ["my trace.pcapng", "trace.pcapng.zst", "trace"])
 def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
-    file.write_text("an older capture")
+    file.write_text("")  # as mktemp makes them
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as daemon:
         link.send(10)
         time.sleep(0.3)
-        assert file.read_text() == "an older capture"
+        assert not file.stat().st_size
         assert not daemon.stop()
     assert packets_in(file) == 10
+    assert not [path for path in tmp_path.iterdir() if path != file and not path.name.startswith("said-")]
+
+
+@pytest.mark.parametrize("name", ["trace.pcapng", "trace.pcapng.zst", "trace"])
+def test_an_older_file_is_replaced_only_when_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("an older capture")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
+        assert daemon.process.wait(timeout=20) == 4
+    assert f"{name} is there already" in daemon.said() and "--overwrite" in daemon.said()
+    assert daemon.said().count("\n") == 1
+    assert file.read_text() == "an older capture"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--overwrite") as daemon:
+        link.send(10)
+        time.sleep(0.3)
+        assert file.read_text() == "an older capture"  # until the new one is whole
+        assert not daemon.stop()
+    assert packets_in(file) == 10
+
+
+def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_path: Path) -> None:
+    file = tmp_path / "trace.pcapng"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--overwrite") as daemon:
+        link.send(10)
+        file.write_text("of another program")
+        assert not daemon.stop()
+    assert file.read_text() == "of another program"
+    assert "trace-1.pcapng" in daemon.said()
+    assert packets_in(tmp_path / "trace-1.pcapng") == 10
 
 
 def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:

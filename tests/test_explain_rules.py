@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 
 import wiretale
 from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
+from wiretale.analyzer import survey
+from wiretale.cli import main
 
 RTT = 20.0
 Row = dict[str, Any]
@@ -67,6 +70,35 @@ def steady(
     return now
 
 
+# --- which transfers matter
+
+
+def test_a_control_connection_comes_after_what_it_controls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wire = small_writes(41.0)
+    steady(connection(wire, port=41000), 1200)
+    path = str(wire.write(tmp_path / "wire.pcap"))
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["name"].split(" ")[0], one["minor"]) for one in told["transfers"]] == [
+        *(("10.0.0.1:41000", False), ("10.0.0.1:40000", True)),
+    ]
+    assert {row["severity"] for row in told["findings"]} == {"info"}
+    main(["explain", path])
+    above, below = capsys.readouterr().out.split("Next to nothing beside them")
+    assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
+    main(["analyze", path])
+    assert "10.0.0.1:40000" not in capsys.readouterr().out.split("What limited them")[1].split("Findings")[0]
+
+
+def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wire = small_writes(41.0)
+    steady(connection(wire, port=41000), 80)  # ten times as much: no main transfer
+    main(["explain", str(wire.write(tmp_path / "wire.pcap"))])
+    said = capsys.readouterr().out
+    assert "delayed-ack" in said and "Next to nothing" not in said
+    assert said.index("10.0.0.1:40000") < said.index("10.0.0.1:41000")
+
+
 # --- limits
 
 
@@ -86,6 +118,36 @@ def test_a_window_that_is_never_reached_is_not(found: Found) -> None:
     one = connection(window=512)
     flights(one, 20, 14)
     assert "receive-window-limited" not in found(one.wire)
+
+
+def many_large_and_a_small_one_that_waits() -> Wire:
+    """Sixty transfers that nothing holds up, and a smaller one that waits for its receiver's window."""
+    wire = Wire()
+    for number in range(60):
+        steady(connection(wire, port=41000 + number, window=512), 250)
+    flights(connection(wire, window=160), 12, 14, window=160)
+    return wire
+
+
+def test_a_window_is_told_of_a_flow_that_is_not_among_the_largest(found: Found) -> None:
+    row = found(many_large_and_a_small_one_that_waits())["receive-window-limited"]
+    assert "10.0.0.1:40000 → " in row["sentence"] and 0.1 < row["cost"] < 0.3
+
+
+def test_flows_that_waited_and_are_left_out_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(many_large_and_a_small_one_that_waits().write(tmp_path / "wire.pcap"))
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["transfers_left_out"] == 0
+    assert [one["limited_by"] for one in told["transfers"] if "40000" in one["name"]] == ["window"]
+    monkeypatch.setattr(survey, "HELD_MOST", 0)
+    main(["explain", path, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["transfers_left_out"] == 1 and not [one for one in told["transfers"] if "40000" in one["name"]]
+    main(["explain", path])
+    assert "1 smaller flow waited for something, too" in capsys.readouterr().out
 
 
 def test_a_window_without_scaling_says_so(found: Found) -> None:
@@ -129,9 +191,9 @@ def test_no_scaling_does_not_matter_on_a_short_path(found: Found) -> None:
     assert "window-scaling-off" not in found(one.wire)
 
 
-def small_writes(held: float) -> Wire:
+def small_writes(held: float, wire: Wire | None = None) -> Wire:
     """A short write, and the next one when it is acknowledged."""
-    one, now = connection(rtt=1.0), 10.0
+    one, now = connection(wire, rtt=1.0), 10.0
     for i in range(60):
         one.data(now, i * 200, 200, PSH | ACK).ack(now + held, (i + 1) * 200)
         now += held + 0.1

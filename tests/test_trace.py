@@ -107,10 +107,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_numbers_have_units() -> None:
-    assert [prefixed(v, "B") for v in (0, 999, 999.6, 1_234_567, None)] == ["0 B", "999 B", "1.00 kB", "1.23 MB", "–"]
+    assert [prefixed(v, "B") for v in (0, 999, 999.6, 1_234_567, None)] == ["0 B", "999 B", "1 kB", "1.23 MB", "–"]
     assert [show_duration(v) for v in (0, 1500, 2_000_000, 1_500_000_000, 4_000 * 10**9)] == [
         *("0 ns", "1.50 µs", "2 ms", "1.50 s", "1 h 06 min"),
     ]
+    assert [show_duration(v) for v in (999.6, 999_960_000, 9_996_000, 999_960_000_000)] == [
+        *("1 µs", "1 s", "10 ms", "16 min 40 s"),
+    ]
+    assert [show_share(999_999, 10**6), show_share(1, 1), show_share(9996, 10**5)] == ["over 99.9%", "100%", "10%"]
     assert [show_share(1, 3), show_share(1, 10**9), show_share(0, 5)] == ["33.3%", "under 0.01%", "0%"]
 
 

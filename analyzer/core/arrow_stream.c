@@ -20,67 +20,18 @@ static bool is_text(const struct column *column) {
     return formats[column->type][0] == 'u';
 }
 
-static void release_schema(struct ArrowSchema *schema) {
-    for (int64_t i = 0; i < schema->n_children; i++)
-        if (schema->children[i]->release)
-            schema->children[i]->release(schema->children[i]);
-    free(schema->private_data);
-    schema->release = NULL;
-}
-
 int arrow_schema_export(const struct schema *schema, struct ArrowSchema *out) {
-    size_t count = schema->column_count;
-    struct {
-        struct ArrowSchema *pointers[COLUMNS_MAX];
-        struct ArrowSchema children[COLUMNS_MAX];
-    } *held = calloc(1, sizeof *held);
-    if (!held)
-        return ENOMEM;
-    for (size_t i = 0; i < count; i++) {
-        held->pointers[i] = &held->children[i];
-        held->children[i] = (struct ArrowSchema){.format = formats[schema->columns[i].type],
-                                                 .name = schema->columns[i].name,
-                                                 .flags = ARROW_FLAG_NULLABLE,
-                                                 .release = release_schema};
-    }
-    *out = (struct ArrowSchema){.format = "+s",
-                                .name = schema->name,
-                                .n_children = (int64_t)count,
-                                .children = held->pointers,
-                                .release = release_schema,
-                                .private_data = held};
-    return 0;
-}
-
-/* A child array owns its buffers, since a consumer may move it out of its batch and release it
- * later. */
-static void release_child(struct ArrowArray *array) {
-    for (int64_t i = 0; i < array->n_buffers; i++)
-        free((void *)array->buffers[i]);
-    free(array->buffers);
-    array->release = NULL;
-}
-
-static void release_batch(struct ArrowArray *array) {
-    for (int64_t i = 0; i < array->n_children; i++)
-        if (array->children[i]->release)
-            array->children[i]->release(array->children[i]);
-    free(array->private_data);
-    array->release = NULL;
+    struct arrow_field fields[COLUMNS_MAX];
+    for (size_t i = 0; i < schema->column_count; i++)
+        fields[i] = (struct arrow_field){schema->columns[i].name, formats[schema->columns[i].type]};
+    return arrow_struct_schema(schema->name, fields, schema->column_count, out);
 }
 
 /* A column of a batch while it fills: buffers[0] validity, [1] values or text offsets, [2] text. */
 struct filling {
     struct ArrowArray *array;
-    uint8_t *validity;
     void *values;
     size_t text_used, text_room;
-};
-
-struct batch {
-    const void *buffers[1]; /* of the struct array itself: no validity */
-    struct ArrowArray *pointers[COLUMNS_MAX];
-    struct ArrowArray children[COLUMNS_MAX];
 };
 
 static size_t values_size(const struct column *column, size_t rows) {
@@ -91,14 +42,11 @@ static size_t values_size(const struct column *column, size_t rows) {
 
 static bool begin_column(struct filling *filling, struct ArrowArray *array,
                          const struct column *column, size_t rows) {
-    *array = (struct ArrowArray){.n_buffers = is_text(column) ? 3 : 2, .release = release_child};
-    array->buffers = calloc(3, sizeof *array->buffers);
-    if (!array->buffers)
+    if (!arrow_child_begin(array, rows, is_text(column) ? 3 : 2))
         return false;
-    *filling = (struct filling){.array = array};
-    array->buffers[0] = filling->validity = calloc(1, (rows + 7) / 8 + 1);
-    array->buffers[1] = filling->values = calloc(1, values_size(column, rows) + 1);
-    return filling->validity && filling->values;
+    *filling = (struct filling){.array = array, .values = calloc(1, values_size(column, rows) + 1)};
+    array->buffers[1] = filling->values;
+    return filling->values;
 }
 
 static bool append_text(struct filling *filling, const char *text, size_t size) {
@@ -135,8 +83,7 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
 static bool fill(struct filling *filling, const struct table *table, unsigned type, size_t at,
                  const struct row *row, unsigned column) {
     bool known = row_known(row, column);
-    filling->validity[at / 8] |= (uint8_t)(known << at % 8);
-    filling->array->null_count += !known;
+    arrow_child_set_valid(filling->array, at, known);
     switch (type) {
     case TYPE_INT:
     case TYPE_REAL: ((int64_t *)filling->values)[at] = row->value[column]; return true;
@@ -168,14 +115,11 @@ static size_t batch_rows(const struct reading *reading) {
 
 static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t rows) {
     const struct schema *schema = reading->table->schema;
-    struct batch *batch = out->private_data;
     struct filling filling[COLUMNS_MAX];
     struct row row;
-    for (size_t c = 0; c < schema->column_count; c++) {
-        out->n_children = (int64_t)c + 1;
-        if (!begin_column(&filling[c], &batch->children[c], &schema->columns[c], rows))
+    for (size_t c = 0; c < schema->column_count; c++)
+        if (!begin_column(&filling[c], out->children[c], &schema->columns[c], rows))
             return false;
-    }
     for (size_t at = 0; at < rows; at++) {
         if (!table_next(reading->table, &reading->cursor, &row))
             return false;
@@ -183,8 +127,6 @@ static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t r
             if (!fill(&filling[c], reading->table, schema->columns[c].type, at, &row, c))
                 return false;
     }
-    for (size_t c = 0; c < schema->column_count; c++)
-        batch->children[c].length = (int64_t)rows;
     return true;
 }
 
@@ -194,22 +136,11 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     *out = (struct ArrowArray){0};
     if (!rows)
         return 0;
-    struct batch *batch = calloc(1, sizeof *batch);
-    if (!batch) {
-        reading->error = "out of memory";
-        return ENOMEM;
-    }
-    for (size_t c = 0; c < COLUMNS_MAX; c++)
-        batch->pointers[c] = &batch->children[c];
-    *out = (struct ArrowArray){.length = (int64_t)rows,
-                               .n_buffers = 1,
-                               .buffers = batch->buffers,
-                               .children = batch->pointers,
-                               .release = release_batch,
-                               .private_data = batch};
-    if (fill_batch(reading, out, rows))
+    if (arrow_struct_begin(out, reading->table->schema->column_count, rows) &&
+        fill_batch(reading, out, rows))
         return 0;
-    release_batch(out);
+    if (out->release)
+        out->release(out);
     reading->error = "out of memory";
     return ENOMEM;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What module.c and module_table.c, the only files that know Python, have of each other. */
+/* What the module*.c, the only files that know Python, have of each other. */
 #ifndef WIRETALE_MODULE_H
 #define WIRETALE_MODULE_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "arrow_struct.h"
 #include "table.h"
 
 #define METHOD(name, function, flags, doc)                                                         \
@@ -15,6 +16,12 @@
 void module_free_object(PyObject *self);
 /* Flow numbers of a list, for PyMem_Free(); NULL with an exception set. */
 uint32_t *module_flow_numbers(PyObject *list, size_t *count);
+
+/* Both take over what they are given; NULL with an exception set. */
+PyObject *module_stream_capsule(struct ArrowArrayStream *stream);
+PyObject *module_schema_capsule(struct ArrowSchema *schema);
+/* Gives back a reference that a stream kept, from whichever thread releases it. */
+void module_disown(void *owner);
 
 /* The type of tables (borrowed), made once; NULL with an exception set. */
 PyTypeObject *table_types_make(void);

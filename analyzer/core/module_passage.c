@@ -13,12 +13,6 @@ struct passages_object {
     struct passage_reader *reader; /* after the last stream ended */
 };
 
-static void disown(void *owner) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF((PyObject *)owner);
-    PyGILState_Release(state);
-}
-
 static void keep_reader(void *owner, struct passage_reader *reader) {
     PyGILState_STATE state = PyGILState_Ensure();
     struct passages_object *self = owner;
@@ -68,55 +62,27 @@ static PyObject *passages_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return self;
 }
 
-static void free_stream_capsule(PyObject *capsule) {
-    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (stream && stream->release)
-        stream->release(stream);
-    free(stream);
-}
-
-static void free_schema_capsule(PyObject *capsule) {
-    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (schema && schema->release)
-        schema->release(schema);
-    free(schema);
-}
-
 static PyObject *passages_stream(PyObject *object, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"requested_schema", NULL};
     struct passages_object *self = (struct passages_object *)object;
-    struct passage_listener listener = {keep_reader, disown, self};
+    struct passage_listener listener = {keep_reader, module_disown, self};
     PyObject *requested = NULL;
+    struct ArrowArrayStream stream;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
         return NULL;
-    struct ArrowArrayStream *stream = calloc(1, sizeof *stream);
-    if (!stream || passage_stream_export(self->paths, self->count, &listener, stream)) {
-        free(stream);
+    if (passage_stream_export(self->paths, self->count, &listener, &stream))
         return PyErr_NoMemory();
-    }
     Py_INCREF(object);
-    PyObject *capsule = PyCapsule_New(stream, "arrow_array_stream", free_stream_capsule);
-    if (!capsule) {
-        stream->release(stream);
-        free(stream);
-    }
-    return capsule;
+    return module_stream_capsule(&stream);
 }
 
 static PyObject *passages_schema(PyObject *object, PyObject *unused) {
-    struct ArrowSchema *schema = calloc(1, sizeof *schema);
+    struct ArrowSchema schema;
     (void)object;
     (void)unused;
-    if (!schema || passage_schema_export(schema)) {
-        free(schema);
+    if (passage_schema_export(&schema))
         return PyErr_NoMemory();
-    }
-    PyObject *capsule = PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
-    if (!capsule) {
-        schema->release(schema);
-        free(schema);
-    }
-    return capsule;
+    return module_schema_capsule(&schema);
 }
 
 static PyObject *count_or_none(uint64_t count) {

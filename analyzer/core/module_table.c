@@ -305,59 +305,24 @@ static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
 
 /* --- Arrow ---------------------------------------------------------------------------------- */
 
-/* Consumers may release a stream from any thread. */
-static void disown(void *owner) {
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF((PyObject *)owner);
-    PyGILState_Release(state);
-}
-
-static void free_stream_capsule(PyObject *capsule) {
-    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (stream && stream->release)
-        stream->release(stream);
-    free(stream);
-}
-
-static void free_schema_capsule(PyObject *capsule) {
-    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
-    if (schema && schema->release)
-        schema->release(schema);
-    free(schema);
-}
-
 static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"requested_schema", NULL};
-    PyObject *requested = NULL, *capsule = NULL;
+    PyObject *requested = NULL;
+    struct ArrowArrayStream stream;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
         return NULL;
-    struct ArrowArrayStream *stream = calloc(1, sizeof *stream);
-    if (!stream || arrow_stream_export(table_of(self), stream, self, disown)) {
-        free(stream);
+    if (arrow_stream_export(table_of(self), &stream, self, module_disown))
         return PyErr_NoMemory();
-    }
     Py_INCREF(self);
-    capsule = PyCapsule_New(stream, "arrow_array_stream", free_stream_capsule);
-    if (!capsule) {
-        stream->release(stream);
-        free(stream);
-    }
-    return capsule;
+    return module_stream_capsule(&stream);
 }
 
 static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
-    struct ArrowSchema *schema = calloc(1, sizeof *schema);
+    struct ArrowSchema schema;
     (void)unused;
-    if (!schema || arrow_schema_export(table_of(self)->schema, schema)) {
-        free(schema);
+    if (arrow_schema_export(table_of(self)->schema, &schema))
         return PyErr_NoMemory();
-    }
-    PyObject *capsule = PyCapsule_New(schema, "arrow_schema", free_schema_capsule);
-    if (!capsule) {
-        schema->release(schema);
-        free(schema);
-    }
-    return capsule;
+    return module_schema_capsule(&schema);
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */

@@ -24,64 +24,12 @@ static const struct passage_column columns[] = {
 #define ENDS  FIXED /* the text column comes last */
 #define COUNT (FIXED + 1)
 
-static void release_schema(struct ArrowSchema *schema) {
-    for (int64_t i = 0; i < schema->n_children; i++)
-        if (schema->children[i]->release)
-            schema->children[i]->release(schema->children[i]);
-    free(schema->private_data);
-    schema->release = NULL;
-}
-
 int passage_schema_export(struct ArrowSchema *out) {
-    struct {
-        struct ArrowSchema *pointers[COUNT];
-        struct ArrowSchema children[COUNT];
-    } *held = calloc(1, sizeof *held);
-    if (!held)
-        return ENOMEM;
-    for (size_t i = 0; i < COUNT; i++) {
-        held->pointers[i] = &held->children[i];
-        held->children[i] = (struct ArrowSchema){.format = i == ENDS ? "u" : columns[i].format,
-                                                 .name = i == ENDS ? "ends" : columns[i].name,
-                                                 .flags = ARROW_FLAG_NULLABLE,
-                                                 .release = release_schema};
-    }
-    *out = (struct ArrowSchema){.format = "+s",
-                                .name = "passages",
-                                .n_children = COUNT,
-                                .children = held->pointers,
-                                .release = release_schema,
-                                .private_data = held};
-    return 0;
-}
-
-/* A child owns its buffers, since a consumer may move it out of its batch. */
-static void release_child(struct ArrowArray *array) {
-    for (int64_t i = 0; i < array->n_buffers; i++)
-        free((void *)array->buffers[i]);
-    free(array->buffers);
-    array->release = NULL;
-}
-
-struct batch {
-    const void *buffers[1];
-    struct ArrowArray *pointers[COUNT];
-    struct ArrowArray children[COUNT];
-};
-
-static void release_batch(struct ArrowArray *array) {
-    for (int64_t i = 0; i < array->n_children; i++)
-        if (array->children[i]->release)
-            array->children[i]->release(array->children[i]);
-    free(array->private_data);
-    array->release = NULL;
-}
-
-static bool begin_child(struct ArrowArray *array, size_t rows, int64_t buffers) {
-    *array = (struct ArrowArray){
-        .length = (int64_t)rows, .n_buffers = buffers, .release = release_child};
-    array->buffers = calloc((size_t)buffers, sizeof *array->buffers);
-    return array->buffers;
+    struct arrow_field fields[COUNT];
+    for (size_t i = 0; i < FIXED; i++)
+        fields[i] = (struct arrow_field){columns[i].name, columns[i].format};
+    fields[ENDS] = (struct arrow_field){"ends", "u"};
+    return arrow_struct_schema("passages", fields, COUNT, out);
 }
 
 static bool is_null(const struct passage *row, const struct passage_column *column) {
@@ -94,18 +42,14 @@ static bool is_null(const struct passage *row, const struct passage_column *colu
 
 static bool fill_column(struct ArrowArray *array, const struct passage_column *column,
                         const struct passage *rows, size_t count) {
-    if (!begin_child(array, count, 2))
+    if (!arrow_child_begin(array, count, 2))
         return false;
-    uint8_t *validity = calloc(count / 8 + 1, 1);
     char *values = malloc(count * column->width);
-    array->buffers[0] = validity;
     array->buffers[1] = values;
-    if (!validity || !values)
+    if (!values)
         return false;
     for (size_t i = 0; i < count; i++) {
-        bool null = is_null(&rows[i], column);
-        array->null_count += null;
-        validity[i / 8] |= (uint8_t)(!null << i % 8);
+        arrow_child_set_valid(array, i, !is_null(&rows[i], column));
         memcpy(values + i * column->width, (const char *)&rows[i] + column->offset, column->width);
     }
     return true;
@@ -117,24 +61,21 @@ static size_t text_size(const struct passage *row) {
 
 static bool fill_ends(struct ArrowArray *array, const struct passage *rows, size_t count) {
     size_t size = 0;
-    if (!begin_child(array, count, 3))
+    if (!arrow_child_begin(array, count, 3))
         return false;
     for (size_t i = 0; i < count; i++)
         size += text_size(&rows[i]);
-    uint8_t *validity = calloc(count / 8 + 1, 1);
     int32_t *offsets = calloc(count + 1, sizeof *offsets);
     char *text = malloc(size + 1);
-    array->buffers[0] = validity;
     array->buffers[1] = offsets;
     array->buffers[2] = text;
-    if (!validity || !offsets || !text)
+    if (!offsets || !text)
         return false;
     for (size_t i = 0; i < count; i++) {
         size_t length = text_size(&rows[i]);
         memcpy(text + offsets[i], rows[i].ends, length);
         offsets[i + 1] = offsets[i] + (int32_t)length;
-        array->null_count += !rows[i].ends_told;
-        validity[i / 8] |= (uint8_t)(rows[i].ends_told << i % 8);
+        arrow_child_set_valid(array, i, rows[i].ends_told);
     }
     return true;
 }
@@ -160,22 +101,12 @@ static bool begin_reading(struct reading *reading) {
 }
 
 static bool fill_batch(struct ArrowArray *out, const struct passage *rows, size_t count) {
-    struct batch *batch = calloc(1, sizeof *batch);
-    if (!batch)
+    if (!arrow_struct_begin(out, COUNT, count))
         return false;
-    for (size_t c = 0; c < COUNT; c++)
-        batch->pointers[c] = &batch->children[c];
-    *out = (struct ArrowArray){.length = (int64_t)count,
-                               .n_buffers = 1,
-                               .n_children = COUNT,
-                               .buffers = batch->buffers,
-                               .children = batch->pointers,
-                               .release = release_batch,
-                               .private_data = batch};
     for (size_t c = 0; c < FIXED; c++)
-        if (!fill_column(&batch->children[c], &columns[c], rows, count))
+        if (!fill_column(out->children[c], &columns[c], rows, count))
             return false;
-    return fill_ends(&batch->children[ENDS], rows, count);
+    return fill_ends(out->children[ENDS], rows, count);
 }
 
 static void end_reading(struct reading *reading) {
@@ -201,7 +132,7 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     if (fill_batch(out, reading->rows, count))
         return 0;
     if (out->release)
-        release_batch(out);
+        out->release(out);
     problem_set(&reading->problem, PROBLEM_MEMORY, "out of memory");
     return ENOMEM;
 }

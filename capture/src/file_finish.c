@@ -22,12 +22,15 @@
 #define NAMES_TRIED 100
 #define STUCK_MOST  256u /* files that could not be renamed */
 
-static bool is_link_or_new(const struct finisher *finisher, const struct finished *file) {
+/* Whether what is there by the name that was asked for gives way: an empty file, as mktemp(1) makes
+ * them; with --overwrite one of before this run. */
+static bool gives_way(const struct finisher *finisher, const struct finished *file) {
     struct stat told;
-    if (fstatat(file->folder_fd, file->name, &told, AT_SYMLINK_NOFOLLOW))
+    if (!file->asked_for || fstatat(file->folder_fd, file->name, &told, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(told.st_mode))
         return false;
-    return !S_ISREG(told.st_mode) ||
-           told.st_mtim.tv_sec * SECOND_NS + told.st_mtim.tv_nsec >= finisher->begun_ns;
+    int64_t changed_ns = told.st_mtim.tv_sec * SECOND_NS + told.st_mtim.tv_nsec;
+    return !told.st_size || (finisher->overwrite && changed_ns < finisher->begun_ns);
 }
 
 /* "NAME.pcapng" is taken: "NAME-1.pcapng" and so on. */
@@ -39,7 +42,7 @@ static void other_name(const char *name, int number, char other[NAME_ROOM]) {
 }
 
 static bool publish(struct finisher *finisher, struct finished *file) {
-    if (file->replace && !is_link_or_new(finisher, file))
+    if (gives_way(finisher, file))
         return !renameat(file->folder_fd, file->temporary, file->folder_fd, file->name);
     char name[NAME_ROOM];
     snprintf(name, sizeof name, "%s", file->name);

@@ -19,7 +19,7 @@ struct finished {
     char temporary[NAME_ROOM], name[NAME_ROOM];
     char original[NAME_ROOM]; /* what was compressed; removed when the file is published */
     uint64_t bytes;
-    bool replace; /* an older file with this name */
+    bool asked_for; /* by -w, under this name */
 };
 
 struct finisher {
@@ -30,6 +30,7 @@ struct finisher {
     unsigned waiting;
     bool ending;
     bool compress;
+    bool overwrite;   /* what -w names and was there before */
     int64_t begun_ns; /* CLOCK_REALTIME */
     struct folder *folder;
     struct file_ring *ring;

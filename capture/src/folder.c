@@ -128,6 +128,20 @@ static void open_parent(struct folder *folder, const char *path) {
     open_folder(folder);
 }
 
+/* A capture of hours must not end with the loss of an earlier one, nor under another name. */
+static void refuse_existing(struct folder *folder, const struct settings *settings) {
+    char name[NAME_ROOM];
+    struct stat told;
+    folder_next_name(folder, wall_ns(), name);
+    folder->number = 0;
+    if (settings->compress && strlen(name) + sizeof COMPRESSED <= sizeof name)
+        strcat(name, COMPRESSED);
+    if (!fstatat(folder->fd, name, &told, AT_SYMLINK_NOFOLLOW) && told.st_size)
+        fail(EXIT_UNREADABLE,
+             "-w %s: %s is there already: another name, a folder, or --overwrite was expected",
+             settings->output, name);
+}
+
 static bool is_stream(const char *path, const struct stat *told) {
     return !strcmp(path, "-") || S_ISFIFO(told->st_mode) || S_ISCHR(told->st_mode);
 }
@@ -150,7 +164,10 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
     if (!slash && (there ? !S_ISDIR(told.st_mode) && !S_ISLNK(told.st_mode)
                          : capture_suffix(path) || strchr(path, '%'))) {
         folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
-        return open_parent(folder, path);
+        open_parent(folder, path);
+        if (folder->plain && !settings->overwrite)
+            refuse_existing(folder, settings);
+        return;
     }
     strcpy(folder->path, path);
     copy_safe(folder->prefix, sizeof folder->prefix, interfaces);

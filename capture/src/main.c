@@ -118,6 +118,7 @@ static void prepare_output(struct program *program) {
     program->finisher.folder = &program->folder;
     program->finisher.ring = &program->ring;
     program->finisher.compress = program->settings.compress;
+    program->finisher.overwrite = program->settings.overwrite;
     program->output.capture = &program->capture;
     program->output.folder = &program->folder;
     program->output.finisher = &program->finisher;

@@ -191,7 +191,7 @@ static void finish_stream(struct output *output) {
 static void finish_file(struct output *output) {
     struct finished file = {.fd = output->fd,
                             .folder_fd = fcntl(output->folder->fd, F_DUPFD_CLOEXEC, 0),
-                            .replace = output->folder->plain && output->folder->number == 1};
+                            .asked_for = output->folder->plain && output->folder->number == 1};
     if (output->capture->settings->format == RECORD_PCAPNG)
         output_store_statistics(output);
     if (ftruncate(output->fd, (off_t)output->bytes))

@@ -24,6 +24,7 @@ enum long_only {
     ONLY_TOTAL_SIZE,
     ONLY_ALIGN,
     ONLY_PCAP,
+    ONLY_OVERWRITE,
     ONLY_ON_CLOSE,
     ONLY_BUFFER,
     ONLY_STATUS,
@@ -55,6 +56,7 @@ static const struct option long_options[] = {
     {"total-size", required_argument, NULL, ONLY_TOTAL_SIZE},
     {"align", no_argument, NULL, ONLY_ALIGN},
     {"pcap", no_argument, NULL, ONLY_PCAP},
+    {"overwrite", no_argument, NULL, ONLY_OVERWRITE},
     {"zstd", no_argument, NULL, 'z'},
     {"on-close", required_argument, NULL, ONLY_ON_CLOSE},
     {"count", required_argument, NULL, 'c'},
@@ -196,6 +198,7 @@ static bool take_file_option(struct settings *settings, int option, const char *
     case 'P':
     case ONLY_PCAP: settings->format = RECORD_PCAP; return true;
     case 'z': settings->compress = true; return true;
+    case ONLY_OVERWRITE: settings->overwrite = true; return true;
     case ONLY_ON_CLOSE: settings->on_close = (char *)value; return true;
     default: return false;
     }

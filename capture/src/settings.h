@@ -27,6 +27,7 @@ struct settings {
     const char *output;
     enum record_format format;
     bool compress, align;
+    bool overwrite; /* the file that -w names */
     uint64_t file_bytes, file_packets;
     int64_t file_ns;
     uint64_t ring_files, ring_total_bytes;

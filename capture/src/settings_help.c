@@ -28,6 +28,7 @@ static const char help[] =
     "  -w FOLDER              files appear there when they are finished\n"
     "  -w FILE                a name ending in .pcapng, .pcap or .cap; %Y %m %d %H ... are of UTC\n"
     "  -w -                   a stream on stdout; also a FIFO\n"
+    "      --overwrite        a FILE that is there already; else it is refused, unless empty\n"
     "  -C SIZE, -b filesize:SIZE     a new file before SIZE is exceeded (bare: MB, kB)\n"
     "  -G TIME, -b duration:TIME     a new file each TIME (bare: seconds)\n"
     "  -b packets:N           a new file after N packets\n"

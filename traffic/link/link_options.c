@@ -26,7 +26,7 @@ static const char help[] =
     "  --both SPEC          both\n"
     "  --seed N             of all chance (default 1): the same seed, the same fate of packet n\n"
     "  --truth FILE         write what was done to each packet\n"
-    "  --print-truth FILE   print such a file as CSV\n"
+    "  --print-truth FILE   print such a file as CSV; - for standard input\n"
     "  --address A          of the link itself, for ICMP (default 192.0.0.8 and 100:0:0:1::1); "
     "once for each family\n"
     "  --spin TIME          do not sleep when the next packet is due within (default 0)\n"
@@ -138,6 +138,8 @@ void link_options_parse(struct link_options *options, int count, char **argument
     parse_address(&options->addresses, "100:0:0:1::1"); /* RFC 9780 */
     for (int letter; (letter = getopt_long(count, arguments, "", long_options, NULL)) != -1;)
         take_option(options, letter, optarg);
+    if (options->truth_path && !strcmp(options->truth_path, "-"))
+        errx(2, "--truth -: expected a file, since the summary goes to standard output");
     if (options->print_path && optind == count)
         return;
     if (options->print_path || count - optind != 2)

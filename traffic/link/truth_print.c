@@ -82,11 +82,15 @@ static int print_records(const char *path, FILE *file) {
         fprintf(stderr,
                 "wiretale-link: %s: cut short within a record: the ones before it are printed\n",
                 path);
-    return got || ferror(file) ? 3 : fflush(stdout) ? 4 : 0;
+    if (fflush(stdout)) {
+        fprintf(stderr, "wiretale-link: cannot write the output: %s\n", strerror(errno));
+        return 4;
+    }
+    return got || ferror(file) ? 3 : 0;
 }
 
 int truth_print(const char *path) {
-    FILE *file = fopen(path, "rbe");
+    FILE *file = strcmp(path, "-") ? fopen(path, "rbe") : stdin;
     if (!file) {
         fprintf(stderr, "wiretale-link: %s: %s\n", path, strerror(errno));
         return 4;

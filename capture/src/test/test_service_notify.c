@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../../../analyzer/core/test/check.h"
 #include "service_notify.h"
 
 int main(void) {

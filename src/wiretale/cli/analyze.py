@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4
 writable, 130 interrupted
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
-STDOUT = Path("-")
 INTERRUPTED = 130
 DAMAGED = 3
 
@@ -95,9 +95,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--tables", type=table_names, metavar="A,B", help="tables for --json, or the one for --csv (docs/tables.md)"
     )
     output.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write every table as Parquet, and report.html"
+        "-o", "--output", type=folder, metavar="DIR", help="write every table as Parquet, and report.html"
     )
-    output.add_argument("--report", type=Path, metavar="FILE", help="write the interactive report; - for stdout")
+    output.add_argument("--report", type=page, metavar="FILE", help="write the interactive report; - for stdout")
     output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
     output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(command=analyze)
@@ -133,7 +133,7 @@ def link_bps(arguments: argparse.Namespace) -> int | None:
 
 
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
-    """The summary, or what --json or --csv ask for instead."""
+    """The summary, or what --json, --csv or --report - ask for instead."""
     if arguments.json:
         from wiretale.reports import json_object
 
@@ -143,20 +143,11 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
         write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
     elif arguments.report == STDOUT:
-        write_report_stdout(trace, link_bps(arguments))
+        page_to_stdout(lambda path: trace.report(path, link_bps(arguments)))
     elif not arguments.quiet:
         from wiretale.reports.terminal import print_summary
 
         print_summary(trace, sys.stdout, arguments.flows, link_bps=link_bps(arguments))
-
-
-def write_report_stdout(trace: Trace, link_bps: int | None) -> None:
-    """The report on standard output, in place of the summary."""
-    from shutil import copyfileobj
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as folder, trace.report(Path(folder) / "report.html", link_bps).open("rb") as report:
-        copyfileobj(report, sys.stdout.buffer)
 
 
 def write_files(trace: Trace, arguments: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -51,20 +52,24 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--receiver-log", metavar="FILE", help="what `wiretale receive --json` printed")
     parser.add_argument("--same-clock", action="store_true", help="the captures share one clock: nothing is estimated")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write an interactive page")
+    parser.add_argument("--report", type=page, metavar="FILE", help="write an interactive page; - for stdout")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="write every packet as Parquet, and report.html"
+        "-o", "--output", type=folder, metavar="DIR", help="write every packet as Parquet, and report.html"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
     parser.set_defaults(command=compare)
 
 
 def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
-    """The summary, or --json."""
+    """The summary, or what --json or --report - ask for instead."""
     if arguments.json:
         from wiretale.reports.compare_json import write_json
 
         write_json(vantage, __version__, sys.stdout)
+    elif arguments.report == STDOUT:
+        from wiretale.reports.compare_html import write_report
+
+        page_to_stdout(lambda path: write_report(vantage, path))
     elif not arguments.quiet:
         from wiretale.reports.compare_text import print_comparison
 
@@ -79,20 +84,23 @@ def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
         from wiretale.reports.compare_parquet import write_tables
 
         written.append(write_tables(vantage, arguments.output))
-    pages = [arguments.report, arguments.output / "report.html" if arguments.output else None]
-    for page in filter(None, pages):
+    alone = None if arguments.report == STDOUT else arguments.report
+    for path in filter(None, [alone, arguments.output / "report.html" if arguments.output else None]):
         from wiretale.reports.compare_html import write_report
 
-        written.append(write_report(vantage, page))
+        written.append(write_report(vantage, path))
     for path in written if not arguments.quiet else []:
         print(f"wiretale: wrote {path}", file=sys.stderr)
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Runs the command."""
+    from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.printable import printable
     from wiretale.analyzer.vantage import compare_captures
 
+    if arguments.json and arguments.report == STDOUT:
+        raise UsageError("--json and --report - both write to stdout: one of them was expected")
     with compare_captures(
         *arguments.captures,
         sender_log=arguments.sender_log,

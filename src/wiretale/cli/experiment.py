@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+
 if TYPE_CHECKING:
     from wiretale.traffic.endpoint import Endpoint
     from wiretale.traffic.plan import Plan, Test, Tracer
@@ -87,7 +89,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_run(actions)
     reporting = actions.add_parser("report", help="one page of figures", usage="wiretale experiment report DIR -o FILE")
     reporting.add_argument("folder", type=Path, metavar="DIR", help="what `wiretale experiment run` wrote")
-    reporting.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML page to write")
+    reporting.add_argument(
+        "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for stdout"
+    )
     reporting.set_defaults(command=report)
 
 
@@ -97,7 +101,7 @@ def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "run", help="run a plan", usage="wiretale experiment run PLAN -o DIR [options]", epilog=EXIT_CODES
     )
     parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where results are kept")
+    parser.add_argument("-o", "--output", type=folder, metavar="DIR", help="where results are kept")
     parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
     parser.add_argument("--trials", type=trials, metavar="N", help="of each test, whatever the plan says")
     parser.add_argument("--scale", type=scale, default=1.0, metavar="X", help="counts, times and offsets by a factor")
@@ -243,5 +247,9 @@ def report(arguments: argparse.Namespace) -> int:
     from wiretale.reports.experiment_page import write_page
     from wiretale.traffic.outcome import read_outcome
 
-    note(f"wrote {write_page(read_outcome(arguments.folder), arguments.output)}")
+    outcome = read_outcome(arguments.folder)
+    if arguments.output == STDOUT:
+        page_to_stdout(lambda path: write_page(outcome, path))
+    else:
+        note(f"wrote {write_page(outcome, arguments.output)}")
     return 0

@@ -7,10 +7,10 @@ import argparse
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.cli.destination import folder
 
 EXAMPLES = """\
 examples:
@@ -50,13 +50,15 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up.add_argument("profile", metavar="PROFILE|FILE.toml", help="wiretale lab list shows their names")
     up.add_argument("--name", help="of the lab (default: the profile's)")
     up.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
+        "-o", "--output", type=folder, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
     )
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
     run.add_argument("what", metavar="SCENARIO|PLAN", help="s6, s6-base …, or a plan of `wiretale experiment`")
-    run.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="captures, truth, results, report")
+    run.add_argument(
+        "-o", "--output", type=folder, required=True, metavar="DIR", help="captures, truth, results, report"
+    )
     run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over (same-switch)")
     run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")

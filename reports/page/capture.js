@@ -1,7 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// The report's page: the list of flows, and the figure of the chosen one, thinned to what is in view.
-"use strict";
-
+// The report of captures: the list of flows, and the figure of the chosen one, thinned to what is in view.
 const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn within a blink
 const DRAWN_LEAST = 400; // of each trace, however many there are
 const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, blocks: 2.2, fragments: 2 };
@@ -10,18 +7,9 @@ const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32,
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
-const $ = (id) => document.getElementById(id);
-const data = JSON.parse($("data").textContent);
 const state = { sort: "bytes", down: true, chosen: null, traces: {}, full: {}, drawing: false };
 
 // --- numbers ---------------------------------------------------------------------------------------------------
-
-async function inflate(text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
-}
 
 async function loadTable(columns) {
   const names = Object.keys(columns);
@@ -435,22 +423,18 @@ function fill(trace, source, from, to, most) {
 
 // --- drawing ---------------------------------------------------------------------------------------------------
 
-function colors() {
-  const style = getComputedStyle(document.documentElement);
-  return { ink: style.getPropertyValue("--ink").trim(), line: style.getPropertyValue("--line").trim() };
-}
-
 // Rates and counts stand on zero; elsewhere a zoom is into what is in view, up to telling two packets apart.
 function axisMode(panel) {
   return panel === "sequence" || (panel === "rtt" && state.zoomed) ? "normal" : "tozero";
 }
 
 function layoutFor(f, panels) {
-  const layout = structuredClone(data.figure.plot.layout), { ink, line } = colors();
+  const layout = structuredClone(data.figure.plot.layout), own = colors(), { ink, line } = own;
   const used = data.figure.panels.filter((panel) => panels.has(panel.name));
   const weights = used.map((panel) => PANEL_WEIGHTS[panel.name]), total = weights.reduce((a, b) => a + b, 0);
   layout.height = 90 + ROW_HEIGHT_PX * total;
   layout.font.color = ink;
+  layout.modebar = modebar(own);
   Object.assign(layout.xaxis, { gridcolor: line, linecolor: line, range: state.range.slice(), title: { text: `seconds since ${state.baseText}` } });
   let top = 1;
   for (const panel of data.figure.panels) layout[panel.axis === 1 ? "yaxis" : `yaxis${panel.axis}`].visible = false;
@@ -586,12 +570,6 @@ async function copy(button, text) {
   const before = button.textContent;
   button.textContent = "copied";
   setTimeout(() => (button.textContent = before), 1200);
-}
-
-async function loadPlotly() {
-  const script = document.createElement("script");
-  script.textContent = new TextDecoder().decode(await inflate($("plotly").textContent));
-  document.head.append(script);
 }
 
 async function start() {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every page begins with: its data, and Plotly, which it carries compressed.
+"use strict";
+
+const $ = (id) => document.getElementById(id);
+const data = JSON.parse($("data").textContent);
+
+// The page's colours, for figures.
+function colors() {
+  const style = getComputedStyle(document.documentElement);
+  return Object.fromEntries(["ink", "dim", "paper", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+}
+
+function modebar({ dim, accent }) {
+  return { bgcolor: "rgba(0,0,0,0)", color: dim, activecolor: accent };
+}
+
+async function inflate(text) {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+async function loadPlotly() {
+  const script = document.createElement("script");
+  script.textContent = new TextDecoder().decode(await inflate($("plotly").textContent));
+  document.head.append(script);
+}
