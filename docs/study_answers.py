@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from study_runs import BLOCKS_BYTES
+
 OPEN = "Open: the tests that would answer it could not be run here."
 
 
@@ -12,18 +14,23 @@ def same_host(rows: list[tuple[Any, ...]]) -> str:
     """The same question where there is no network."""
     if not rows:
         return ""
-    _, buffer, sent, _, link_lost, _, got, dropped = rows[0]
-    _, large, _, _, _, _, all_got, _ = rows[-1]
-    if None in (got, dropped, all_got) or link_lost:
+    if any(row[4] or None in (row[6], row[7]) for row in rows):
         return " Of the same host nothing can be said from this run."
-    what = (
-        "none was lost"
-        if got == sent
-        else f"{sent - got:,} were lost, {dropped:,} datagrams of them dropped by the kernel"
-    )
+    parts = [
+        f"{row[2] - row[6]:,} of {row[2]:,} with {row[1]:,} bytes, where its kernel dropped {row[7]:,} datagrams"
+        for row in rows
+    ]
+    return f" On the same host, with no network between the two, the receiver lost as well: {'; '.join(parts)}."
+
+
+def at_full_speed(rows: list[tuple[Any, ...]]) -> str:
+    """What was lost of UDP over 1 Gb/s, and who dropped it."""
+    lost = [row for row in rows if row[0] == "UDP" and row[4]]
+    if not lost:
+        return ""
     return (
-        f" On the same host, with no network between the two, of {sent:,} blocks {what} with the buffer of {buffer:,} bytes; "
-        f"with {large:,} bytes {sent - all_got:,} were."
+        f" At full speed over 1 Gb/s {sum(row[4] for row in lost):,} blocks were lost: {sum(row[5] or 0 for row in lost):,} "
+        f"dropped by the receiver's host, {lost[0][7]:,} packets by the link."
     )
 
 
@@ -33,20 +40,16 @@ def who_loses(found: dict[str, Any]) -> str:
     if not rows:
         return OPEN
     _, buffer, sent, _, link_lost, captured, got, dropped = rows[0]
-    if link_lost or got is None or captured != sent:
+    large = rows[-1]
+    if None in (got, large[6]):
+        return "Open: the receiver did not report in this run."
+    if link_lost or captured != sent:
         return (
             f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer saw {captured:,}, so that the network was "
             "not without loss in this run."
         )
     told = f", and its kernel says that it dropped {dropped:,} datagrams" if dropped is not None else ""
-    large = rows[-1]
-    lost = [row for row in found.get("blocks") or [] if row[0] == "UDP" and row[4]]
-    fast = (
-        f" At full speed over 1 Gb/s {sum(row[4] for row in lost):,} blocks were lost: {sum(row[5] or 0 for row in lost):,} "
-        f"dropped by the receiver's host, {lost[0][7]:,} packets by the link."
-        if lost
-        else ""
-    )
+    fast = at_full_speed(found.get("blocks") or [])
     here = same_host([row for row in found["who"] if row[0] == "same-host"])
     return (
         f"In these runs the receiver. Of {sent:,} blocks the link delivered every one, and the tracer near the receiver saw "
@@ -118,17 +121,17 @@ def shares(found: dict[str, Any]) -> str:
 
 
 def sending_and_receiving(found: dict[str, Any]) -> str:
-    """How far apart the rates are."""
-    rows = [row for row in found.get("blocks") or [] if row[2] and row[3]]
-    if not rows:
+    """How far apart the rates are: UDP's of the wire, and what the program got of it."""
+    rows = [row for row in found.get("blocks") or [] if row[2] and row[3] and row[4] is not None]
+    apart = {name: [100 * abs(row[2] - row[3]) / row[2] for row in rows if row[0] == name] for name in ("TCP", "UDP")}
+    if not all(apart.values()):
         return OPEN
-    tcp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "TCP"]
-    udp = [abs(row[2] - row[3]) / row[2] for row in rows if row[0] == "UDP"]
-    if not (tcp and udp):
-        return OPEN
+    tcp, udp = apart["TCP"], apart["UDP"]
+    got = [100 - 100 * row[4] / (BLOCKS_BYTES // row[1]) for row in rows if row[0] == "UDP"]
     return (
-        f"At full speed over 1 Gb/s they differ by {100 * min(tcp):.1f} to {100 * max(tcp):.1f} % for TCP, which counts what "
-        f"its own buffer took as sent, and by {100 * min(udp):.1f} to {100 * max(udp):.1f} % for UDP, which loses."
+        f"At full speed over 1 Gb/s they differ by {min(tcp):.1f} to {max(tcp):.1f} % for TCP, which counts what its own buffer "
+        f"took as sent. UDP's differ by {min(udp):.1f} to {max(udp):.1f} % at the two ends of the link, but the program got "
+        f"{min(got):.0f} to {max(got):.0f} % of the blocks: what its host drops was received, and never arrived."
     )
 
 

@@ -74,6 +74,7 @@ CONNECTIONS = {
     "lan-to-home": (1 << 17, 1 << 20),
 }
 BLOCKS = (1000, 2000, 5000, 10000)
+BLOCKS_BYTES = 40_000_000  # of each size
 
 
 def table(text: str) -> Iterator[dict[str, str]]:
@@ -190,7 +191,7 @@ def block_benchmark(folder: Path) -> list[Row]:
     rows: list[Row] = []
     for protocol in ("udp", "tcp"):
         with study_lab("same-lan", folder / f"blocks-{protocol}", apart=protocol == "udp") as lab:
-            reports = [lab.send(f"--{protocol}", "--size", size, "--count", 40_000_000 // size) for size in BLOCKS]
+            reports = [lab.send(f"--{protocol}", "--size", size, "--count", BLOCKS_BYTES // size) for size in BLOCKS]
         wire = lab.wire_rates()
         (lost,), *_ = lab.truth("SELECT count(*) FROM truth WHERE direction = 0 AND fate <> 'delivered'")
         for size, report in zip(BLOCKS, reports, strict=True):

@@ -20,7 +20,7 @@ POINTS = {"before": "left", "after": "right"}
 SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
 SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
 BUFFER_KIB = 32768
-CAPTURE_PRIORITY = 3  # behind the link, the sender and the receiver, before all else
+CAPTURE_PRIORITY = 6  # behind the link, before sender and receiver: these must not crowd out who watches them
 # What wiretale-capture, tcpdump and dumpcap say at their end.
 DROPS = (
     r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
@@ -33,7 +33,7 @@ def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     """The program that captures an interface into a folder, and the word that it says when it does."""
     own = program_path("wiretale-capture")
     if own:
-        options = ["--immediate", "-s", str(SNAPLEN), "-w", str(folder)]
+        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # asked to end, it reads what there is
         return [own, "-i", interface, *options], "capturing"
     if USER in os.environ:  # tcpdump gives up its groups, which is not allowed in a user's namespace
         target = str(folder / f"{interface}.pcapng")
