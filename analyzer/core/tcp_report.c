@@ -145,8 +145,8 @@ void judge_sack(struct step *step, int64_t position) {
     if (dsack && blocks[0][0] < blocks[0][1])
         take_dsack(step, blocks[0][0], blocks[0][1]);
     struct tcp_trouble *trouble = step_trouble(step, step->other);
-    if (!dsack && blocks[0][1] > trouble->sacked_highest)
-        note_round_trip(step, trouble, blocks[0][1]);
+    if (blocks[dsack][1] > trouble->sacked_highest)
+        note_round_trip(step, trouble, blocks[dsack][1]);
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
