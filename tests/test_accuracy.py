@@ -17,6 +17,7 @@ from score.assess import Assessment, carry_out  # noqa: E402
 from score.capture_frames import leave_out, mirror, read_frames  # noqa: E402
 from score.floors import CASES_LEAST, FLOORS, over_all_places  # noqa: E402
 from score.labels import Ranges  # noqa: E402
+from score.page import shortened  # noqa: E402
 from score.scenarios import SCENARIOS  # noqa: E402
 from score.testbed import missing, new_testbed  # noqa: E402
 
@@ -91,6 +92,12 @@ def test_ranges_count_bytes_once() -> None:
         seen.add(start, end)
     assert (seen.starts, seen.ends) == ([0, 40], [30, 50])
     assert [seen.covered(*span) for span in ((0, 60), (25, 45), (30, 40), (5, 6))] == [40, 10, 0, 1]
+
+
+def test_long_lists_of_spans_are_shortened_on_the_page() -> None:
+    spans = ",".join(f"{second}s-{second + 1}s" for second in range(0, 20, 2))
+    assert shortened(f"loss=1% outage={spans} queue=8") == "loss=1% outage=0s-1s,2s-3s,… (10 times) queue=8"
+    assert shortened("gilbert=2%,50% drop=1,2,3") == "gilbert=2%,50% drop=1,2,3"
 
 
 def nanosecond_copy(folder: Path) -> Path:

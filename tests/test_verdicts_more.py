@@ -806,7 +806,7 @@ def two_resends_of_which_one_was_needed(talk: Talk) -> Expected:
     """The second is proven needless by time and by its report, which says nothing against the first."""
     talk.open()
     burst(talk, 30, 2)
-    talk.ack(50, S).data(270, S).data(288, S).ack(290, 2 * S).ack(308, 2 * S, (S, 2 * S))
+    talk.ack(50, S).data(270, S).data(288, S).ack(290, 2 * S, tsecr=10_270).ack(308, 2 * S, (S, 2 * S))
     return {
         "retransmissions": 2,
         "retransmitted_bytes": 2 * S,
@@ -1591,8 +1591,80 @@ def sack_blocks_wrap(talk: Talk) -> Expected:
     burst(talk, 30, 6)
     talk.ack(50, S)
     sacks(talk, 50.2, 1, 2, 3, 4, 5, 6)
-    talk.data(50.7, S).ack(70.7, 6 * S).ack(70.8, 6 * S, (S, 2 * S))
+    talk.data(50.7, S).ack(70.7, 6 * S, tsecr=10_030).ack(70.8, 6 * S, (S, 2 * S))
     return {**SPURIOUS, "fast_retransmissions": 1, "back": {"duplicate_acks": 4}}
+
+
+@case("sack")
+def a_report_of_a_copy_of_the_resend(talk: Talk) -> Expected:
+    """The first acknowledgment echoes the resend, so it was needed; what came twice is a copy that the network made."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5, 6)
+    talk.data(60.7, S).ack(80.7, 6 * S, tsecr=10_060).ack(80.8, 6 * S, (S, 2 * S))
+    twice = FAST if talk.timestamps else {**SPURIOUS, "fast_retransmissions": 1}
+    return {**twice, "back": {"duplicate_acks": 4}}
+
+
+def after_a_timeout_that_all_came_through(talk: Talk, *, held: bool) -> Expected:
+    """A timeout; what had been sent before it is reported, or only what was sent after it."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S)
+    if held:
+        talk.ack(310.2, 2 * S, (5 * S, 6 * S)).data(325, 2 * S)
+    else:
+        talk.data(310.1, 6 * S).ack(330.1, 2 * S, (6 * S, 7 * S)).data(345, 2 * S)
+    talk.ack(366, (6 if held else 3) * S, *([] if held else [(6 * S, 7 * S)]))
+    return {"retransmissions": 2, "retransmitted_bytes": 2 * S, "timeouts": 1, "lost_downstream": 2}
+
+
+@case("sack")
+def reported_behind_a_timeout(talk: Talk) -> Expected:
+    """RFC 5682 section 3.1: not all was lost, the sender takes the timeout back; then it recovers by RACK."""
+    counts = after_a_timeout_that_all_came_through(talk, held=True)
+    return {**counts, "timeout_retransmissions": 1, "fast_retransmissions": 1, "back": {"duplicate_acks": 1}}
+
+
+@case("sack")
+def reported_of_what_came_after_a_timeout(talk: Talk) -> Expected:
+    """Near miss: what was sent after it says nothing of what was sent before."""
+    counts = after_a_timeout_that_all_came_through(talk, held=False)
+    return {**counts, "timeout_retransmissions": 2, "back": {"duplicate_acks": 1}}
+
+
+def lost_once_more_going_back(talk: Talk, again: float) -> Expected:
+    """The timer's resend of segment 2 is lost, those of 3 to 5 arrive; then comes 6 again."""
+    talk.open()
+    burst(talk, 30, 8)
+    talk.ack(50, S).data(290, S).ack(310, 2 * S)
+    burst(talk, 310.1, 4, 2)
+    for k in range(3):
+        talk.ack(330.2 + k / 10, 2 * S, (3 * S, (4 + k) * S))
+    if again:
+        talk.data(again, 2 * S)
+    talk.data(331, 6 * S).data(331.1, 7 * S).ack(351, 6 * S).ack(351.1, 8 * S)
+    times = 8 if again else 7
+    counts = {"retransmissions": times, "retransmitted_bytes": times * S, "timeouts": 1, "lost_downstream": times}
+    return {**counts, "back": {"duplicate_acks": 3}}
+
+
+@case("sack")
+def going_on_behind_what_was_lost_once_more(talk: Talk) -> Expected:
+    """What is reported lost once more begins a recovery (FLAG_LOST_RETRANS in Linux), and the rest is part of it."""
+    return {
+        **lost_once_more_going_back(talk, 330.6),
+        "timeout_retransmissions": 5,
+        "fast_retransmissions": 3,
+    }
+
+
+@case("sack")
+def going_on_though_one_is_missing(talk: Talk) -> Expected:
+    """Near miss: it is not sent again, so the sender goes on as the timer began."""
+    counts = lost_once_more_going_back(talk, 0)
+    return {**counts, "timeout_retransmissions": 7}
 
 
 @case("sack")

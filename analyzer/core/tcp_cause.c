@@ -200,24 +200,6 @@ static bool goes_straight_on(const struct step *step, const struct resend *resen
            step->seen->time_ns - last->time_ns < step_path_rtt(step);
 }
 
-/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
- * of an acknowledgment of all that. */
-static bool goes_back(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    bool recovers =
-        trouble->timeout_undone &&
-        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
-    recovers |= is_lost_again(step, resend);
-    return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
-           (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
-}
-
-static bool is_in_recovery(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->recovery_point;
-    return tcp_trouble_of(step->stream)->recovery_frame && resend->start < point &&
-           !sender_knows(step, point);
-}
-
 /* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
  * it that was reported, or what was sent again since and is acknowledged. */
 static bool is_overtaken(const struct step *step, const struct resend *resend) {
@@ -232,6 +214,25 @@ static bool is_overtaken(const struct step *step, const struct resend *resend) {
      * may have waited: the report must have been there. */
     return step->other->rtt.count <= 1 && waited < step_timeout_ns(step) / 2 &&
            resend->end > step->stream->acked && sacked_above(trouble, resend->end);
+}
+
+/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
+ * of an acknowledgment of all that. */
+static bool goes_back(const struct step *step, const struct resend *resend) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
+    bool recovers =
+        trouble->timeout_undone &&
+        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end) ||
+         is_overtaken(step, resend));
+    recovers |= is_lost_again(step, resend);
+    return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
+           (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
+}
+
+static bool is_in_recovery(const struct step *step, const struct resend *resend) {
+    int64_t point = tcp_trouble_of(step->stream)->recovery_point;
+    return tcp_trouble_of(step->stream)->recovery_frame && resend->start < point &&
+           !sender_knows(step, point);
 }
 
 /* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some
@@ -280,7 +281,8 @@ struct cause cause_of(const struct step *step, const struct resend *resend) {
     return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;
 }
 
-void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause) {
+void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause,
+                 int64_t start) {
     int64_t highest = step->stream->highest;
     bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
     bool fast = cause->kind == WORD_FAST_RETRANSMISSION;
@@ -288,6 +290,8 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->fast += fast;
     trouble->timeout += timeout;
     trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
+    /* Lost once more while it went back: the recovery goes for all of the rest too. */
+    trouble->timeout_undone |= fast && trouble->timeout_frame && start < trouble->timeout_point;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
         trouble->timeout_ns += later_of(cause->silence_ns, 0);

@@ -34,6 +34,7 @@ struct cause cause_of(const struct step *step, const struct resend *resend);
  * after it passed here. */
 void cause_note_report(struct step *step);
 /* Counts the retransmission by its cause. */
-void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause);
+void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause,
+                 int64_t start);
 
 #endif

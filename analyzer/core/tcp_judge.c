@@ -64,6 +64,13 @@ static bool was_there(const struct step *step, bool acked, bool sacked) {
     return (acked || sacked) && in_order;
 }
 
+/* Whether its timestamp tells it from the first sending. */
+static bool is_first_older(const struct step *step, int64_t start) {
+    const struct segment *first = segment_ring_find(&step->stream->unacked, start);
+    return first && step_timestamps(step) &&
+           (int32_t)(step->tcp->timestamp_value - first->tsval) > 0;
+}
+
 static void tell_again(struct step *step, int64_t start, int64_t end, const struct cause *cause,
                        bool upstream, const char *detail) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
@@ -78,7 +85,7 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
                               .related_frame = cause->frame,
                               .detail = detail ? detail : cause->detail};
     event.place = place_of(step, start, lost, upstream);
-    cause_count(step, trouble, cause);
+    cause_count(step, trouble, cause, start);
     step->effect->lost += lost;
     trouble->spurious += needless;
     trouble->lost_upstream += lost && upstream;
@@ -90,6 +97,7 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
                                     .kind = (uint16_t)cause->kind,
                                     .upstream = upstream,
                                     .lost = lost,
+                                    .first_older = is_first_older(step, start),
                                     .spurious = needless,
                                     .settled = needless || !lost});
 }
@@ -199,16 +207,23 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
 }
 
 /* When the bytes were first sent; of what is acknowledged that is kept no longer, but not later
- * than any data. */
-static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segment *first) {
-    return first ? first->time_ns : sooner_of(stream->advanced_ns, stream->last_data_ns);
+ * than any data, nor than an acknowledgment of them. */
+static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segment *first,
+                             int64_t end) {
+    int64_t sent_ns = sooner_of(stream->advanced_ns, stream->last_data_ns);
+    if (first)
+        return first->time_ns;
+    for (unsigned i = 0; i < 2; i++)
+        if (stream->past[i].time_ns && stream->past[i].acked >= end)
+            sent_ns = sooner_of(sent_ns, stream->past[i].time_ns);
+    return sent_ns;
 }
 
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first_sent_ns(stream, first), false,
+    struct resend resend = {start, end, first_sent_ns(stream, first, end), false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
         return true;
@@ -351,7 +366,7 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
         return;
     }
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
-    cause_count(step, trouble, &cause);
+    cause_count(step, trouble, &cause, start);
     struct tcp_event event = {.kind = cause.kind,
                               .evidence = cause.evidence,
                               .spurious = SPURIOUS_NO,

@@ -149,6 +149,17 @@ void judged_leave_open(const struct step *step, struct tcp_trouble *trouble,
     judged_take_loss_back(step, trouble, judged, evidence);
 }
 
+/* Whether the bytes had been sent again before: an older timestamp may be that one's. */
+static bool was_again_before(const struct tcp_trouble *trouble, const struct judged *judged) {
+    for (uint32_t i = 0; i < trouble->judged_count; i++) {
+        const struct judged *other = &trouble->judged[i];
+        if (!other->copy && other->frame < judged->frame &&
+            judged_overlaps(other, judged->start, judged->end))
+            return true;
+    }
+    return false;
+}
+
 void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
                            struct judged *judged, enum word evidence) {
     if (judged->spurious && evidence != WORD_DSACK)
@@ -156,6 +167,6 @@ void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
     trouble->spurious += !judged->spurious;
     judged->spurious = true;
     if (evidence == WORD_TIMESTAMPS && judged->frame == trouble->timeout_frame)
-        trouble->timeout_undone = true;
+        trouble->timeout_undone |= !was_again_before(trouble, judged);
     judged_take_loss_back(step, trouble, judged, evidence);
 }

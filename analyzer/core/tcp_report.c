@@ -56,7 +56,8 @@ static void take_dsack(struct step *step, int64_t start, int64_t end) {
             continue;
         }
         judged->reported = found = true;
-        judged_prove_spurious(step, trouble, judged, WORD_DSACK);
+        if (!judged->needed) /* else the network made a copy of it */
+            judged_prove_spurious(step, trouble, judged, WORD_DSACK);
         end = judged->start; /* once for each report of these bytes */
     }
     if (copy && !found)
@@ -115,6 +116,9 @@ static void note_round_trip(const struct step *step, struct tcp_trouble *trouble
     const struct segment *segment = segment_ring_find(&step->other->unacked, end - 1);
     if (!segment || segment->resent || segment->end != end || !step->seen->time_known)
         return;
+    /* Sent before the timer expired, never again, and arrived: not all was lost, and the sender
+     * takes the timeout for needless (RFC 5682 section 3.1, F-RTO with SACK). */
+    trouble->timeout_undone |= trouble->timeout_frame && segment->frame < trouble->timeout_frame;
     int64_t rtt = later_of(step->seen->time_ns - segment->time_ns, 1);
     if (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns)
         trouble->sacked_rtt_ns = rtt;
@@ -141,8 +145,8 @@ void judge_sack(struct step *step, int64_t position) {
     if (dsack && blocks[0][0] < blocks[0][1])
         take_dsack(step, blocks[0][0], blocks[0][1]);
     struct tcp_trouble *trouble = step_trouble(step, step->other);
-    if (!dsack && blocks[0][1] > trouble->sacked_highest)
-        note_round_trip(step, trouble, blocks[0][1]);
+    if (blocks[dsack][1] > trouble->sacked_highest)
+        note_round_trip(step, trouble, blocks[dsack][1]);
     keep_blocks(step, trouble, blocks, dsack, position);
     if (trouble->sacked_count)
         trouble->news_ns = step->seen->time_ns;
@@ -156,6 +160,15 @@ static int echo_of(const struct step *step, const struct judged *judged) {
     if (!first || !judged->timestamps || !step_timestamps(step))
         return 0;
     return (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0 ? -1 : 1;
+}
+
+/* Whether the very acknowledgment that covers it says that it had come before: then that echoes the
+ * second one (RFC 7323 section 4.3), and the answer to the first was lost. */
+static bool is_reported_twice(const struct step *step, const struct judged *judged) {
+    const struct tcp_header *tcp = step->tcp;
+    return tcp->sack_count &&
+           judged_overlaps(judged, stream_position(step->other, tcp->sack[0].start),
+                           stream_position(step->other, tcp->sack[0].end));
 }
 
 /* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
@@ -245,6 +258,7 @@ void judge_acknowledged(struct step *step, int64_t position) {
         judged->settled = true;
         trouble->unsettled--;
         int echo = echo_of(step, judged);
+        judged->needed = judged->first_older && echo > 0 && !is_reported_twice(step, judged);
         if (!judged->upstream && echo < 0)
             judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
         else if (!judged->upstream && echo <= 0 && is_answer_too_soon(step, judged))

@@ -44,6 +44,8 @@ struct judged {
     bool reported;    /* a DSACK was taken for it */
     bool settled;     /* its acknowledgment has been seen */
     bool skipped;     /* whether it was lost is open */
+    bool first_older; /* the timestamp of its first sending is older */
+    bool needed;      /* its acknowledgment answers this sending */
     uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
     uint16_t capture; /* of a copy: the interface that stored it */
 };
@@ -89,7 +91,7 @@ struct tcp_trouble {
         int64_t start, end, time_ns;
     } reported;
     uint32_t recovery_frame, timeout_frame;
-    bool timeout_undone; /* an echo has told the sender that it was needless (RFC 4015) */
+    bool timeout_undone; /* the sender recovers as without it: needless (RFC 4015), or lost again */
     /* The last verdicts, a ring once it is full. */
     struct judged *judged;
     uint32_t judged_count, judged_room, judged_next;

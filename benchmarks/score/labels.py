@@ -94,8 +94,9 @@ class Answers:
             start <= sending.start and end >= sending.end for time, start, end in self.sacked if time < before_ns
         )
 
-    def reported_twice(self, start: int, end: int, after_ns: int) -> bool:
-        return any(time > after_ns and left < end and right > start for time, left, right in self.doubled)
+    def reported_twice(self, start: int, end: int, after_ns: int, times: int = 1) -> bool:
+        """So often: each report is of one sending, the newest first."""
+        return sum(time > after_ns and left < end and right > start for time, left, right in self.doubled) >= times
 
     def echoes_earlier(self, sending: Sending, time_ns: int) -> bool:
         """RFC 3522: the first acknowledgment of it echoes a time stamp older than its own, and it was the lowest."""
@@ -228,7 +229,8 @@ class Observer:
     def label_again(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
         label.what, label.cause = "again", sending.cause
         label.causes = frozenset({sending.cause} if sending.cause else ())
-        if sending.cause == "probe" and self.heard[sending.flow].acknowledged(sending.start, sending.time_ns):
+        alone = (self.heard[sending.flow], sending.time_ns), (self.passed[sending.flow], frame.time_ns)
+        if sending.cause == "probe" and any(answers.acknowledged(sending.start, at) for answers, at in alone):
             label.causes |= {"timeout"}  # of the only one outstanding: due when the timeout is (RFC 8985 section 7.2)
         label.told = sending.start < sight.highest
         label.needless = is_needless(sending)
@@ -240,7 +242,7 @@ class Observer:
         label.needless_told = bool(label.needless) and (
             answers.acknowledged(sending.end, frame.time_ns)
             or answers.reported(sending, frame.time_ns)
-            or answers.reported_twice(sending.start, sending.end, frame.time_ns)
+            or answers.reported_twice(sending.start, sending.end, frame.time_ns, 1 + sending.later)
             or answers.echoes_earlier(sending, frame.time_ns)
         )
         label.answer_lost = bool(label.needless) and self.is_answer_lost(sending, frame.time_ns)

@@ -42,6 +42,7 @@ class Sending:
     expiry: bool = False
     came: dict[str, int] = field(default_factory=dict)  # first time at each point
     earlier: list[Sending] = field(default_factory=list)  # that carried any of its bytes
+    later: int = 0  # how many carried any of them after it
 
     refused: bool = False  # by the receiver, as too old (PAWS)
 
@@ -118,6 +119,8 @@ def note_earlier(sendings: list[Sending]) -> None:
                     if other.start < sending.end and other.end > sending.start and other not in sending.earlier
                 ]
             known[piece].append(sending)
+        for other in sending.earlier:
+            other.later += 1
 
 
 def is_newest(frame: Frame, acked: int) -> bool:
