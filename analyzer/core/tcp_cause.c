@@ -80,7 +80,8 @@ struct heard {
 
 static struct heard heard_by_sender(const struct step *step, const struct resend *resend) {
     const struct tcp_stream *stream = step->stream;
-    if (resend->end > stream->acked)
+    bool beside = step_sender_rtt(step) < step_path_rtt(step) / 4; /* what passes here is heard */
+    if (resend->end > stream->acked || beside)
         return (struct heard){stream->acked, stream->advanced_ns};
     for (unsigned i = 2; i-- > 0;)
         if (stream->past[i].acked < resend->end)
@@ -222,8 +223,7 @@ static bool goes_back(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     bool recovers =
         trouble->timeout_undone &&
-        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end) ||
-         is_overtaken(step, resend));
+        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
     recovers |= is_lost_again(step, resend);
     return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
            (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
@@ -274,8 +274,11 @@ struct cause cause_of(const struct step *step, const struct resend *resend) {
         return none;
     struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL, 0};
     /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
-     * later data in between. */
-    bool fresh = news_is_fresh(step) && !resend->again;
+     * later data in between; a first one that never came by may be that. */
+    bool overdue =
+        !may_use_rack(step) &&
+        silence_ns(step, resend) >= step_timeout_ns(step) + later_of(step_path_rtt(step), 0);
+    bool fresh = news_is_fresh(step) && !resend->again && !overdue;
     if (resend->start >= 0 && (fresh || !is_timeout(step, resend)))
         acks = cause_in_acks(step, resend);
     return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;

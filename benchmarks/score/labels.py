@@ -229,8 +229,7 @@ class Observer:
     def label_again(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
         label.what, label.cause = "again", sending.cause
         label.causes = frozenset({sending.cause} if sending.cause else ())
-        alone = (self.heard[sending.flow], sending.time_ns), (self.passed[sending.flow], frame.time_ns)
-        if sending.cause == "probe" and any(answers.acknowledged(sending.start, at) for answers, at in alone):
+        if sending.cause == "probe" and self.heard[sending.flow].acknowledged(sending.start, sending.time_ns):
             label.causes |= {"timeout"}  # of the only one outstanding: due when the timeout is (RFC 8985 section 7.2)
         label.told = sending.start < sight.highest
         label.needless = is_needless(sending)
