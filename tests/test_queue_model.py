@@ -7,10 +7,14 @@ from collections import Counter
 from itertools import pairwise
 from math import sqrt
 
+import pytest
+
 from queue_model import CASES, HEADER, MS, Codel, Packet, c_text, drops
 
 
 def test_the_table_of_the_c_test_is_what_the_models_say() -> None:
+    if not HEADER.parent.is_dir():
+        pytest.skip("needs the sources")
     assert HEADER.read_text() == c_text(), "python tests/queue_model.py writes it anew"
 
 
