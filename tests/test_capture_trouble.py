@@ -233,7 +233,7 @@ def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path,
         assert not daemon.stop()
     counts = total(daemon.said())
     check_sum(counts)
-    assert counts["written"] == 60_000
+    assert counts["written"] == 60_000, daemon.said()
     assert captures_of(finished(small_disk)[-1])[0]["packets"] > 0
 
 

@@ -20,7 +20,8 @@
     8u /* with more waiting, what is published is left to the kernel to write                      \
         */
 #define NAMES_TRIED 100
-#define STUCK_MOST  256u /* files that could not be renamed */
+#define PATIENCE_NS (5 * SECOND_NS) /* of who waits for a file to be finished */
+#define STUCK_MOST  256u            /* files that could not be renamed */
 
 /* Whether what is there by the name that was asked for gives way: an empty file, as mktemp(1) makes
  * them; with --overwrite one of before this run. */
@@ -181,6 +182,13 @@ static bool has_ended(struct finisher *finisher) {
     return ended;
 }
 
+static void note_finished(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    finisher->unfinished--;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+}
+
 static void *run(void *argument) {
     struct finisher *finisher = argument;
     unsigned waiting;
@@ -188,8 +196,10 @@ static void *run(void *argument) {
     finish_recovered(finisher);
     while (!has_ended(finisher)) {
         struct finished *file = take(finisher, &waiting);
-        if (file)
+        if (file) {
             finish(finisher, file, waiting);
+            note_finished(finisher);
+        }
         retry_stuck(finisher);
     }
     give_up_stuck(finisher);
@@ -221,8 +231,30 @@ bool finisher_push(struct finisher *finisher, const struct finished *finished) {
         finisher->first = copy;
     finisher->last = copy;
     finisher->waiting++;
+    finisher->unfinished++;
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);
+    return true;
+}
+
+/* Until one more is finished, or for some time in vain. */
+static bool wait_for_one(struct finisher *finisher) {
+    int64_t until = steady_ns() + PATIENCE_NS;
+    pthread_mutex_lock(&finisher->lock);
+    unsigned before = finisher->unfinished;
+    while (before && finisher->unfinished >= before && steady_ns() < until)
+        wait_second(finisher);
+    bool less = finisher->unfinished < before;
+    pthread_mutex_unlock(&finisher->lock);
+    return less;
+}
+
+bool finisher_make_room(struct finisher *finisher, int folder_fd) {
+    if (!finisher || !file_ring_is_bounded(finisher->ring))
+        return false;
+    while (!file_ring_make_room(finisher->ring, folder_fd))
+        if (!wait_for_one(finisher)) /* the last one may just have been finished */
+            return file_ring_make_room(finisher->ring, folder_fd);
     return true;
 }
 

@@ -28,6 +28,7 @@ struct finisher {
     pthread_cond_t changed;
     struct finished *first, *last;
     unsigned waiting;
+    unsigned unfinished; /* waiting, or at work on */
     bool ending;
     bool compress;
     bool overwrite;   /* what -w names and was there before */
@@ -46,6 +47,9 @@ bool finisher_start(struct finisher *finisher);
 /* Takes a copy. False when there is no memory for it: the temporary file stays for the next start.
  */
 bool finisher_push(struct finisher *finisher, const struct finished *finished);
+/* On a full disk: the oldest file of the ring goes. Where there is none because all closed files
+ * still wait for their names, the next of these is waited for. False when nothing makes room. */
+bool finisher_make_room(struct finisher *finisher, int folder_fd);
 /* Does what is left and returns. */
 void finisher_end(struct finisher *finisher);
 

@@ -122,7 +122,6 @@ static void prepare_output(struct program *program) {
     program->output.capture = &program->capture;
     program->output.folder = &program->folder;
     program->output.finisher = &program->finisher;
-    program->output.ring = &program->ring;
     if (!program->folder.is_stream) {
         program->finisher.recovered = file_recover_find(&program->folder);
         file_ring_scan(&program->ring, &program->folder);

@@ -34,7 +34,6 @@ struct output {
     struct capture *capture;
     struct folder *folder;
     struct finisher *finisher;
-    struct file_ring *ring;
 
     int fd; /* -1: no file is open */
     char name[NAME_ROOM], temporary[NAME_ROOM];

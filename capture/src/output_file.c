@@ -125,7 +125,7 @@ static bool open_file(struct output *output, int64_t time_ns) {
     folder_next_name(output->folder, time_ns, output->name);
     output->fd = folder_create(output->folder, output->name, output->temporary);
     while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
-           file_ring_make_room(output->ring, output->folder->fd))
+           finisher_make_room(output->finisher, output->folder->fd))
         output->fd = folder_create(output->folder, output->name, output->temporary);
     if (output->fd < 0)
         output->folder->number--;

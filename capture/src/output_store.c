@@ -33,7 +33,7 @@ static size_t store_in_file(struct output *output, const uint8_t *data, size_t s
             done += (size_t)more;
         else if (more < 0 && errno == EINTR)
             continue;
-        else if (!(is_no_room(errno) && file_ring_make_room(output->ring, output->folder->fd)))
+        else if (!(is_no_room(errno) && finisher_make_room(output->finisher, output->folder->fd)))
             break;
     }
     return done;

@@ -44,10 +44,8 @@ static struct bench *begin(const struct settings *settings) {
     file_ring_open(&bench->ring, &bench->settings);
     bench->finisher = (struct finisher){.folder = &bench->folder, .ring = &bench->ring};
     CHECK(finisher_start(&bench->finisher));
-    bench->output = (struct output){.capture = &bench->capture,
-                                    .folder = &bench->folder,
-                                    .finisher = &bench->finisher,
-                                    .ring = &bench->ring};
+    bench->output = (struct output){
+        .capture = &bench->capture, .folder = &bench->folder, .finisher = &bench->finisher};
     CHECK(chunk_queue_open(&bench->capture.queue, 0, 2));
     output_open(&bench->output);
     return bench;
@@ -239,6 +237,20 @@ static void test_a_ring_keeps_the_newest(void) {
     CHECK_INT(packets, 3);
 }
 
+/* The finishing thread has hardly woken by then. */
+static void test_a_file_that_waits_for_its_name_makes_room_too(void) {
+    struct bench *bench = begin(&(struct settings){.file_packets = 1, .ring_files = 100});
+    uint64_t packets;
+    bool ordered;
+    for (int round = 0; round < 20; round++) {
+        take(bench, 1, BEGIN_NS + round, 0, 60);
+        output_close(&bench->output);
+        CHECK(finisher_make_room(&bench->finisher, bench->folder.fd));
+    }
+    CHECK(!finisher_make_room(&bench->finisher, bench->folder.fd));
+    CHECK_INT(end(bench, &packets, &ordered), 0);
+}
+
 int main(void) {
     test_files_end_after_so_many_packets();
     test_no_file_exceeds_its_size_but_for_one_packet();
@@ -248,5 +260,6 @@ int main(void) {
     test_packets_of_two_devices_are_in_the_order_of_their_times();
     test_a_device_that_is_still_read_is_waited_for_at_the_end();
     test_a_ring_keeps_the_newest();
+    test_a_file_that_waits_for_its_name_makes_room_too();
     return 0;
 }
