@@ -80,9 +80,10 @@ def test_the_truth_knows_why_segments_were_sent_again(found: Assessment) -> None
     for fact in found.facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
-            unknown = fact.causes["not told"]
-            assert 0 <= fact.counters["TCPFastRetrans"] - fact.causes["fast"] <= unknown
-            assert 0 <= timeouts - fact.causes["timeout"] <= unknown
+            # One beside: behind a closed window the timer sends again without counting (Linux, tcp_retransmit_timer).
+            unknown = fact.causes["not told"] + 1
+            assert -1 <= fact.counters["TCPFastRetrans"] - fact.causes["fast"] <= unknown
+            assert -1 <= timeouts - fact.causes["timeout"] <= unknown
             assert fact.sent_again == fact.counters["RetransSegs"]
 
 
