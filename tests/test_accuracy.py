@@ -80,7 +80,7 @@ def test_the_truth_knows_why_segments_were_sent_again(found: Assessment) -> None
     for fact in found.facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
-            # One beside: behind a closed window the timer sends again without counting (Linux, tcp_retransmit_timer).
+            # One beside was seen once, by an unknown path; Linux' timer counts nothing behind a closed window, for one.
             unknown = fact.causes["not told"] + 1
             assert -1 <= fact.counters["TCPFastRetrans"] - fact.causes["fast"] <= unknown
             assert -1 <= timeouts - fact.causes["timeout"] <= unknown
