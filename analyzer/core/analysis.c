@@ -13,10 +13,12 @@
 
 #define ALLOWANCE_BYTES   ((size_t)512 << 20)
 #define FLOWS_LISTED_MOST (1u << 26)
-/* Packets between calling for memory and needing it. */
-#define SLOT_AHEAD  8u
-#define FLOW_AHEAD  8u
-#define LISTS_AHEAD 8u
+/* Turns between calling for memory and needing it, and between the first call and the last. */
+#define CALL_AHEAD 8u
+#define CALLS      4u
+
+/* Rows that a packet adds to events at most, as a rule. */
+#define EVENTS_A_PACKET 8u
 
 static bool grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
@@ -98,6 +100,7 @@ static void close_state(struct analysis *analysis) {
     free(analysis->counts);
     free(analysis->mirrored);
     free(analysis->packet_flows);
+    batch_order_free(&analysis->order);
     analysis->flows = NULL;
     analysis->datagrams = NULL;
     analysis->paths = NULL;
@@ -123,35 +126,110 @@ void analysis_close(struct analysis *analysis) {
     free(analysis);
 }
 
-/* Step `i` of a batch: the slot of packet i is called for, and of packets further back, whose turn
- * comes sooner, what the slot and the flow point to; the last of them is taken. */
-static inline void take_next(struct analysis *analysis, struct batch *batch, size_t i) {
-    const struct flow_table *flows = analysis->flows;
-    size_t slot = i, flow = slot - SLOT_AHEAD, lists = flow - FLOW_AHEAD,
-           taken = lists - LISTS_AHEAD;
-    if (slot < batch->count)
-        flow_table_prefetch_slot(flows, batch->arrivals[slot].hash);
-    if (flow < batch->count) /* one before the first is beyond every count */
-        flow_table_prefetch_flow(flows, batch->arrivals[flow].hash);
-    if (lists < batch->count)
-        flow_table_prefetch_lists(flows, batch->arrivals[lists].hash,
-                                  batch->arrivals[lists].swapped);
-    if (taken < batch->count)
-        packet_take(analysis, &batch->arrivals[taken]);
+/* Whether the turn is there and the first of several in a row that seem to be of one flow. */
+static inline bool is_first(const struct turn *turns, size_t count, size_t i) {
+    return i < count && (!i || turns[i].hash != turns[i - 1].hash);
+}
+
+/* Calls for the memory of turns to come: of the furthest for its arrival, of one that comes sooner
+ * for the slot of its flow, then for the flow, then for what the flow points to. */
+static inline void call_ahead(const struct flow_table *flows, const struct batch *batch,
+                              const struct turn *turns, size_t count, size_t i) {
+    size_t slot = i - CALL_AHEAD, flow = slot - CALL_AHEAD, lists = flow - CALL_AHEAD;
+    if (i < count) {
+        const char *lines = (const char *)&batch->arrivals[turns[i].packet];
+        __builtin_prefetch(lines);
+        __builtin_prefetch(lines + LINE_BYTES);
+    }
+    if (is_first(turns, count, slot)) /* one before the first is beyond every count */
+        flow_table_prefetch_slot(flows, turns[slot].hash);
+    if (is_first(turns, count, flow))
+        flow_table_prefetch_flow(flows, turns[flow].hash);
+    if (is_first(turns, count, lists))
+        flow_table_prefetch_lists(flows, turns[lists].hash, turns[lists].swapped);
+}
+
+static void take_turns(struct analysis *analysis, struct batch *batch, const struct turn *turns,
+                       size_t count) {
+    for (size_t i = 0; i < count + CALLS * CALL_AHEAD; i++) {
+        size_t taken = i - CALLS * CALL_AHEAD;
+        call_ahead(analysis->flows, batch, turns, count, i);
+        if (taken >= count)
+            continue;
+        analysis->order.turn = turns[taken].packet;
+        packet_take(analysis, &batch->arrivals[turns[taken].packet]);
+    }
+}
+
+/* What was read by now: flows that were silent for too long are over. */
+static void reach_mark(struct analysis *analysis, const struct mark *mark) {
+    analysis->bytes_read = mark->bytes_read;
+    analysis->now_ns = mark->now_ns;
+    analysis->timed = mark->timed;
+    flow_expire(analysis);
+}
+
+static void set_clock(struct analysis *analysis, const struct mark *mark) {
+    if (mark->timed && !analysis->timed) /* sets the clock of the expiry */
+        flow_table_expired(analysis->flows, mark->now_ns, flow_due_ns);
+}
+
+static void take_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
+                         const struct mark *mark) {
+    struct turn turns[MARK_PACKETS];
+    size_t count = mark->count - first;
+    set_clock(analysis, mark);
+    for (size_t i = 0; i < count; i++) {
+        const struct arrival *arrival = &batch->arrivals[first + i];
+        turns[i] = (struct turn){
+            .hash = arrival->hash, .packet = first + (uint32_t)i, .swapped = arrival->swapped};
+    }
+    take_turns(analysis, batch, turns, count);
+    reach_mark(analysis, mark);
+}
+
+static void take_in_order(struct analysis *analysis, struct batch *batch) {
+    uint32_t first = 0;
+    for (size_t i = 0; i < batch->mark_count; first = batch->marks[i++].count)
+        take_to_mark(analysis, batch, first, &batch->marks[i]);
+}
+
+static void take_by_flow(struct analysis *analysis, struct batch *batch) {
+    for (size_t i = 0; i < batch->mark_count && !analysis->timed; i++) {
+        set_clock(analysis, &batch->marks[i]);
+        analysis->timed = batch->marks[i].timed;
+    }
+    batch_order_begin(analysis);
+    take_turns(analysis, batch, batch->turns, batch->count);
+    batch_order_end(analysis);
+    reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
+}
+
+/* Where flows touch each other the order of the packets counts: fragments wait for their first
+ * ones, ICMP errors quote packets of another flow, and near a bound the packet that comes first
+ * gets what is left. */
+static bool order_counts(const struct analysis *analysis, const struct batch *batch) {
+    const struct analysis_options *options = &analysis->options;
+    uint64_t events = analysis->tables[TABLE_events].row_count;
+    return options->packets != PACKETS_NONE || batch->headers_kept ||
+           datagram_table_count(analysis->datagrams) ||
+           flow_table_count(analysis->flows) + batch->count > options->flows_most ||
+           events + EVENTS_A_PACKET * batch->count > EVENTS_MOST ||
+           analysis->tables[TABLE_blocks].row_count + EVENTS_A_PACKET * batch->count >
+               BLOCK_ROWS_MOST ||
+           analysis->allowance.used > analysis->allowance.most / 2;
 }
 
 static void take_batch(struct analysis *analysis, struct batch *batch) {
-    if (batch->timed && !analysis->timed) /* sets the clock of the expiry */
-        flow_table_expired(analysis->flows, batch->now_ns, flow_due_ns);
-    size_t steps = batch->count + LISTS_AHEAD + FLOW_AHEAD + SLOT_AHEAD;
-    for (size_t i = 0; i < steps && !analysis->options.captures_only; i++)
-        take_next(analysis, batch, i);
+    if (!analysis->options.captures_only) {
+        if (order_counts(analysis, batch))
+            take_in_order(analysis, batch);
+        else
+            take_by_flow(analysis, batch);
+    }
+    analysis->bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
     analysis->totals.packets += batch->packets;
-    analysis->bytes_read = batch->bytes_read;
-    analysis->now_ns = batch->now_ns;
-    analysis->timed = batch->timed;
     analysis->out_of_memory |= batch->out_of_memory;
-    flow_expire(analysis);
 }
 
 bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem) {
@@ -193,8 +271,12 @@ static void finish_flows(struct analysis *analysis) {
     size_t place = 0;
     finish_reading(analysis);
     datagram_table_finish(analysis->datagrams);
-    for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));)
+    batch_order_begin(analysis);
+    for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));) {
+        batch_order_take_flow(analysis, flow);
         flow_finish(analysis, flow, WORD_END_OF_CAPTURE);
+    }
+    batch_order_end(analysis);
     capture_count_rows(analysis);
 }
 

@@ -5,6 +5,7 @@
 #define WIRETALE_ANALYSIS_STATE_H
 
 #include "analysis.h"
+#include "batch_order.h"
 #include "capture_set.h"
 #include "datagram_table.h"
 #include "flow_table.h"
@@ -17,6 +18,7 @@
 
 #define EVENTS_MOST        4000000u /* rows in all */
 #define EVENTS_A_FLOW_MOST 10000u   /* rows of one flow */
+#define BLOCK_ROWS_MOST    4000000u /* rows in all */
 
 /* What was counted of an input interface while reading. */
 struct capture_count {
@@ -51,6 +53,7 @@ struct analysis {
     int64_t now_ns;             /* the latest time that two packets in a row reached */
     bool timed;                 /* it is known */
     struct read_ahead *ahead;   /* while reading */
+    struct batch_order order;
     struct analysis_totals totals;
     uint64_t bytes_read, bytes_total; /* of the files */
     bool out_of_memory;
@@ -86,20 +89,26 @@ struct payload_start {
 };
 
 /* packet_take.c: one decoded packet into its flow. */
-/* It is handed from thread to thread, so only what is needed of every packet is in it. */
+/* It is handed from thread to thread, in lines of 64 bytes: what every packet has lies in the first
+ * two, and what only some have is neither written nor read for the others. */
 struct arrival {
     struct sighting seen;
     struct flow_key key;
     uint32_t hash;
-    bool keyed;                    /* an IP packet: key, hash and swapped are set */
-    bool swapped;                  /* sent by the key's second end */
-    bool is_tcp;                   /* with its header: `tcp` is set */
-    bool has_payload;              /* `payload` is set: of UDP, and of TCP where a block begins */
-    int64_t step_back_ns;          /* its time lies so much before that of the packet before it */
-    const struct headers *headers; /* of a fragment and of an ICMP error, else NULL */
+    bool keyed : 1;       /* an IP packet: key, hash and swapped are set */
+    bool swapped : 1;     /* sent by the key's second end */
+    bool is_tcp : 1;      /* with its header: `tcp` is set */
+    bool has_payload : 1; /* `payload` is set: of UDP, and of TCP where a block begins */
+    bool has_headers : 1; /* `headers` is set: of a fragment and of an ICMP error */
+    bool steps_back : 1;  /* `step_back_ns` is set */
     struct tcp_header tcp;
     struct payload_start payload;
+    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
+    const struct headers *headers;
 } __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct arrival, tcp) + offsetof(struct tcp_header, sack) <= 128,
+               "a segment without SACK takes two lines");
 
 static inline const struct payload_start *arrival_payload(const struct arrival *arrival) {
     return arrival->has_payload ? &arrival->payload : NULL;

@@ -7,8 +7,6 @@
 #include "analysis_state.h"
 #include "block_stream.h"
 
-#define BLOCK_ROWS_MOST 4000000u
-
 /* A packet whose numbers are being judged. */
 struct block_place {
     struct analysis *analysis;
@@ -85,12 +83,11 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
 }
 
 static uint64_t add_block_row(struct analysis *analysis, const struct row *row) {
-    if (analysis->tables[TABLE_blocks].row_count >= BLOCK_ROWS_MOST) {
+    if (batch_order_rows(analysis, TABLE_blocks) >= BLOCK_ROWS_MOST) {
         analysis->totals.blocks_dropped++;
         return EVENT_NONE;
     }
-    add_row(analysis, TABLE_blocks, row);
-    return analysis->tables[TABLE_blocks].row_count - 1;
+    return batch_order_add(analysis, TABLE_blocks, row);
 }
 
 static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool complete,

@@ -135,6 +135,10 @@ void datagram_table_expire(struct datagram_table *table, int64_t now_ns) {
         finish(table, &table->datagrams[table->oldest[0]]);
 }
 
+uint32_t datagram_table_count(const struct datagram_table *table) {
+    return table->count;
+}
+
 uint64_t datagram_table_evicted(const struct datagram_table *table) {
     return table->evicted;
 }

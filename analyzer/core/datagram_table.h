@@ -69,6 +69,8 @@ bool datagram_wait(struct datagram_table *table, struct datagram *datagram,
 
 void datagram_table_expire(struct datagram_table *table, int64_t now_ns);
 void datagram_table_finish(struct datagram_table *table);
+/* Those that are kept. */
+uint32_t datagram_table_count(const struct datagram_table *table);
 uint64_t datagram_table_evicted(const struct datagram_table *table);
 
 #endif

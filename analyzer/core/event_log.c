@@ -7,7 +7,7 @@ uint64_t event_log(struct analysis *analysis, struct flow *flow, unsigned direct
     if (analysis->packets_only)
         return EVENT_NONE;
     if ((flow && flow->event_count >= EVENTS_A_FLOW_MOST) ||
-        analysis->tables[TABLE_events].row_count >= EVENTS_MOST) {
+        batch_order_rows(analysis, TABLE_events) >= EVENTS_MOST) {
         analysis->totals.events_dropped++;
         return EVENT_NONE;
     }
@@ -29,8 +29,7 @@ uint64_t event_log(struct analysis *analysis, struct flow *flow, unsigned direct
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
     row_set_if(&row, events_related_frame, event->related_frame > 0, (int64_t)event->related_frame);
     row_set_text(analysis, &row, events_detail, event->detail);
-    add_row(analysis, TABLE_events, &row);
-    return analysis->tables[TABLE_events].row_count - 1;
+    return batch_order_add(analysis, TABLE_events, &row);
 }
 
 static void amend(struct analysis *analysis, uint64_t row, unsigned column, bool known,

@@ -17,13 +17,11 @@ struct flow_key {
     uint16_t port[2];       /* 0 where the protocol has none */
     uint8_t protocol;
     uint8_t ip_version;
-    uint16_t zero;
-    uint32_t path; /* number in the path table: equal addresses in two VLANs are two flows */
-    uint32_t zeros;
+    uint16_t path; /* number in the path table: equal addresses in two VLANs are two flows */
 };
 
 /* The key is hashed and compared as words. */
-#define FLOW_KEY_WORDS 6
+#define FLOW_KEY_WORDS 5
 _Static_assert(sizeof(struct flow_key) == FLOW_KEY_WORDS * sizeof(uint64_t), "no padding");
 
 static inline uint64_t flow_key_word(const struct flow_key *key, unsigned number) {
@@ -50,9 +48,9 @@ struct sighting {
     uint32_t payload_bytes; /* transport payload in this packet */
     uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
     uint32_t fragment_offset;
-    bool fragment, more_fragments;
-    bool time_known;
-    bool payload_known; /* payload_bytes is: the headers before it were read */
+    bool fragment : 1, more_fragments : 1;
+    bool time_known : 1;
+    bool payload_known : 1; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
     uint8_t link; /* 6 bits of the link addresses' hash */
     uint8_t traffic_class;

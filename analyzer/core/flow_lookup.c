@@ -39,7 +39,7 @@ struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *
     struct flow_key key = {.port = {ports[0], ports[1]},
                            .protocol = headers->protocol,
                            .ip_version = headers->ip_version,
-                           .path = path};
+                           .path = (uint16_t)path};
     memcpy(key.address[0], low, sizeof key.address[0]);
     memcpy(key.address[1], high, sizeof key.address[1]);
     return key;
@@ -67,14 +67,19 @@ int64_t flow_due_ns(const struct flow *flow) {
 }
 
 static void end_flow(struct analysis *analysis, struct flow *flow, enum word end) {
+    batch_order_note_end(analysis, flow);
     flow_finish(analysis, flow, end);
     flow_table_remove(analysis->flows, flow);
 }
 
 void flow_expire(struct analysis *analysis) {
     struct flow *flow;
-    while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns)))
+    batch_order_begin(analysis);
+    while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns))) {
+        batch_order_take_flow(analysis, flow);
         end_flow(analysis, flow, WORD_IDLE);
+    }
+    batch_order_end(analysis);
     datagram_table_expire(analysis->datagrams, analysis->now_ns);
 }
 
@@ -116,6 +121,7 @@ static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const s
         return NULL;
     }
     flow->number = analysis->flow_count++;
+    batch_order_note_birth(analysis, flow);
     flow->listed_packets = is_listed(analysis, flow->number);
     flow->first_ns = flow->last_ns = seen->time_ns;
     flow->first_frame = seen->frame;

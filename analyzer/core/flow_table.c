@@ -16,7 +16,6 @@
 #define NONE        UINT32_MAX
 #define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
 #define NS_A_SECOND 1000000000
-#define LINE_BYTES  64 /* of a cache */
 
 struct entry {
     uint32_t hash;
@@ -89,8 +88,7 @@ uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *ke
         words[i] = flow_key_word(key, i);
     uint64_t low = fold(words[0] ^ table->seed[0], words[2] ^ UINT64_C(0xA0761D6478BD642F));
     uint64_t high = fold(words[1] ^ table->seed[1], words[3] ^ UINT64_C(0xE7037ED1A0B428DB));
-    uint64_t ports = fold(words[4] ^ table->seed[0], words[5] ^ UINT64_C(0x8EBC6AF09C88C6E3));
-    return (uint32_t)fold(low ^ high, ports ^ table->seed[1]);
+    return (uint32_t)fold(low ^ high, words[4] ^ table->seed[1]);
 }
 
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {

@@ -6,6 +6,8 @@
 
 #include "flow.h"
 
+#define LINE_BYTES 64 /* of a cache */
+
 struct flow_table;
 
 /* At most `most` live flows. NULL without memory. */

@@ -84,22 +84,32 @@ static bool see_payload(struct payload_start *start, const struct headers *heade
     return true;
 }
 
+/* Of the SACK blocks those that are there. */
+static void see_tcp(struct tcp_header *seen, const struct tcp_header *tcp) {
+    memcpy(seen, tcp, offsetof(struct tcp_header, sack));
+    if (tcp->sack_count)
+        memcpy(seen->sack, tcp->sack, sizeof seen->sack);
+}
+
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
                     const struct packet *packet, int64_t time_ns) {
     decode_packet(packet, headers);
     see_packet(&arrival->seen, packet, headers, time_ns);
     arrival->keyed = headers->layer >= LAYER_NETWORK;
-    arrival->headers = NULL;
+    arrival->has_headers = false;
     if (!arrival->keyed)
         return;
     uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
-    arrival->key = flow_key_of(headers, path, &arrival->swapped);
+    bool swapped;
+    arrival->key = flow_key_of(headers, path, &swapped);
+    arrival->swapped = swapped;
     arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
     arrival->is_tcp = headers_tcp(headers);
     if (arrival->is_tcp)
-        arrival->tcp = headers->tcp;
+        see_tcp(&arrival->tcp, &headers->tcp);
     arrival->has_payload = see_payload(&arrival->payload, headers);
-    if (needs_headers(headers))
+    arrival->has_headers = needs_headers(headers);
+    if (arrival->has_headers)
         arrival->headers = headers;
 }
 
@@ -117,7 +127,7 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
 void packet_take(struct analysis *analysis, struct arrival *arrival) {
     const struct tcp_header *tcp = arrival->is_tcp ? &arrival->tcp : NULL;
     unsigned number;
-    if (arrival->step_back_ns)
+    if (arrival->steps_back)
         log_step_back(analysis, arrival);
     if (!arrival->keyed)
         return;
@@ -131,6 +141,6 @@ void packet_take(struct analysis *analysis, struct arrival *arrival) {
         return;
     flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
     packet_account(analysis, flow, number, tcp, NULL, &arrival->seen, arrival_payload(arrival));
-    if (arrival->headers)
+    if (arrival->has_headers)
         icmp_relate(analysis, arrival);
 }

@@ -6,7 +6,7 @@
 #include "headers.h"
 #include "text_store.h"
 
-#define PATHS_MOST    65536u /* further chains share the number of the last */
+#define PATHS_MOST    65536u /* numbers of 16 bits; further chains share the number of the last */
 #define PATH_TEXT_MAX 256
 
 struct path_table;

@@ -3,26 +3,32 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
-#define BATCHES 16u /* in flight */
-/* Who waits is woken by this many: a wake-up costs as much as a hundred packets. */
-#define HALF    (BATCHES / 2)
-#define WAIT_NS 200000000
+#include "huge_pages.h"
+
+#define BATCHES    3u /* one is filled, one waits, one is taken */
+#define WAIT_NS    200000000
+#define GROUP_BITS 12 /* of the hash: flows that share them are taken together */
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
+
+#define BATCHES_BYTES ((BATCHES * sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
 
 struct read_ahead {
     struct analysis *analysis;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct batch batches[BATCHES];
-    uint64_t read, taken; /* batches ever */
-    bool ended, stopping, joined;
+    struct batch *batches; /* BATCHES of them */
+    uint64_t read, taken;  /* batches ever */
+    bool ended, joined;
+    atomic_bool stopping;
     int64_t previous_ns, now_ns; /* time of the packet before; see struct batch */
     bool timed;
 };
@@ -68,27 +74,73 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
         return false;
     }
     note_time(ahead, packet, time_ns);
-    arrival->step_back_ns = capture_count_packet(count, packet, time_ns);
+    int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
     struct headers *headers = &batch->headers[batch->headers_kept];
     packet_prepare(analysis, arrival, headers, packet, time_ns);
     capture_count_headers(count, packet, headers);
-    batch->headers_kept += arrival->headers != NULL;
-    return arrival->keyed || arrival->step_back_ns;
+    batch->headers_kept += arrival->has_headers;
+    arrival->steps_back = step_back_ns;
+    if (step_back_ns)
+        arrival->step_back_ns = step_back_ns;
+    return arrival->keyed || arrival->steps_back;
 }
 
-/* False at the end, or when there is nothing for now. */
-static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    struct packet packets[BATCH];
-    size_t count = capture_set_read(ahead->analysis->captures, packets, BATCH);
-    batch->count = batch->headers_kept = 0;
-    batch->packets = count;
-    batch->out_of_memory = false;
+static void set_mark(const struct read_ahead *ahead, struct batch *batch) {
+    batch->marks[batch->mark_count++] = (struct mark){
+        .count = (uint32_t)batch->count,
+        .bytes_read = capture_set_bytes_read(ahead->analysis->captures),
+        .now_ns = ahead->now_ns,
+        .timed = ahead->timed,
+    };
+}
+
+/* Reads on to the next mark; false at the end, or when there is nothing for now. */
+static bool read_to_mark(struct read_ahead *ahead, struct batch *batch) {
+    struct packet packets[MARK_PACKETS];
+    size_t count = capture_set_read(ahead->analysis->captures, packets, MARK_PACKETS);
     for (size_t i = 0; i < count; i++)
         batch->count += prepare(ahead, batch, &packets[i], &batch->arrivals[batch->count]);
-    batch->bytes_read = capture_set_bytes_read(ahead->analysis->captures);
-    batch->now_ns = ahead->now_ns;
-    batch->timed = ahead->timed;
-    return count > 0;
+    batch->packets += count;
+    set_mark(ahead, batch);
+    return count;
+}
+
+static bool has_room(const struct batch *batch) {
+    return batch->count + MARK_PACKETS <= BATCH &&
+           batch->headers_kept + MARK_PACKETS < BATCH_HEADERS &&
+           batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
+}
+
+static uint32_t group_of(const struct arrival *arrival) {
+    return arrival->hash >> (32 - GROUP_BITS);
+}
+
+/* A counting sort by the hash, the packets of a group in their order. */
+static void set_turns(struct batch *batch) {
+    uint32_t places[1u << GROUP_BITS] = {0}, sum = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        places[group_of(&batch->arrivals[i])]++;
+    for (size_t group = 0; group < sizeof places / sizeof *places; group++) {
+        uint32_t size = places[group];
+        places[group] = sum;
+        sum += size;
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct arrival *arrival = &batch->arrivals[i];
+        batch->turns[places[group_of(arrival)]++] = (struct turn){
+            .hash = arrival->hash, .packet = (uint32_t)i, .swapped = arrival->swapped};
+    }
+}
+
+/* False when nothing was read. */
+static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
+    batch->count = batch->headers_kept = batch->mark_count = 0;
+    batch->packets = 0;
+    batch->out_of_memory = false;
+    while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
+        continue;
+    set_turns(batch);
+    return batch->packets;
 }
 
 /* A free batch, or NULL when the reading is to stop. */
@@ -110,8 +162,7 @@ static void *read_all(void *context) {
         pthread_mutex_lock(&ahead->lock);
         ahead->read += filled;
         ahead->ended = ended;
-        if (ended || ahead->read - ahead->taken == HALF)
-            pthread_cond_broadcast(&ahead->changed);
+        pthread_cond_broadcast(&ahead->changed);
         pthread_mutex_unlock(&ahead->lock);
     }
     return NULL;
@@ -128,10 +179,14 @@ static bool start_thread(struct read_ahead *ahead) {
 }
 
 struct read_ahead *read_ahead_start(struct analysis *analysis) {
-    struct read_ahead *ahead = aligned_alloc(_Alignof(struct read_ahead), sizeof *ahead);
+    struct read_ahead *ahead = calloc(1, sizeof *ahead);
     if (!ahead)
         return NULL;
-    memset(ahead, 0, sizeof *ahead);
+    ahead->batches = huge_pages_map(BATCHES_BYTES);
+    if (!ahead->batches) {
+        free(ahead);
+        return NULL;
+    }
     ahead->analysis = analysis;
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
@@ -165,8 +220,7 @@ struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
 void read_ahead_done(struct read_ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
     ahead->taken++;
-    if (ahead->read - ahead->taken == HALF)
-        pthread_cond_broadcast(&ahead->changed);
+    pthread_cond_broadcast(&ahead->changed);
     pthread_mutex_unlock(&ahead->lock);
 }
 
@@ -187,5 +241,6 @@ void read_ahead_close(struct read_ahead *ahead) {
     read_ahead_stop(ahead);
     pthread_mutex_destroy(&ahead->lock);
     pthread_cond_destroy(&ahead->changed);
+    munmap(ahead->batches, BATCHES_BYTES);
     free(ahead);
 }

@@ -6,18 +6,34 @@
 
 #include "analysis_state.h"
 
-/* Packets of a batch: enough for their loads to overlap, few enough for the nearest cache. */
-#define BATCH 128u
+/* Packets of a batch: enough that most of a flow's come together, few enough for a cache. */
+#define BATCH         32768u
+#define MARK_PACKETS  128u /* between two marks */
+#define BATCH_HEADERS 1024u
 
-struct batch {
-    struct arrival arrivals[BATCH];
-    struct headers headers[BATCH]; /* that arrivals point to, from the first on */
-    size_t headers_kept;
-    size_t count;        /* of arrivals: packets that concern somebody */
-    uint64_t packets;    /* read, those left out included */
+/* How far the reading had come after some packets of a batch. */
+struct mark {
+    uint32_t count;      /* of the batch's arrivals */
     uint64_t bytes_read; /* of the files, so far */
     int64_t now_ns;      /* the latest time that two packets in a row reached */
     bool timed;          /* it is known */
+};
+
+/* An arrival of a batch whose turn it is. */
+struct turn {
+    uint32_t hash;
+    uint32_t packet : 31; /* number in the batch */
+    uint32_t swapped : 1;
+};
+
+struct batch {
+    struct arrival arrivals[BATCH];
+    struct headers headers[BATCH_HEADERS]; /* that arrivals point to, from the first on */
+    struct turn turns[BATCH];              /* all of them, those of a flow together */
+    struct mark marks[BATCH / MARK_PACKETS + 1];
+    size_t headers_kept, mark_count;
+    size_t count;     /* of arrivals: packets that concern somebody */
+    uint64_t packets; /* read, those left out included */
     bool out_of_memory;
 };
 

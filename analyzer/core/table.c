@@ -22,6 +22,7 @@ void table_free(struct table *table) {
     free(table->group_offsets);
     free(table->group_sizes);
     free(table->amendments);
+    free(table->moved);
 }
 
 static bool grow_groups(struct table *table, size_t needed) {
@@ -124,6 +125,53 @@ bool table_add(struct table *table, const struct row *row) {
     return true;
 }
 
+bool table_begin_moved(struct table *table, size_t count) {
+    uint64_t needed = table->row_count + count, room = table->moved_room;
+    while (room < needed)
+        room = room ? room * 2 : 256;
+    if (room != table->moved_room) {
+        uint32_t *moved = realloc(table->moved, room * sizeof *moved);
+        if (!moved)
+            return false;
+        table->moved = moved;
+        table->moved_room = room;
+    }
+    while (table->moved_count < table->row_count) { /* these lie where their numbers say */
+        table->moved[table->moved_count] = (uint32_t)table->moved_count;
+        table->moved_count++;
+    }
+    table->moved_count = needed;
+    table->moved_first = table->row_count;
+    return true;
+}
+
+bool table_add_moved(struct table *table, uint32_t number, const struct row *row) {
+    table->moved[table->moved_first + number] = (uint32_t)table->row_count;
+    return table_add(table, row);
+}
+
+bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks,
+                          size_t count) {
+    if (table->group_count <= first)
+        return true;
+    if (!table_begin_group(table, first + (uint32_t)count - 1))
+        return false;
+    uint64_t *offsets = malloc(count * sizeof *offsets);
+    uint32_t *sizes = malloc(count * sizeof *sizes);
+    for (size_t i = 0; offsets && sizes && i < count; i++) {
+        offsets[ranks[i]] = table->group_offsets[first + i];
+        sizes[ranks[i]] = table->group_sizes[first + i];
+    }
+    if (offsets && sizes) {
+        memcpy(table->group_offsets + first, offsets, count * sizeof *offsets);
+        memcpy(table->group_sizes + first, sizes, count * sizeof *sizes);
+    }
+    bool done = offsets && sizes;
+    free(offsets);
+    free(sizes);
+    return done;
+}
+
 static bool add_amendment(struct table *table, struct amendment amendment) {
     if (table->amendment_count == table->amendment_room) {
         size_t room = table->amendment_room ? 2 * table->amendment_room : 64;
@@ -154,6 +202,12 @@ static int compare_amendments(const void *left, const void *right) {
 }
 
 void table_settle(struct table *table) {
+    for (size_t i = 0; i < table->amendment_count; i++)
+        if (table->amendments[i].row < table->moved_count)
+            table->amendments[i].row = table->moved[table->amendments[i].row];
+    free(table->moved);
+    table->moved = NULL;
+    table->moved_count = table->moved_room = 0;
     if (table->amendment_count)
         qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
               compare_amendments);
@@ -198,6 +252,8 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     cursor->offset += (uint64_t)(end - packed);
     if (table->amendment_count)
         apply_amendments(table, cursor->row, row);
+    if (table->grouped)
+        row_set(row, 0, (int64_t)cursor->group - 1);
     cursor->left--;
     cursor->row++;
     return true;

@@ -38,6 +38,8 @@ struct table {
     size_t group; /* that rows are added to */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
+    uint32_t *moved; /* by the number that a row was first given: where it lies */
+    uint64_t moved_count, moved_room, moved_first;
 };
 
 static inline void row_clear(struct row *row) {
@@ -73,6 +75,14 @@ void table_free(struct table *table);
 bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
 
+/* The next `count` rows lie elsewhere than their numbers say: each is added by table_add_moved()
+ * with its number among them, from 0. Amendments go by these numbers. False without memory. */
+bool table_begin_moved(struct table *table, size_t count);
+bool table_add_moved(struct table *table, uint32_t number, const struct row *row);
+
+/* Group first + i becomes first + ranks[i], for `count` of them. False without memory. */
+bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks, size_t count);
+
 /* Changes a value of a row of a table that is not grouped; seen by readers after table_settle().
  * False without memory. */
 bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value);
@@ -87,7 +97,8 @@ struct table_cursor {
     uint32_t left;   /* rows left of the group */
 };
 
-/* Unpacks the next row; false at the end. Values of null columns are 0. */
+/* Unpacks the next row; false at the end. Values of null columns are 0. The first column of a
+ * grouped table is the group. */
 bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
 
 /* Moves a cursor to the first row of a group and returns how many it has. */
