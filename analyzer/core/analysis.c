@@ -157,7 +157,8 @@ static void take_turns(struct analysis *analysis, struct batch *batch, const str
         if (taken >= count)
             continue;
         analysis->order.turn = turns[taken].packet;
-        packet_take(analysis, &batch->arrivals[turns[taken].packet]);
+        const struct arrival *arrival = &batch->arrivals[turns[taken].packet];
+        packet_take(analysis, arrival, &batch->rests[arrival->rest]);
     }
 }
 

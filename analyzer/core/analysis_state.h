@@ -89,30 +89,36 @@ struct payload_start {
 };
 
 /* packet_take.c: one decoded packet into its flow. */
-/* It is handed from thread to thread, in lines of 64 bytes: what every packet has lies in the first
- * two, and what only some have is neither written nor read for the others. */
+/* What only some packets bring with them. */
+struct arrival_rest {
+    uint32_t sack[SACK_BLOCKS_MAX][2];
+    struct payload_start payload;
+    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
+    const struct headers *headers;
+};
+
+#define TCP_FIXED_BYTES offsetof(struct tcp_header, sack)
+_Static_assert(sizeof(struct tcp_header) == TCP_FIXED_BYTES + sizeof((struct arrival_rest){0}.sack),
+               "the SACK blocks are all that is left out");
+
+/* It is handed from thread to thread: two lines of a cache. */
 struct arrival {
     struct sighting seen;
     struct flow_key key;
     uint32_t hash;
-    bool keyed : 1;       /* an IP packet: key, hash and swapped are set */
-    bool swapped : 1;     /* sent by the key's second end */
-    bool is_tcp : 1;      /* with its header: `tcp` is set */
-    bool has_payload : 1; /* `payload` is set: of UDP, and of TCP where a block begins */
-    bool has_headers : 1; /* `headers` is set: of a fragment and of an ICMP error */
-    bool steps_back : 1;  /* `step_back_ns` is set */
-    struct tcp_header tcp;
-    struct payload_start payload;
-    int64_t step_back_ns; /* its time lies so much before that of the packet before it */
-    const struct headers *headers;
+    bool keyed : 1;   /* an IP packet: key, hash and swapped are set */
+    bool swapped : 1; /* sent by the key's second end */
+    bool is_tcp : 1;  /* with its header: `tcp` is set */
+    /* What is set of its rest. */
+    bool has_sack : 1;
+    bool has_payload : 1; /* of UDP, and of TCP where a block begins */
+    bool has_headers : 1; /* of a fragment and of an ICMP error */
+    bool steps_back : 1;
+    uint32_t rest;             /* where that is in its batch */
+    char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header without the SACK blocks */
 } __attribute__((aligned(64)));
 
-_Static_assert(offsetof(struct arrival, tcp) + offsetof(struct tcp_header, sack) <= 128,
-               "a segment without SACK takes two lines");
-
-static inline const struct payload_start *arrival_payload(const struct arrival *arrival) {
-    return arrival->has_payload ? &arrival->payload : NULL;
-}
+_Static_assert(sizeof(struct arrival) == 128, "two lines");
 
 /* The TCP header, NULL when there is none. */
 static inline const struct tcp_header *headers_tcp(const struct headers *headers) {
@@ -120,10 +126,15 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
     return tcp ? &headers->tcp : NULL;
 }
 
-/* Decodes into `headers`, which must stay as long as the arrival if it comes to point there. */
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
-                    const struct packet *packet, int64_t time_ns);
-void packet_take(struct analysis *analysis, struct arrival *arrival);
+/* Decodes into `headers`, which must stay as long as the arrival if its rest comes to point there.
+ */
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
+                    struct headers *headers, const struct packet *packet, int64_t time_ns);
+static inline bool arrival_has_rest(const struct arrival *arrival) {
+    return arrival->has_sack || arrival->has_payload || arrival->has_headers || arrival->steps_back;
+}
+void packet_take(struct analysis *analysis, const struct arrival *arrival,
+                 const struct arrival_rest *rest);
 
 /* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */
@@ -143,11 +154,13 @@ void block_finish(struct analysis *analysis, struct flow *flow, unsigned directi
 enum word block_application(struct flow *flow);
 
 /* fragment_take.c */
-void fragment_take(struct analysis *analysis, struct arrival *arrival);
+void fragment_take(struct analysis *analysis, const struct arrival *arrival,
+                   const struct arrival_rest *rest);
 void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagram);
 
 /* icmp_relate.c: an ICMP error and the flow that it quotes. */
-void icmp_relate(struct analysis *analysis, const struct arrival *arrival);
+void icmp_relate(struct analysis *analysis, const struct arrival *arrival,
+                 const struct arrival_rest *rest);
 
 /* event_log.c */
 /* Returns the row, EVENT_NONE when it is over a bound. */

@@ -63,8 +63,9 @@ void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagra
     datagram->waiting_count = 0;
 }
 
-void fragment_take(struct analysis *analysis, struct arrival *arrival) {
-    const struct headers *headers = arrival->headers;
+void fragment_take(struct analysis *analysis, const struct arrival *arrival,
+                   const struct arrival_rest *rest) {
+    const struct headers *headers = rest->headers;
     const struct tcp_header *tcp = headers_tcp(headers);
     const struct sighting *seen = &arrival->seen;
     enum fragment_verdict verdict;
@@ -89,7 +90,7 @@ void fragment_take(struct analysis *analysis, struct arrival *arrival) {
                                       .bytes = headers->fragment_length,
                                       .related_frame = datagram->first_frame});
     account_fragment(analysis, datagram, flow, number, tcp, seen,
-                     first ? arrival_payload(arrival) : NULL);
+                     first && arrival->has_payload ? &rest->payload : NULL);
     if (first)
         fragment_replay_waiting(analysis, datagram);
 }

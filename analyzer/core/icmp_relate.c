@@ -55,10 +55,11 @@ static void describe(const struct headers *headers, char *text, size_t room) {
         snprintf(text + used, room - (size_t)used, ", MTU %u", icmp->mtu);
 }
 
-void icmp_relate(struct analysis *analysis, const struct arrival *arrival) {
-    const struct icmp_header *icmp = &arrival->headers->icmp;
+void icmp_relate(struct analysis *analysis, const struct arrival *arrival,
+                 const struct arrival_rest *rest) {
+    const struct icmp_header *icmp = &rest->headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
-                             .ip_version = arrival->headers->ip_version,
+                             .ip_version = rest->headers->ip_version,
                              .source_port = icmp->quoted_source_port,
                              .destination_port = icmp->quoted_destination_port};
     bool swapped;
@@ -71,7 +72,7 @@ void icmp_relate(struct analysis *analysis, const struct arrival *arrival) {
     if (!flow)
         return;
     flow->icmp_errors++;
-    describe(arrival->headers, detail, sizeof detail);
+    describe(rest->headers, detail, sizeof detail);
     event_log(analysis, flow, swapped ^ flow->swapped, &arrival->seen,
               &(struct tcp_event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

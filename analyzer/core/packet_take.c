@@ -84,39 +84,41 @@ static bool see_payload(struct payload_start *start, const struct headers *heade
     return true;
 }
 
-/* Of the SACK blocks those that are there. */
-static void see_tcp(struct tcp_header *seen, const struct tcp_header *tcp) {
-    memcpy(seen, tcp, offsetof(struct tcp_header, sack));
-    if (tcp->sack_count)
-        memcpy(seen->sack, tcp->sack, sizeof seen->sack);
+static void see_tcp(struct arrival *arrival, struct arrival_rest *rest,
+                    const struct tcp_header *tcp) {
+    memcpy(arrival->tcp, tcp, sizeof arrival->tcp);
+    arrival->has_sack = tcp->sack_count;
+    if (arrival->has_sack)
+        memcpy(rest->sack, tcp->sack, sizeof rest->sack);
 }
 
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
-                    const struct packet *packet, int64_t time_ns) {
+void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
+                    struct headers *headers, const struct packet *packet, int64_t time_ns) {
     decode_packet(packet, headers);
     see_packet(&arrival->seen, packet, headers, time_ns);
     arrival->keyed = headers->layer >= LAYER_NETWORK;
-    arrival->has_headers = false;
+    arrival->has_sack = arrival->has_payload = arrival->has_headers = false;
     if (!arrival->keyed)
         return;
-    uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
     bool swapped;
+    uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
     arrival->key = flow_key_of(headers, path, &swapped);
     arrival->swapped = swapped;
     arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
     arrival->is_tcp = headers_tcp(headers);
     if (arrival->is_tcp)
-        see_tcp(&arrival->tcp, &headers->tcp);
-    arrival->has_payload = see_payload(&arrival->payload, headers);
+        see_tcp(arrival, rest, &headers->tcp);
+    arrival->has_payload = see_payload(&rest->payload, headers);
     arrival->has_headers = needs_headers(headers);
     if (arrival->has_headers)
-        arrival->headers = headers;
+        rest->headers = headers;
 }
 
-static void log_step_back(struct analysis *analysis, const struct arrival *arrival) {
+static void log_step_back(struct analysis *analysis, const struct arrival *arrival,
+                          int64_t step_back_ns) {
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
-             (long long)arrival->step_back_ns);
+             (long long)step_back_ns);
     event_log(analysis, NULL, 0, &arrival->seen,
               &(struct tcp_event){.kind = WORD_TIME_BACKWARD,
                                   .place = WORD_CAPTURE,
@@ -124,23 +126,37 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
                                   .detail = detail});
 }
 
-void packet_take(struct analysis *analysis, struct arrival *arrival) {
-    const struct tcp_header *tcp = arrival->is_tcp ? &arrival->tcp : NULL;
+/* The header as a whole again. */
+static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
+                        const struct arrival_rest *rest) {
+    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
+    if (arrival->has_sack)
+        memcpy(tcp->sack, rest->sack, sizeof tcp->sack);
+}
+
+void packet_take(struct analysis *analysis, const struct arrival *arrival,
+                 const struct arrival_rest *rest) {
+    struct tcp_header header;
+    const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
+    const struct sighting *seen = &arrival->seen;
     unsigned number;
     if (arrival->steps_back)
-        log_step_back(analysis, arrival);
+        log_step_back(analysis, arrival, rest->step_back_ns);
     if (!arrival->keyed)
         return;
-    if (arrival->seen.fragment) {
-        fragment_take(analysis, arrival);
+    if (seen->fragment) {
+        fragment_take(analysis, arrival, rest);
         return;
     }
-    struct flow *flow = flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp,
-                                    &arrival->seen, &number);
+    if (tcp)
+        restore_tcp(&header, arrival, rest);
+    struct flow *flow =
+        flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
     if (!flow)
         return;
-    flow->directions[number].data_packets += arrival->seen.payload_bytes > 0;
-    packet_account(analysis, flow, number, tcp, NULL, &arrival->seen, arrival_payload(arrival));
+    flow->directions[number].data_packets += seen->payload_bytes > 0;
+    packet_account(analysis, flow, number, tcp, NULL, seen,
+                   arrival->has_payload ? &rest->payload : NULL);
     if (arrival->has_headers)
-        icmp_relate(analysis, arrival);
+        icmp_relate(analysis, arrival, rest);
 }

@@ -13,7 +13,7 @@
 
 #define BATCHES    3u /* one is filled, one waits, one is taken */
 #define WAIT_NS    200000000
-#define GROUP_BITS 12 /* of the hash: flows that share them are taken together */
+#define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
@@ -75,13 +75,16 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     }
     note_time(ahead, packet, time_ns);
     int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
+    struct arrival_rest *rest = &batch->rests[batch->rests_kept];
     struct headers *headers = &batch->headers[batch->headers_kept];
-    packet_prepare(analysis, arrival, headers, packet, time_ns);
+    packet_prepare(analysis, arrival, rest, headers, packet, time_ns);
     capture_count_headers(count, packet, headers);
     batch->headers_kept += arrival->has_headers;
     arrival->steps_back = step_back_ns;
     if (step_back_ns)
-        arrival->step_back_ns = step_back_ns;
+        rest->step_back_ns = step_back_ns;
+    arrival->rest = (uint32_t)batch->rests_kept;
+    batch->rests_kept += arrival_has_rest(arrival);
     return arrival->keyed || arrival->steps_back;
 }
 
@@ -134,7 +137,7 @@ static void set_turns(struct batch *batch) {
 
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    batch->count = batch->headers_kept = batch->mark_count = 0;
+    batch->count = batch->rests_kept = batch->headers_kept = batch->mark_count = 0;
     batch->packets = 0;
     batch->out_of_memory = false;
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)

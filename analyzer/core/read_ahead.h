@@ -7,7 +7,7 @@
 #include "analysis_state.h"
 
 /* Packets of a batch: enough that most of a flow's come together, few enough for a cache. */
-#define BATCH         32768u
+#define BATCH         131072u
 #define MARK_PACKETS  128u /* between two marks */
 #define BATCH_HEADERS 1024u
 
@@ -28,10 +28,11 @@ struct turn {
 
 struct batch {
     struct arrival arrivals[BATCH];
+    struct arrival_rest rests[BATCH];      /* of some arrivals, from the first on */
     struct headers headers[BATCH_HEADERS]; /* that arrivals point to, from the first on */
     struct turn turns[BATCH];              /* all of them, those of a flow together */
     struct mark marks[BATCH / MARK_PACKETS + 1];
-    size_t headers_kept, mark_count;
+    size_t rests_kept, headers_kept, mark_count;
     size_t count;     /* of arrivals: packets that concern somebody */
     uint64_t packets; /* read, those left out included */
     bool out_of_memory;
