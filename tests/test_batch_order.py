@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets are taken flow by flow where that changes nothing: every row is as if they had been taken one after the other.
+
+Where packets are wanted as rows, they are taken in their order: what both give is compared.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from scapy.all import ICMP, IP, TCP, raw
+
+from plain_wire import FIN, MSS, RST, SYN, Connection, Wire, block, sack
+from wiretale.analyzer import _core
+
+TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks")
+FILE_HEADER, RECORD_HEADER = 24, 16
+
+
+def tables_of(path: Path, packets: str, **options: object) -> dict[str, str]:
+    """Every table but packets as JSON."""
+    core = _core.Analysis([str(path)], packets=packets, **options)  # type: ignore[arg-type]
+    while core.step(1 << 20):
+        pass
+    core.finish()
+    return {name: b"".join(core.table(name).json()).decode() for name in TABLES}
+
+
+def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, object]]:
+    core = _core.Analysis([str(path)], packets=packets)
+    while core.step(1 << 20):
+        pass
+    core.finish()
+    return core.table(table).rows()
+
+
+def transfer(wire: Wire, number: int, chance: Random, start: float) -> None:
+    """One connection: some segments are lost and sent again, some come late; now and then the same ports begin anew."""
+    talk = Connection(wire, port=20000 + number % 250, ends=(f"10.1.{number % 7}.1", f"10.2.{number % 250}.2"))
+    talk.open(start, rtt=10)
+    at, ms = 0, start + 12
+    for _ in range(chance.randrange(2, 25)):
+        ms += chance.random() * 3
+        if chance.random() < 0.1:  # lost before the capture, reported, sent again
+            talk.data(ms + 0.1, at + MSS).ack(ms + 5, at, options=sack((at + MSS, at + 2 * MSS)))
+            talk.data(ms + 12, at).ack(ms + 17, at + 2 * MSS)
+            at, ms = at + 2 * MSS, ms + 17
+            continue
+        if chance.random() < 0.05:  # a copy
+            talk.data(ms, at)
+        talk.data(ms, at).ack(ms + 5, at + MSS)
+        at += MSS
+    if chance.random() < 0.2:
+        talk.send(ms + 20, 0, at, flags=RST)
+    elif chance.random() < 0.5:
+        talk.send(ms + 20, 0, at, flags=FIN | 16).send(ms + 25, 1, 0, flags=FIN | 16, ack=at + 1)
+    if chance.random() < 0.3:
+        talk.send(ms + 400, 0, 77_000_000, flags=SYN)
+
+
+def datagrams(wire: Wire, number: int, chance: Random, start: float) -> None:
+    """Numbered blocks over UDP, some of them lost, late or twice."""
+    for sequence in range(40):
+        if chance.random() < 0.1:
+            continue
+        for _ in range(1 + (chance.random() < 0.05)):
+            late = 9.0 if chance.random() < 0.1 else 0.0
+            ends = {"source": f"10.3.0.{number}", "target": "10.3.1.1"}
+            wire.udp(start + sequence + late, block(sequence, 64, start + sequence), port=6000 + number, **ends)
+
+
+def entangled(flows: int = 400, seed: int = 7) -> Wire:
+    """Conversations side by side, so that packets in a row are rarely of the same one."""
+    chance, wire = Random(seed), Wire()
+    for number in range(flows):
+        transfer(wire, number, chance, chance.random() * 500)
+    for number in range(1, 9):
+        datagrams(wire, number, chance, chance.random() * 300)
+    return wire
+
+
+def records(capture: bytes) -> Iterator[int]:
+    """Where each record begins."""
+    at = FILE_HEADER
+    while at < len(capture):
+        yield at
+        at += RECORD_HEADER + struct.unpack_from("<I", capture, at + 8)[0]
+
+
+def write_with_steps(wire: Wire, path: Path) -> Path:
+    """Each 500th packet carries a time 2 ms too early."""
+    capture = bytearray(wire.write(path).read_bytes())
+    for at in list(records(bytes(capture)))[500::500]:
+        seconds, fraction = struct.unpack_from("<II", capture, at)
+        early = seconds * 10**9 + fraction - 2_000_000
+        struct.pack_into("<II", capture, at, early // 10**9, early % 10**9)
+    path.write_bytes(capture)
+    return path
+
+
+def repeat(path: Path, times: int) -> int:
+    """The capture again and again, each time 3 s later; returns its packets."""
+    once = bytearray(path.read_bytes())
+    places, whole = list(records(bytes(once))), bytearray(once)
+    for _ in range(times - 1):
+        for at in places:
+            struct.pack_into("<I", once, at, struct.unpack_from("<I", once, at)[0] + 3)
+        whole += once[FILE_HEADER:]
+    path.write_bytes(whole)
+    return len(places) * times
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_the_same_taken_flow_by_flow_and_in_order(tmp_path: Path, seed: int) -> None:
+    path = write_with_steps(entangled(seed=seed), tmp_path / "entangled.pcap")
+    by_flow, in_order = tables_of(path, "none"), tables_of(path, "all")
+    for name in TABLES:
+        assert by_flow[name] == in_order[name], name
+    assert len(by_flow["events"]) > 100_000 and len(by_flow["blocks"]) > 50_000
+
+
+def test_rows_are_the_same_over_several_batches(tmp_path: Path) -> None:
+    path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
+    assert repeat(path, 20) > 2 * 131_072
+    by_flow, in_order = tables_of(path, "none"), tables_of(path, "all")
+    for name in TABLES:
+        assert by_flow[name] == in_order[name], name
+
+
+def test_samples_give_the_same_rows_both_ways(sample: Path) -> None:
+    assert tables_of(sample, "none") == tables_of(sample, "all")
+
+
+def test_flows_are_numbered_by_their_first_packets_and_events_follow_the_capture(tmp_path: Path) -> None:
+    path = entangled().write(tmp_path / "entangled.pcap")
+    firsts = [row["first_frame"] for row in rows_of(path, "flows")]
+    events = rows_of(path, "events")
+    first_of = dict(enumerate(firsts))
+    assert len(firsts) > 400 and firsts == sorted(firsts)  # type: ignore[type-var]
+    during = [row for row in events if not str(row["kind"]).startswith("block")]  # those may tell of earlier packets
+    frames = [row["frame"] for row in during]
+    assert frames == sorted(frames)  # type: ignore[type-var]
+    assert all(row["frame"] >= first_of[row["flow"]] for row in during)  # type: ignore[operator,index]
+
+
+def test_the_same_capture_gives_the_same_rows_again(tmp_path: Path) -> None:
+    """The hash that groups them is another in each run."""
+    path = entangled(seed=11).write(tmp_path / "entangled.pcap")
+    first = tables_of(path, "none", block_size=1000)
+    assert all(tables_of(path, "none", block_size=1000) == first for _ in range(5))
+
+
+def test_flows_over_the_bound_end_in_order(tmp_path: Path) -> None:
+    path = entangled().write(tmp_path / "entangled.pcap")
+    by_flow, in_order = (tables_of(path, packets, max_flows=20) for packets in ("none", "all"))
+    assert by_flow == in_order
+    assert '"end":"evicted"' in by_flow["flows"]
+
+
+def test_icmp_errors_find_the_flow_that_they_quote(tmp_path: Path) -> None:
+    wire = entangled(50)
+    quoted = IP(src="10.1.3.1", dst="10.2.3.2") / TCP(sport=20003, dport=80, seq=1001)
+    error = raw(ICMP(type=3, code=1) / quoted)
+    wire.ip(700.0, "10.9.9.9", "10.1.3.1", 1, error)
+    path = wire.write(tmp_path / "quoted.pcap")
+    assert tables_of(path, "none") == tables_of(path, "all")
+    assert [row["kind"] for row in rows_of(path, "events") if row["kind"] == "icmp_error"] == ["icmp_error"]
