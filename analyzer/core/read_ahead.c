@@ -11,7 +11,7 @@
 
 #include "huge_pages.h"
 
-#define BATCHES    3u /* one is filled, one waits, one is taken */
+#define BATCHES    2u /* one is filled while the other is taken */
 #define WAIT_NS    200000000
 #define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
@@ -118,6 +118,11 @@ static uint32_t group_of(const struct arrival *arrival) {
     return arrival->hash >> (32 - GROUP_BITS);
 }
 
+/* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
+static bool is_grouped(const struct analysis_options *options) {
+    return !options->captures_only && options->packets == PACKETS_NONE;
+}
+
 /* A counting sort by the hash, the packets of a group in their order. */
 static void set_turns(struct batch *batch) {
     uint32_t places[1u << GROUP_BITS] = {0}, sum = 0;
@@ -142,7 +147,8 @@ static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
     batch->out_of_memory = false;
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
-    set_turns(batch);
+    if (is_grouped(&ahead->analysis->options))
+        set_turns(batch);
     return batch->packets;
 }
 

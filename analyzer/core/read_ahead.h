@@ -7,7 +7,7 @@
 #include "analysis_state.h"
 
 /* Packets of a batch: enough that most of a flow's come together, few enough for a cache. */
-#define BATCH         131072u
+#define BATCH         98304u
 #define MARK_PACKETS  128u /* between two marks */
 #define BATCH_HEADERS 1024u
 
