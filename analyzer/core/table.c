@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A packed row: a bit for each column that is known, a bit for each that is also not 0, then those
- * values as zigzag varints (as Protocol Buffers' sint64). A row is written where the largest row
- * would fit and else begins the next chunk, so that a reader finds it by the same rule. */
+ * values as zigzag varints whose first byte tells the length, so that each is written and read at
+ * once: 7 bits a byte, and as many 0 bits below the lowest 1 as bytes follow; without a 1, 8 do. A
+ * row is written where the largest row would fit and else begins the next chunk, so that a reader
+ * finds it by the same rule. */
 #include "table.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,56 +56,94 @@ bool table_begin_group(struct table *table, uint32_t group) {
     return true;
 }
 
-static uint8_t *put_varint(uint8_t *out, int64_t value) {
-    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-    while (bits >= 0x80) {
-        *out++ = (uint8_t)bits | 0x80;
-        bits >>= 7;
-    }
-    *out++ = (uint8_t)bits;
-    return out;
+static uint8_t *put_word(uint8_t *out, uint64_t word) {
+    word = htole64(word);
+    memcpy(out, &word, sizeof word);
+    return out + sizeof word;
 }
 
-static const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
-    uint64_t bits = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t byte = *in++;
-        bits |= (uint64_t)(byte & 0x7F) << shift;
-        if (!(byte & 0x80))
-            break;
+static uint64_t get_word(const uint8_t *in) {
+    uint64_t word;
+    memcpy(&word, in, sizeof word);
+    return le64toh(word);
+}
+
+/* Not of 0. Writes up to 7 bytes more than the number takes. */
+static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
+    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    unsigned following = (63 - (unsigned)__builtin_clzll(bits)) * 37 >> 8; /* a seventh */
+    if (following >= sizeof bits) {
+        *out = 0;
+        return put_word(out + 1, bits);
     }
+    put_word(out, (bits << 1 | 1) << following);
+    return out + following + 1;
+}
+
+/* Bytes of the varint that begins with these 8. */
+static inline unsigned varint_size(uint64_t word) {
+    return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
+}
+
+static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
+    uint64_t word = get_word(in);
+    unsigned size = varint_size(word);
+    uint64_t bits =
+        size > sizeof word ? get_word(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
     *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
-    return in;
+    return in + size;
+}
+
+/* The values of 64 columns; `filled` comes to tell which are written. */
+static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, uint64_t known,
+                                   uint64_t *filled) {
+    uint64_t written = 0;
+    for (; known; known &= known - 1) {
+        int64_t value = values[(unsigned)__builtin_ctzll(known)];
+        if (!value)
+            continue;
+        written |= known & -known;
+        out = put_varint(out, value);
+    }
+    *filled = written;
+    return out;
 }
 
 static uint8_t *pack_row(uint8_t *out, const struct row *row, size_t columns) {
     uint64_t filled[2] = {0, 0};
     size_t mask_bytes = (columns + 7) / 8;
+    uint8_t *end = out + 2 * mask_bytes;
     for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = row->known[w]; bits; bits &= bits - 1) {
-            unsigned bit = (unsigned)__builtin_ctzll(bits);
-            filled[w] |= (uint64_t)(row->value[w * 64 + bit] != 0) << bit;
-        }
+        end = pack_values(end, row->value + w * 64, row->known[w], &filled[w]);
     memcpy(out, row->known, mask_bytes);
     memcpy(out + mask_bytes, filled, mask_bytes);
-    out += 2 * mask_bytes;
-    for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
-            out = put_varint(out, row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
-    return out;
+    return end;
 }
 
-static const uint8_t *unpack_row(const uint8_t *in, struct row *row, size_t columns) {
+/* Reads on behind `columns` columns, skipping what is filled of the others. */
+static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, uint64_t filled,
+                                    size_t columns) {
+    uint64_t wanted = columns < 64 ? filled & ((UINT64_C(1) << columns) - 1) : filled;
+    for (uint64_t bits = wanted; bits; bits &= bits - 1)
+        in = get_varint(in, &values[(unsigned)__builtin_ctzll(bits)]);
+    for (uint64_t bits = filled & ~wanted; bits; bits &= bits - 1)
+        in += varint_size(get_word(in));
+    return in;
+}
+
+/* The values of the first `wanted` columns at least, which are all that may be read. */
+static const uint8_t *unpack_row(const uint8_t *in, struct row *row, size_t columns,
+                                 size_t wanted) {
     uint64_t filled[2] = {0, 0};
     size_t mask_bytes = (columns + 7) / 8;
     row_clear(row);
     memcpy(row->known, in, mask_bytes);
     memcpy(filled, in + mask_bytes, mask_bytes);
     in += 2 * mask_bytes;
-    memset(row->value, 0, columns * sizeof *row->value);
+    memset(row->value, 0, wanted * sizeof *row->value);
     for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
-            in = get_varint(in, &row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
+        in = unpack_values(in, row->value + w * 64, filled[w],
+                           wanted > w * 64 ? wanted - w * 64 : 0);
     return in;
 }
 
@@ -186,7 +227,8 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
     cursor->offset = table->group_offsets[cursor->group++];
 }
 
-bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row) {
     if (cursor->row == table->row_count)
         return false;
     if (table->grouped && !cursor->left)
@@ -194,13 +236,17 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     if (cursor->offset % ARENA_CHUNK + ROW_BYTES_MAX > ARENA_CHUNK)
         cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
     const uint8_t *packed = arena_at(&table->rows, cursor->offset);
-    const uint8_t *end = unpack_row(packed, row, table->schema->column_count);
+    const uint8_t *end = unpack_row(packed, row, table->schema->column_count, columns);
     cursor->offset += (uint64_t)(end - packed);
     if (table->amendment_count)
         apply_amendments(table, cursor->row, row);
     cursor->left--;
     cursor->row++;
     return true;
+}
+
+bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+    return table_next_of(table, cursor, table->schema->column_count, row);
 }
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {

@@ -90,6 +90,10 @@ struct table_cursor {
 /* Unpacks the next row; false at the end. Values of null columns are 0. */
 bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
 
+/* As table_next(), of the first `columns` columns alone: the others' values are not to be read. */
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row);
+
 /* Moves a cursor to the first row of a group and returns how many it has. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
 
