@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +188,11 @@ def page_data(trace: Trace) -> dict[str, Any]:
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
     with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
+    with ThreadPoolExecutor(
+        1
+    ) as beside:  # Plotly takes its time, and the core needs no interpreter to read the packets
+        figure = beside.submit(flow_figure)
+        packets = packed_packets(trace, by_trouble, sizes, base_ns)
     return {
         "base": str(base_ns),
         "listed": [flow_entry(trace, flow) for flow in listed],
@@ -198,8 +204,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "events": packed_table(trace.events, EVENT_FIELDS, with_events, base_ns),
         "blocks": packed_table(trace.blocks, BLOCK_FIELDS, with_blocks, base_ns),
         "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
-        "packets": packed_packets(trace, by_trouble, sizes, base_ns),
-        "figure": flow_figure(),
+        "packets": packets,
+        "figure": figure.result(),
     }
 
 
