@@ -31,6 +31,7 @@ struct table {
     const struct text_store *texts;
     struct arena rows;
     uint64_t row_count;
+    int64_t origins[COLUMNS_MAX]; /* what values are packed as differences to */
     bool grouped;
     uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP without any */
     uint32_t *group_sizes;   /* by group: how many rows */
