@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, total
+from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, rows_with, total
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -74,13 +74,11 @@ def capture_drops(trace: Trace) -> Iterator[Finding]:
 
 def capture_missed(trace: Trace) -> Iterator[Finding]:
     """Bytes acknowledged by the receiver and never seen: lost at the capture, or on another path."""
-    unseen = trace.directions.column("unseen_bytes")
-    numbers = [i for i, value in enumerate(unseen) if value]
-    if not numbers:
+    unseen = trace.directions.nonzero(["unseen_bytes"])["unseen_bytes"]
+    if not unseen:
         return
-    missed, payload = sum(unseen[i] for i in numbers), total(trace.directions, "payload_bytes")
-    flows = trace.directions.column("flow")
-    affected = list(dict.fromkeys(flows[i] for i in numbers))
+    missed, payload = sum(size for _, size in unseen), total(trace.directions, "payload_bytes")
+    affected = list(dict.fromkeys(number // 2 for number, _ in unseen))
     yield Finding(
         *("capture-missed", "warning", "capture"),
         f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
@@ -261,14 +259,14 @@ def bounds_reached(trace: Trace) -> Iterator[Finding]:
 def one_way(trace: Trace) -> Iterator[Finding]:
     """TCP conversations of which only one direction was captured, though the other must have been there."""
     flows = trace.flows
-    alone = flows.column("one_way")
-    states = flows.column("state")
-    numbers = [i for i, only in enumerate(alone) if only and states[i] not in (None, "syn_sent")]
+    alone = rows_with(flows, "one_way")
+    states = flows.column("state") if alone else []
+    numbers = [i for i in alone if states[i] not in (None, "syn_sent")]
     if numbers:
         yield Finding(
             *("one-way", "warning", "capture"),
             f"Only one direction of {plural(len(numbers), 'TCP flow')} was captured "
-            f"({show_share(len(numbers), len(alone))} of the flows): round trips, unseen bytes and flight are not known.",
+            f"({show_share(len(numbers), len(flows))} of the flows): round trips, unseen bytes and flight are not known.",
             "Mirror both directions of the port, or capture where routing is symmetric.",
             evidence=flows_named(trace, numbers),
         )

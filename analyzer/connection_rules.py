@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.finding import SHOWN, Finding, flows_named, frame_span, frames_named, named, row_at, rows_of_kind
+from wiretale.analyzer.finding import (
+    SHOWN,
+    Finding,
+    flows_named,
+    frame_span,
+    frames_named,
+    named,
+    row_at,
+    rows_of_kind,
+    total,
+)
 from wiretale.analyzer.flow_rules import by_state
 from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -108,7 +118,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
 
 def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
     """Routers that tell of a smaller path MTU: path-MTU discovery at work."""
-    if not any(trace.flows.column("icmp_errors")):
+    if not total(trace.flows, "icmp_errors"):
         return
     told = [
         event

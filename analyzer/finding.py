@@ -48,12 +48,12 @@ Rule = Callable[["Trace"], Iterator[Finding]]
 
 def total(table: Table, column: str) -> int:
     """The sum of a column; nulls count nothing."""
-    return sum(filter(None, table.column(column)))
+    return table.total(column)
 
 
 def rows_with(table: Table, column: str) -> list[int]:
     """Numbers of the rows in which a column is neither null nor 0 nor false."""
-    return [i for i, value in enumerate(table.column(column)) if value]
+    return [number for number, _ in table.nonzero([column])[column]]
 
 
 def row_at(table: Table, number: int) -> dict[str, Any]:
@@ -86,8 +86,18 @@ def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
 
 def word_numbers(events: Table, column: str) -> dict[str | None, int]:
     """The number that each word of a column is packed as."""
-    packed = events.packed(column, "B")
-    return {row_at(events, packed.index(number))[column]: number for number in set(packed)}
+    return {word: number for number, word in events.words(column)}
+
+
+#: columns of the events table that are read in bulk, and the code of each
+EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
+
+
+def events_of(trace: Trace, flows: list[int], names: Iterable[str]) -> list[array[Any]]:
+    """Columns of the events of some flows (ascending): small numbers for words, and times and frames as doubles."""
+    codes = [(name, EVENT_CODES.get(name, "d"), 0, 1) for name in names]
+    packed = trace.events.packed_columns(codes, flows)
+    return [array(code, data) for (_, code, _, _), data in zip(codes, packed, strict=True)]
 
 
 def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
@@ -113,12 +123,7 @@ def frames_of_kinds(
     numbers, places = word_numbers(events, "kind"), word_numbers(events, "place")
     wanted = {numbers[kind] for kind in kinds if kind in numbers}
     where = set(places.values()) if place is None else {places.get(place)}
-    columns = zip(
-        array("I", events.packed("flow", "I", flows=chosen)),
-        *(events.packed(name, "B", flows=chosen) for name in ("direction", "kind", "place", "spurious")),
-        array("d", events.packed("frame", "d", flows=chosen)),
-        strict=True,
-    )
+    columns = zip(*events_of(trace, chosen, ("flow", "direction", "kind", "place", "spurious", "frame")), strict=True)
     frames: dict[tuple[int, int], list[int]] = {}
     for flow, direction, what, there, spurious, frame in columns:
         if what not in wanted or there not in where or (needless and spurious != 1):

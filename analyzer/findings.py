@@ -111,7 +111,8 @@ def summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
     for members in by_code.values():
         single = [one for one in members if one.flow is not None and one.scope == "flow"]
         hidden = sorted(single, key=rank)[SHOWN:]
-        yield from (one for one in members if one not in hidden)
+        left_out = set(hidden)
+        yield from (one for one in members if one not in left_out)
         if hidden:
             yield rest_of(hidden)
 

@@ -17,7 +17,7 @@ ERRORS_READ = 50  # ICMP errors whose words are told
 
 def by_state(trace: Trace, state: str) -> list[int]:
     """Flows in a state."""
-    return [i for i, value in enumerate(trace.flows.column("state")) if value == state]
+    return trace.flows.rows_where("state", state)
 
 
 def handshake_failed(trace: Trace) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.finding import SHOWN, Finding, frames_named, word_numbers
+from wiretale.analyzer.finding import SHOWN, Finding, events_of, frames_named, word_numbers
 from wiretale.analyzer.losses import Loss, losses_of
 from wiretale.analyzer.queue_rules import overload_of
 from wiretale.analyzer.spread import mean as mean_of
@@ -70,12 +70,9 @@ def block_times(trace: Trace, one: Transfer, column: str) -> list[tuple[float, f
     """When each block of a direction came, with another of its times, both in ns; none but of wiretale's blocks over UDP."""
     if one.flow["application"] != "blocks" or one.flow["protocol"] == "tcp":
         return []
-    blocks, flows = trace.blocks, [one.row["flow"]]
-    columns = zip(
-        blocks.packed("direction", "B", flows=flows),
-        *(array("d", blocks.packed(name, "d", flows=flows)) for name in ("first_ns", column)),
-        strict=True,
-    )
+    fields = (("direction", "B", 0, 1), ("first_ns", "d", 0, 1), (column, "d", 0, 1))
+    directions, *times = trace.blocks.packed_columns(fields, [one.row["flow"]])
+    columns = zip(directions, *(array("d", data) for data in times), strict=True)
     return sorted(
         (at, value)
         for direction, at, value in columns
@@ -343,13 +340,9 @@ def loss_pattern(trace: Trace) -> Iterator[Finding]:
 
 def lateness(trace: Trace, one: Transfer) -> list[tuple[int, int]]:
     """The late packets of a direction: frame, and how many frames after the one that overtook it."""
-    events, flows = trace.events, [one.row["flow"]]
-    wanted = word_numbers(events, "kind").get("out_of_order")
-    columns = zip(
-        *(events.packed(name, "B", flows=flows) for name in ("direction", "kind")),
-        *(array("d", events.packed(name, "d", flows=flows)) for name in ("frame", "related_frame")),
-        strict=True,
-    )
+    wanted = word_numbers(trace.events, "kind").get("out_of_order")
+    names = ("direction", "kind", "frame", "related_frame")
+    columns = zip(*events_of(trace, [one.row["flow"]], names), strict=True)
     return [
         (int(frame), int(frame - overtaker))
         for direction, kind, frame, overtaker in columns

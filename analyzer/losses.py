@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.finding import word_numbers
+from wiretale.analyzer.finding import events_of, word_numbers
 from wiretale.analyzer.survey import Bins, Transfer
 
 if TYPE_CHECKING:
@@ -30,16 +29,12 @@ class Loss:
 
 def losses_of(trace: Trace, one: Transfer) -> list[Loss]:
     """The losses of a direction, in their order."""
-    events, flows = trace.events, [one.row["flow"]]
-    kinds, places = word_numbers(events, "kind"), word_numbers(events, "place")
+    kinds, places = word_numbers(trace.events, "kind"), word_numbers(trace.events, "place")
     resends = {kinds[name] for name in RESENDS if name in kinds}
     gaps = {kinds.get("block_lost")}
     somewhere = {places.get("upstream"), places.get("downstream")}
-    columns = zip(
-        *(events.packed(name, "B", flows=flows) for name in ("direction", "kind", "place", "spurious")),
-        *(array("d", events.packed(name, "d", flows=flows)) for name in ("frame", "related_frame", "time_ns")),
-        strict=True,
-    )
+    names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns")
+    columns = zip(*events_of(trace, [one.row["flow"]], names), strict=True)
     found: list[Loss] = []
     for direction, kind, place, spurious, frame, related, time_ns in columns:
         if direction != one.row["direction"] or len(found) == EVENTS_MOST:

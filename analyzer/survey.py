@@ -32,13 +32,13 @@ LIMITS = {  # columns of directions, in the order of docs/tables.md, and how peo
 }
 MINOR_SHARE, MINOR_MOST = 0.01, 100_000  # of the largest flow's payload; bytes
 SERIES_COLUMNS = (
-    ("direction", "B", 1),
-    ("start_ns", "d", 1),
-    ("width_ns", "d", 1),
-    ("wire_bytes", "d", 1),
-    ("payload_bytes", "d", 1),
-    ("rtt_ns", "d", 1),
-    ("window_bytes", "d", 1),
+    ("direction", "B", 0, 1),
+    ("start_ns", "d", 0, 1),
+    ("width_ns", "d", 0, 1),
+    ("wire_bytes", "d", 0, 1),
+    ("payload_bytes", "d", 0, 1),
+    ("rtt_ns", "d", 0, 1),
+    ("window_bytes", "d", 0, 1),
 )
 Row = dict[str, Any]
 
@@ -186,10 +186,8 @@ class Survey:
 
 def read_bins(trace: Trace, flow: int) -> dict[int, Bins]:
     """The series of both directions of a flow."""
-    columns = {
-        name: array(code, trace.series.packed(name, code, divisor=divisor, flows=[flow]))
-        for name, code, divisor in SERIES_COLUMNS
-    }
+    packed = trace.series.packed_columns(SERIES_COLUMNS, [flow])
+    columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
     found = {}
     for direction in set(columns["direction"]):
         chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]

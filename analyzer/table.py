@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.printable import printable
@@ -57,6 +56,18 @@ class Table:
         """Of each of these columns the rows, by number and value, where it is neither null nor 0: one pass for all."""
         return self._core.nonzero(list(names))
 
+    def total(self, name: str) -> int:
+        """The sum of a column of integers; nulls count nothing."""
+        return self._core.total(name)
+
+    def rows_where(self, name: str, word: str | None = None) -> list[int]:
+        """Numbers of the rows in which a column is not null, or is this word."""
+        return self._core.rows_where(name, word)
+
+    def words(self, name: str) -> list[tuple[int, str | None]]:
+        """The number that packed() gives each word that occurs in a column, in the order of their first rows."""
+        return self._core.words(name)
+
     def rows_by_flow(self, flow_count: int) -> array[int]:
         """How many rows the table has of each of the flows 0 to `flow_count` - 1."""
         return array("I", self._core.rows_by_flow(flow_count))
@@ -76,7 +87,13 @@ class Table:
         Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code; `delta`
         gives differences to the value before; `flows` (ascending) chooses the rows of these flows.
         """
-        return self._core.packed(name, code, offset=offset, divisor=divisor, delta=delta, flows=flows)
+        return self._core.packed([(name, code, offset, divisor, delta)], flows)[0]
+
+    def packed_columns(
+        self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
+    ) -> list[bytes]:
+        """Several columns as packed() gives each (name, code, offset, divisor): in one pass over the table."""
+        return self._core.packed([(*field, False) for field in fields], flows)
 
     def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
         """Of the packets table: number and columns of the packets of these flows, as analyzer/core/packet_pack.h says."""
@@ -108,6 +125,8 @@ class Table:
         return "\n".join([left, *(line.rstrip() for line in lines if heads)])
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         heads, cells, left = self._shown()
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)
         body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in line) + "</tr>" for line in cells)

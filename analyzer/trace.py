@@ -6,15 +6,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer import _core, findings
+from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.table import Table
-from wiretale.analyzer.time_parse import parse_time, show_time
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -181,6 +182,22 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def importing(module: str) -> Iterator[None]:
+    """A thread imports a module meanwhile: the core needs no interpreter while it reads."""
+
+    def fetch() -> None:
+        with suppress(Exception):  # whoever needs it imports it again, and is told what is wrong
+            import_module(module)
+
+    thread = Thread(target=fetch)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
     """Reads to the end, or to Ctrl-C; returns whether it was that."""
     with interruptible() as interrupted:
@@ -195,9 +212,16 @@ def is_lasting(path: str) -> bool:
     return path != "-" and os.path.isfile(path)
 
 
+def parsed_ns(time: str) -> int:
+    """Nanoseconds of a time as text."""
+    from wiretale.analyzer.time_parse import parse_time
+
+    return parse_time(time)
+
+
 def time_ns(time: int | str | None) -> int | None:
     """Nanoseconds of a time given as such or as text. UsageError for one that no capture can hold."""
-    ns = parse_time(time) if isinstance(time, str) else time
+    ns = parsed_ns(time) if isinstance(time, str) else time
     if ns is not None and not -(2**63) <= ns < 2**63:
         raise UsageError(f"time {time}: one between the years 1678 and 2262 was expected")
     return ns
@@ -206,6 +230,8 @@ def time_ns(time: int | str | None) -> int | None:
 def check_range(start_ns: int | None, end_ns: int | None) -> None:
     """UsageError for a stretch of time that holds nothing."""
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
+        from wiretale.analyzer.time_parse import show_time
+
         raise UsageError(f"start {show_time(start_ns)} is not before end {show_time(end_ns)}: nothing would be read")
 
 
@@ -250,11 +276,14 @@ def analyze(
     }
     with core_errors():
         core = _core.Analysis(inputs, **options)
-        interrupted = read_all(core, progress)
-        core.finish()
+        with nullcontext() if captures_only else importing("wiretale.analyzer.findings"):
+            interrupted = read_all(core, progress)
+            core.finish()
     trace = Trace(core, inputs, options, interrupted)
     if captures_only:
         return trace
-    for finding in findings.find(trace):
+    from wiretale.analyzer.findings import find
+
+    for finding in find(trace):
         core.add_finding(*finding.row())
     return trace

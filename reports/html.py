@@ -10,12 +10,13 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.explanation import Explained, carried, explain
-from wiretale.analyzer.finding import named, word_numbers
+from wiretale.analyzer.finding import named
 from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
@@ -147,18 +148,16 @@ def packed_table(
     table: Table, fields: Iterable[tuple[str, str, int]], flows: Sequence[int], base_ns: int
 ) -> dict[str, Any]:
     """Columns of the rows of some flows: code and data of each."""
-    chosen = sorted(flows)
-    columns = {}
-    for name, code, divisor in fields:
-        offset = base_ns if name in TIMES else 0
-        data = table.packed(name, code, offset=offset, divisor=divisor, flows=chosen)
-        columns[name] = [code, encoded(data)]
-    return columns
+    chosen_fields = [(name, code, base_ns if name in TIMES else 0, divisor) for name, code, divisor in fields]
+    packed = table.packed_columns(chosen_fields, sorted(flows))
+    return {name: [code, encoded(data)] for (name, code, *_), data in zip(chosen_fields, packed, strict=True)}
 
 
 def numbered_words(table: Table, column: str) -> dict[int, str]:
     """The words of a column by the number that packed_table() gives for each."""
-    return {number: word for word, number in word_numbers(table, column).items() if word is not None}
+    words = dict(table.words(column))
+    occurring = ((number, words[number]) for number in set(bytes(words)))
+    return {number: word for number, word in occurring if word is not None}
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -189,6 +188,11 @@ def page_data(trace: Trace) -> dict[str, Any]:
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
     with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
+    with ThreadPoolExecutor(
+        1
+    ) as beside:  # Plotly takes its time, and the core needs no interpreter to read the packets
+        figure = beside.submit(flow_figure)
+        packets = packed_packets(trace, by_trouble, sizes, base_ns)
     return {
         "base": str(base_ns),
         "listed": [flow_entry(trace, flow) for flow in listed],
@@ -200,8 +204,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "events": packed_table(trace.events, EVENT_FIELDS, with_events, base_ns),
         "blocks": packed_table(trace.blocks, BLOCK_FIELDS, with_blocks, base_ns),
         "words": {name: numbered_words(trace.events, name) for name in EVENT_WORDS},
-        "packets": packed_packets(trace, by_trouble, sizes, base_ns),
-        "figure": flow_figure(),
+        "packets": packets,
+        "figure": figure.result(),
     }
 
 

@@ -24,8 +24,9 @@ TABLES = ("captures", "flows", "directions", "datagrams", "findings")
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     """The directions in which an application's numbered units were recognised, with what became of them."""
-    directions, applications = trace.directions, trace.flows.column("application")
-    rows = (directions.rows(i, i + 1)[0] for i, n in enumerate(directions.column("blocks")) if n is not None)
+    directions, numbers = trace.directions, trace.directions.rows_where("blocks")
+    applications = trace.flows.column("application") if numbers else []
+    rows = (directions.rows(i, i + 1)[0] for i in numbers)
     return [
         {
             "application": applications[row["flow"]],

@@ -46,6 +46,22 @@ class DrawnTable:
     def rows_by_flow(self, flow_count: int) -> list[int]:
         return [sum(row["flow"] == flow for row in self.held) for flow in range(flow_count)]
 
+    def total(self, name: str) -> int:
+        return sum(row[name] or 0 for row in self.held)
+
+    def rows_where(self, name: str, word: str | None = None) -> list[int]:
+        return [i for i, row in enumerate(self.held) if row[name] is not None and word in (None, row[name])]
+
+    def words(self, name: str) -> list[tuple[int, str | None]]:
+        words = sorted({row[name] for row in self.held if row[name] is not None})
+        nulls = [(255, None)] if any(row[name] is None for row in self.held) else []
+        return [*enumerate(words), *nulls]
+
+    def packed_columns(
+        self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
+    ) -> list[bytes]:
+        return [self.packed(name, code, divisor=divisor, flows=flows) for name, code, _, divisor in fields]
+
     def packed(self, name: str, code: str, *, divisor: int = 1, flows: list[int] | None = None) -> bytes:
         words = sorted({row[name] for row in self.held if isinstance(row[name], str)})
         values = [row[name] for row in self.held if flows is None or row["flow"] in flows]

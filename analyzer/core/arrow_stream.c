@@ -4,12 +4,14 @@
 #include "arrow_stream.h"
 #include "vocabulary.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BATCH_BYTES    (4u << 20) /* of one batch's fixed-width values, about */
 #define BATCH_ROWS_MAX 65536u
+#define ROWS_AT_ONCE   64 /* a word of a bitmap */
 
 static const char *const formats[] = {
     [TYPE_INT] = "l",  [TYPE_REAL] = "g", [TYPE_BOOL] = "b",
@@ -80,21 +82,44 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
     return append_text(filling, text, size);
 }
 
-static bool fill(struct filling *filling, const struct table *table, unsigned type, size_t at,
-                 const struct row *row, unsigned column) {
-    bool known = row_known(row, column);
-    arrow_child_set_valid(filling->array, at, known);
-    switch (type) {
-    case TYPE_INT:
-    case TYPE_REAL: ((int64_t *)filling->values)[at] = row->value[column]; return true;
-    case TYPE_BOOL:
-        ((uint8_t *)filling->values)[at / 8] |= (uint8_t)((row->value[column] != 0) << at % 8);
-        return true;
+/* A bit for each of these rows. */
+static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
+    bits = htole64(bits);
+    memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
+}
+
+static bool fill_texts(struct filling *filling, const struct table *table, unsigned column,
+                       const struct row *rows, size_t count, size_t at) {
+    uint8_t type = table->schema->columns[column].type;
+    for (size_t i = 0; i < count; i++) {
+        if (row_known(&rows[i], column) && !fill_text(filling, table, type, rows[i].value[column]))
+            return false;
+        ((int32_t *)filling->values)[at + i + 1] = (int32_t)filling->text_used;
     }
-    if (known && !fill_text(filling, table, type, row->value[column]))
-        return false;
-    ((int32_t *)filling->values)[at + 1] = (int32_t)filling->text_used;
     return true;
+}
+
+/* Rows `at` and following, which begin a word of the bitmaps. */
+static bool fill_column(struct filling *filling, const struct table *table, unsigned column,
+                        const struct row *rows, size_t count, size_t at) {
+    uint64_t known = 0, set = 0;
+    for (size_t i = 0; i < count; i++)
+        known |= (uint64_t)row_known(&rows[i], column) << i;
+    put_bits((void *)filling->array->buffers[0], at, known, count);
+    filling->array->null_count += (int64_t)count - __builtin_popcountll(known);
+    switch (table->schema->columns[column].type) {
+    case TYPE_INT:
+    case TYPE_REAL:
+        for (size_t i = 0; i < count; i++)
+            ((int64_t *)filling->values)[at + i] = rows[i].value[column];
+        return true;
+    case TYPE_BOOL:
+        for (size_t i = 0; i < count; i++)
+            set |= (uint64_t)(rows[i].value[column] != 0) << i;
+        put_bits(filling->values, at, set, count);
+        return true;
+    default: return fill_texts(filling, table, column, rows, count, at);
+    }
 }
 
 struct reading {
@@ -113,20 +138,27 @@ static size_t batch_rows(const struct reading *reading) {
     return left < most ? (size_t)left : most;
 }
 
+/* Rows are unpacked some at a time, so that each column's values are put side by side. */
+static bool fill_rows(struct reading *reading, struct filling *filling, size_t count, size_t at) {
+    struct row rows[ROWS_AT_ONCE];
+    for (size_t i = 0; i < count; i++)
+        if (!table_next(reading->table, &reading->cursor, &rows[i]))
+            return false;
+    for (unsigned c = 0; c < reading->table->schema->column_count; c++)
+        if (!fill_column(&filling[c], reading->table, c, rows, count, at))
+            return false;
+    return true;
+}
+
 static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t rows) {
     const struct schema *schema = reading->table->schema;
     struct filling filling[COLUMNS_MAX];
-    struct row row;
     for (size_t c = 0; c < schema->column_count; c++)
         if (!begin_column(&filling[c], out->children[c], &schema->columns[c], rows))
             return false;
-    for (size_t at = 0; at < rows; at++) {
-        if (!table_next(reading->table, &reading->cursor, &row))
+    for (size_t at = 0; at < rows; at += ROWS_AT_ONCE)
+        if (!fill_rows(reading, filling, rows - at < ROWS_AT_ONCE ? rows - at : ROWS_AT_ONCE, at))
             return false;
-        for (unsigned c = 0; c < schema->column_count; c++)
-            if (!fill(&filling[c], reading->table, schema->columns[c].type, at, &row, c))
-                return false;
-    }
     return true;
 }
 

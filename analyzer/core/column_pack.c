@@ -69,79 +69,111 @@ static double real_value(const struct column_pack *pack, int64_t value, uint8_t 
     return (double)moved / (double)pack->divisor;
 }
 
-static bool is_chosen(const struct column_pack *pack, int flow_column, const struct row *row) {
-    size_t low = 0, high = pack->flow_count;
+static bool is_chosen(const struct flow_choice *choice, int64_t flow) {
+    size_t low = 0, high = choice->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (pack->flows[middle] < row->value[flow_column])
+        if (choice->flows[middle] < flow)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < pack->flow_count && pack->flows[low] == row->value[flow_column];
+    return low < choice->count && choice->flows[low] == flow;
 }
 
-static void put_value(const struct code *code, const struct column_pack *pack,
-                      const struct row *row, unsigned column, uint8_t type, int64_t *before,
-                      uint8_t *out) {
-    bool known = row_known(row, column);
-    if (code->real) {
-        put_real(out, known ? real_value(pack, row->value[column], type) : (double)NAN, code->size);
-        return;
-    }
-    int64_t value = known ? bounded(code, pack, row->value[column]) : code->most;
-    put(out, (uint64_t)value - (pack->delta ? (uint64_t)*before : 0), code->size);
-    *before = value;
-}
-
-/* Where packing stands. */
-struct packing {
-    const struct table *table;
+/* A column as it fills. */
+struct filling {
     const struct column_pack *pack;
     const struct code *code;
-    unsigned column;
+    uint8_t type;
     int64_t before;
-    size_t count;
     uint8_t *out;
 };
 
-static void pack_next(struct packing *packing, const struct row *row) {
-    uint8_t type = packing->table->schema->columns[packing->column].type;
-    if (packing->out)
-        put_value(packing->code, packing->pack, row, packing->column, type, &packing->before,
-                  packing->out + packing->count * packing->code->size);
-    packing->count++;
+static void put_value(struct filling *filling, const struct row *row) {
+    const struct code *code = filling->code;
+    const struct column_pack *pack = filling->pack;
+    bool known = row_known(row, pack->column);
+    int64_t value = known ? row->value[pack->column] : 0;
+    uint8_t *out = filling->out;
+    filling->out += code->size;
+    if (code->real) {
+        put_real(out, known ? real_value(pack, value, filling->type) : (double)NAN, code->size);
+        return;
+    }
+    value = known ? bounded(code, pack, value) : code->most;
+    put(out, (uint64_t)value - (pack->delta ? (uint64_t)filling->before : 0), code->size);
+    filling->before = value;
 }
 
-static void pack_all(struct packing *packing) {
-    int flow_column = schema_column(packing->table->schema, "flow");
-    bool choose = packing->pack->flows && flow_column >= 0;
-    struct table_cursor cursor = {0};
-    struct row row;
-    while (table_next(packing->table, &cursor, &row))
-        if (!choose || is_chosen(packing->pack, flow_column, &row))
-            pack_next(packing, &row);
+/* Goes through the chosen rows. */
+struct choosing {
+    const struct table *table;
+    const struct flow_choice *choice;
+    int flow_column;
+    size_t columns; /* that are wanted, from the first */
+    struct table_cursor cursor;
+    size_t next;   /* of the choice, in a grouped table */
+    uint32_t left; /* rows left of its group */
+};
+
+static struct choosing begin_choosing(const struct table *table, const struct flow_choice *choice,
+                                      size_t columns) {
+    int flow_column = choice->flows ? schema_column(table->schema, "flow") : -1;
+    size_t needed = (size_t)(flow_column + 1);
+    return (struct choosing){.table = table,
+                             .choice = choice,
+                             .flow_column = flow_column,
+                             .columns = columns < needed ? needed : columns};
 }
 
 /* Of a grouped table only the groups asked for are read. */
-static void pack_groups(struct packing *packing) {
-    struct table_cursor cursor;
-    struct row row;
-    for (size_t i = 0; i < packing->pack->flow_count; i++) {
-        uint32_t left = table_enter_group(packing->table, &cursor, packing->pack->flows[i]);
-        for (; left && table_next(packing->table, &cursor, &row); left--)
-            pack_next(packing, &row);
+static bool next_of_groups(struct choosing *choosing, struct row *row) {
+    while (!choosing->left) {
+        if (choosing->next == choosing->choice->count)
+            return false;
+        choosing->left = table_enter_group(choosing->table, &choosing->cursor,
+                                           choosing->choice->flows[choosing->next++]);
     }
+    choosing->left--;
+    return table_next_of(choosing->table, &choosing->cursor, choosing->columns, row);
 }
 
-size_t column_pack(const struct table *table, unsigned column, const struct column_pack *pack,
-                   uint8_t *out) {
-    struct packing packing = {table, pack, find_code(pack->code), column, 0, 0, out};
-    if (!packing.code)
-        return 0;
-    if (table->grouped && pack->flows)
-        pack_groups(&packing);
-    else
-        pack_all(&packing);
-    return packing.count;
+static bool next_chosen(struct choosing *choosing, struct row *row) {
+    if (choosing->table->grouped && choosing->choice->flows)
+        return next_of_groups(choosing, row);
+    while (table_next_of(choosing->table, &choosing->cursor, choosing->columns, row))
+        if (choosing->flow_column < 0 ||
+            is_chosen(choosing->choice, row->value[choosing->flow_column]))
+            return true;
+    return false;
+}
+
+size_t column_pack_rows(const struct table *table, const struct flow_choice *choice) {
+    struct choosing choosing = begin_choosing(table, choice, 0);
+    struct row row;
+    size_t count = 0;
+    if (!choice->flows)
+        return table->row_count;
+    while (next_chosen(&choosing, &row))
+        count++;
+    return count;
+}
+
+void column_pack(const struct table *table, const struct column_pack *packs, size_t count,
+                 const struct flow_choice *choice, uint8_t *const *out) {
+    struct filling filling[COLUMNS_MAX];
+    struct row row;
+    size_t columns = 0;
+    for (size_t i = 0; i < count; i++) {
+        filling[i] = (struct filling){.pack = &packs[i],
+                                      .code = find_code(packs[i].code),
+                                      .type = table->schema->columns[packs[i].column].type,
+                                      .out = out[i]};
+        columns = packs[i].column >= columns ? packs[i].column + 1 : columns;
+    }
+    struct choosing choosing = begin_choosing(table, choice, columns);
+    while (next_chosen(&choosing, &row))
+        for (size_t i = 0; i < count; i++)
+            put_value(&filling[i], &row);
 }

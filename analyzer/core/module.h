@@ -32,4 +32,18 @@ PyObject *table_wrap(PyObject *owner, const struct table *table);
 /* (name, type, unit, meaning) of each column. */
 PyObject *table_columns_of(const struct schema *schema);
 
+/* The table behind a Python object. */
+const struct table *table_of(PyObject *self);
+
+/* module_column.c: columns as Python sees them. */
+/* A column's number, -1 with an exception set. */
+int table_find_column(const struct table *table, const char *name);
+PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column);
+PyObject *table_column(PyObject *self, PyObject *name);
+PyObject *table_total(PyObject *self, PyObject *name);
+PyObject *table_rows_where(PyObject *self, PyObject *args);
+PyObject *table_words(PyObject *self, PyObject *name);
+PyObject *table_nonzero(PyObject *self, PyObject *names);
+PyObject *table_packed(PyObject *self, PyObject *args);
+
 #endif

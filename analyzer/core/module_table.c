@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "arrow_stream.h"
-#include "column_pack.h"
 #include "module.h"
 #include "packet_pack.h"
 #include "table_json.h"
@@ -26,7 +25,7 @@ struct table_object {
     const struct table *table;
 };
 
-static const struct table *table_of(PyObject *self) {
+const struct table *table_of(PyObject *self) {
     return ((struct table_object *)self)->table;
 }
 
@@ -76,103 +75,10 @@ static PyObject *table_columns(PyObject *self, PyObject *unused) {
     return table_columns_of(table_of(self)->schema);
 }
 
-static PyObject *text_object(const struct table *table, int64_t number) {
-    size_t size;
-    const char *text = text_store_get(table->texts, number, &size);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
-}
-
-static PyObject *address_object(const struct table *table, int64_t number) {
-    char text[ADDRESS_TEXT_MAX];
-    size_t size = text_store_address(table->texts, number, text);
-    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
-}
-
-static PyObject *value_object(const struct table *table, const struct row *row, unsigned column) {
-    int64_t value = row->value[column];
-    double real;
-    if (!row_known(row, column))
-        return Py_NewRef(Py_None);
-    switch (table->schema->columns[column].type) {
-    case TYPE_BOOL: return PyBool_FromLong(value != 0);
-    case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
-    case TYPE_TEXT: return text_object(table, value);
-    case TYPE_ADDRESS: return address_object(table, value);
-    case TYPE_REAL: memcpy(&real, &value, sizeof real); return PyFloat_FromDouble(real);
-    default: return PyLong_FromLongLong(value);
-    }
-}
-
-static int find_column(const struct table *table, const char *name) {
-    int column = schema_column(table->schema, name);
-    if (column < 0)
-        PyErr_Format(PyExc_KeyError, "no column %s in %s", name, table->schema->name);
-    return column;
-}
-
-static PyObject *table_column(PyObject *self, PyObject *argument) {
-    const struct table *table = table_of(self);
-    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
-    int column = name ? find_column(table, name) : -1;
-    PyObject *list = column < 0 ? NULL : PyList_New((Py_ssize_t)table->row_count);
-    struct table_cursor cursor = {0};
-    struct row row;
-    for (Py_ssize_t i = 0; list && table_next(table, &cursor, &row); i++) {
-        PyObject *value = value_object(table, &row, (unsigned)column);
-        if (!value || PyList_SetItem(list, i, value))
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
-    PyObject *entry = value ? Py_BuildValue("(nO)", number, value) : NULL;
-    bool added = entry && !PyList_Append(list, entry);
-    Py_XDECREF(entry);
-    Py_XDECREF(value);
-    return added;
-}
-
-/* Of each column named: number and value of the rows where it is neither null nor 0. */
-static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,
-                         Py_ssize_t count) {
-    struct table_cursor cursor = {0};
-    struct row row;
-    for (Py_ssize_t number = 0; table_next(table, &cursor, &row); number++)
-        for (Py_ssize_t i = 0; i < count; i++) {
-            unsigned column = (unsigned)columns[i];
-            if (row.value[column] && row_known(&row, column) &&
-                !add_nonzero(lists[i], number, value_object(table, &row, column)))
-                return false;
-        }
-    return true;
-}
-
-static PyObject *table_nonzero(PyObject *self, PyObject *names) {
-    const struct table *table = table_of(self);
-    int columns[COLUMNS_MAX];
-    PyObject *lists[COLUMNS_MAX];
-    Py_ssize_t count = PyList_Size(names);
-    PyObject *dict = count >= 0 && count <= COLUMNS_MAX ? PyDict_New() : NULL;
-    for (Py_ssize_t i = 0; dict && i < count; i++) {
-        const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
-        columns[i] = name ? find_column(table, name) : -1;
-        lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
-        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i]))
-            Py_CLEAR(dict);
-        Py_XDECREF(lists[i]); /* the dict holds it */
-    }
-    if (dict && !find_nonzero(table, columns, lists, count))
-        Py_CLEAR(dict);
-    if (!dict && !PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError, "too many columns");
-    return dict;
-}
-
 static PyObject *row_object(const struct table *table, const struct row *row) {
     PyObject *dict = PyDict_New();
     for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
-        PyObject *value = value_object(table, row, c);
+        PyObject *value = table_value_object(table, row, c);
         if (!value || PyDict_SetItemString(dict, table->schema->columns[c].name, value))
             Py_CLEAR(dict);
         Py_XDECREF(value);
@@ -206,7 +112,7 @@ static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     const struct table *table = table_of(self);
-    int column = find_column(table, "flow");
+    int column = table_find_column(table, "flow");
     size_t count = PyLong_AsSize_t(flow_count);
     struct table_cursor cursor = {0};
     struct row row;
@@ -222,49 +128,6 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
     while (!table->grouped && table_next(table, &cursor, &row))
         if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
             counts[row.value[column]]++;
-    return bytes;
-}
-
-static bool check_pack(const struct table *table, int column, const struct column_pack *pack) {
-    uint8_t type = column < 0 ? TYPE_TEXT : table->schema->columns[column].type;
-    if (column < 0)
-        return false;
-    if (column_pack_size(pack->code) && pack->divisor && type != TYPE_TEXT && type != TYPE_ADDRESS)
-        return true;
-    PyErr_Format(PyExc_ValueError, "column %s cannot be packed as %c",
-                 table->schema->columns[column].name, pack->code);
-    return false;
-}
-
-static PyObject *pack_bytes(const struct table *table, unsigned column,
-                            const struct column_pack *pack) {
-    size_t count = pack->flows ? column_pack(table, column, pack, NULL) : table->row_count;
-    size_t size = count * column_pack_size(pack->code);
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
-    if (bytes)
-        column_pack(table, column, pack, (uint8_t *)PyBytes_AsString(bytes));
-    return bytes;
-}
-
-static PyObject *table_packed(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"name", "code", "offset", "divisor", "delta", "flows", NULL};
-    const struct table *table = table_of(self);
-    long long offset = 0, divisor = 1;
-    const char *name, *code;
-    PyObject *chosen = NULL, *bytes = NULL;
-    uint32_t *flows = NULL;
-    size_t flow_count = 0;
-    int delta = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ss|$LLpO", names, &name, &code, &offset,
-                                     &divisor, &delta, &chosen))
-        return NULL;
-    if (chosen && chosen != Py_None && !(flows = module_flow_numbers(chosen, &flow_count)))
-        return NULL;
-    struct column_pack pack = {code[0], delta, offset, divisor, flows, flow_count};
-    int column = find_column(table, name);
-    if (check_pack(table, column, &pack))
-        bytes = pack_bytes(table, (unsigned)column, &pack);
-    PyMem_Free(flows);
     return bytes;
 }
 
@@ -373,10 +236,13 @@ static PyObject *json_next(PyObject *object) {
 static PyMethodDef table_methods[] = {
     METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
+    METHOD("total", table_total, METH_O, "The sum of a column of integers."),
+    METHOD("rows_where", table_rows_where, METH_VARARGS, "Rows that are known, or a word."),
+    METHOD("words", table_words, METH_O, "(number, word) of each word that occurs."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
-    METHOD("packed", table_packed, METH_VARARGS | METH_KEYWORDS, "A column as a typed array."),
+    METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,

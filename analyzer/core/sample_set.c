@@ -3,7 +3,6 @@
  * within a few. */
 #include "sample_set.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define STEP_BITS 5 /* 32 steps an octave */
@@ -78,9 +77,15 @@ void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowa
         set->exact[set->pending++] = ns;
 }
 
-static int ascending(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+/* Few are sorted where they lie, and at once when they are already. */
+static void sort_samples(int64_t *samples, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        int64_t sample = samples[i];
+        size_t place = i;
+        for (; place && samples[place - 1] > sample; place--)
+            samples[place] = samples[place - 1];
+        samples[place] = sample;
+    }
 }
 
 static uint64_t rank_of(uint64_t count, unsigned per_mille) {
@@ -112,7 +117,7 @@ int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille,
         return histogram_quantile(set, per_mille);
     if (!set->pending)
         return set->greatest;
-    qsort(set->exact, set->pending, sizeof *set->exact, ascending);
+    sort_samples(set->exact, set->pending);
     return set->exact[rank_of(set->pending, per_mille) - 1];
 }
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packed row: a bit for each column that is known, a bit for each that is also not 0, then those
- * values as zigzag varints (as Protocol Buffers' sint64). A row is written where the largest row
- * would fit and else begins the next chunk, so that a reader finds it by the same rule. */
+/* A packed row: a bit for each column that is known, a bit for each that is also not 0, then what
+ * those values differ from the table's origins by, as zigzag varints whose first byte tells the
+ * length, so that each is written and read at once: 7 bits a byte, and as many 0 bits below the
+ * lowest 1 as bytes follow; without a 1, 8 do. A row is written where the largest row would fit and
+ * else begins the next chunk, so that a reader finds it by the same rule. */
 #include "table.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NO_GROUP      UINT64_MAX
 #define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
 #define VARINT_MAX    10
+#define ORIGIN_LEAST  (INT64_C(1) << 48)
 #define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
 
 void table_init(struct table *table, enum table_number number, const struct text_store *texts,
@@ -54,62 +58,111 @@ bool table_begin_group(struct table *table, uint32_t group) {
     return true;
 }
 
-static uint8_t *put_varint(uint8_t *out, int64_t value) {
+static uint8_t *put_word(uint8_t *out, uint64_t word) {
+    word = htole64(word);
+    memcpy(out, &word, sizeof word);
+    return out + sizeof word;
+}
+
+static uint64_t get_word(const uint8_t *in) {
+    uint64_t word;
+    memcpy(&word, in, sizeof word);
+    return le64toh(word);
+}
+
+/* Writes up to 7 bytes more than the number takes. */
+static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
     uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-    while (bits >= 0x80) {
-        *out++ = (uint8_t)bits | 0x80;
-        bits >>= 7;
+    unsigned following = (63 - (unsigned)__builtin_clzll(bits | 1)) * 37 >> 8; /* a seventh */
+    if (following >= sizeof bits) {
+        *out = 0;
+        return put_word(out + 1, bits);
     }
-    *out++ = (uint8_t)bits;
+    put_word(out, (bits << 1 | 1) << following);
+    return out + following + 1;
+}
+
+/* Bytes of the varint that begins with these 8. */
+static inline unsigned varint_size(uint64_t word) {
+    return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
+}
+
+static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
+    uint64_t word = get_word(in);
+    unsigned size = varint_size(word);
+    uint64_t bits =
+        size > sizeof word ? get_word(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
+    *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+    return in + size;
+}
+
+/* The values of 64 columns; `filled` comes to tell which are written. */
+static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const int64_t *origins,
+                                   uint64_t known, uint64_t *filled) {
+    uint64_t written = 0;
+    for (; known; known &= known - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(known);
+        if (!values[bit])
+            continue;
+        written |= known & -known;
+        out = put_varint(out, (int64_t)((uint64_t)values[bit] - (uint64_t)origins[bit]));
+    }
+    *filled = written;
     return out;
 }
 
-static const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
-    uint64_t bits = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        uint8_t byte = *in++;
-        bits |= (uint64_t)(byte & 0x7F) << shift;
-        if (!(byte & 0x80))
-            break;
+static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table *table) {
+    uint64_t filled[2] = {0, 0};
+    size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
+    uint8_t *end = out + 2 * mask_bytes;
+    for (size_t w = 0; w * 64 < columns; w++)
+        end = pack_values(end, row->value + w * 64, table->origins + w * 64, row->known[w],
+                          &filled[w]);
+    memcpy(out, row->known, mask_bytes);
+    memcpy(out + mask_bytes, filled, mask_bytes);
+    return end;
+}
+
+/* Reads on behind `columns` columns, skipping what is filled of the others. */
+static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const int64_t *origins,
+                                    uint64_t filled, size_t columns) {
+    uint64_t wanted = columns < 64 ? filled & ((UINT64_C(1) << columns) - 1) : filled;
+    for (uint64_t bits = wanted; bits; bits &= bits - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(bits);
+        in = get_varint(in, &values[bit]);
+        values[bit] = (int64_t)((uint64_t)values[bit] + (uint64_t)origins[bit]);
     }
-    *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+    for (uint64_t bits = filled & ~wanted; bits; bits &= bits - 1)
+        in += varint_size(get_word(in));
     return in;
 }
 
-static uint8_t *pack_row(uint8_t *out, const struct row *row, size_t columns) {
+/* The values of the first `wanted` columns at least, which are all that may be read. */
+static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
+                                 size_t wanted) {
     uint64_t filled[2] = {0, 0};
-    size_t mask_bytes = (columns + 7) / 8;
-    for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = row->known[w]; bits; bits &= bits - 1) {
-            unsigned bit = (unsigned)__builtin_ctzll(bits);
-            filled[w] |= (uint64_t)(row->value[w * 64 + bit] != 0) << bit;
-        }
-    memcpy(out, row->known, mask_bytes);
-    memcpy(out + mask_bytes, filled, mask_bytes);
-    out += 2 * mask_bytes;
-    for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
-            out = put_varint(out, row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
-    return out;
-}
-
-static const uint8_t *unpack_row(const uint8_t *in, struct row *row, size_t columns) {
-    uint64_t filled[2] = {0, 0};
-    size_t mask_bytes = (columns + 7) / 8;
+    size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
     row_clear(row);
     memcpy(row->known, in, mask_bytes);
     memcpy(filled, in + mask_bytes, mask_bytes);
     in += 2 * mask_bytes;
-    memset(row->value, 0, columns * sizeof *row->value);
+    memset(row->value, 0, wanted * sizeof *row->value);
     for (size_t w = 0; w * 64 < columns; w++)
-        for (uint64_t bits = filled[w]; bits; bits &= bits - 1)
-            in = get_varint(in, &row->value[w * 64 + (unsigned)__builtin_ctzll(bits)]);
+        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, filled[w],
+                           wanted > w * 64 ? wanted - w * 64 : 0);
     return in;
 }
 
 static void count_in_group(struct table *table, uint64_t offset) {
     if (!table->group_sizes[table->group]++)
         table->group_offsets[table->group] = offset;
+}
+
+/* Numbers as great as times are near those of the first row, and their differences short. */
+static void choose_origins(struct table *table, const struct row *row) {
+    for (unsigned c = 0; c < table->schema->column_count; c++)
+        if (row_known(row, c) && row->value[c] >= ORIGIN_LEAST)
+            table->origins[c] = row->value[c];
 }
 
 bool table_add(struct table *table, const struct row *row) {
@@ -119,7 +172,9 @@ bool table_add(struct table *table, const struct row *row) {
         return false;
     if (table->grouped)
         count_in_group(table, offset);
-    uint8_t *end = pack_row(place, row, table->schema->column_count);
+    if (!table->row_count)
+        choose_origins(table, row);
+    uint8_t *end = pack_row(place, row, table);
     arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
     table->row_count++;
     return true;
@@ -240,7 +295,8 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
     cursor->offset = table->group_offsets[cursor->group++];
 }
 
-bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row) {
     if (cursor->row == table->row_count)
         return false;
     if (table->grouped && !cursor->left)
@@ -248,7 +304,7 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     if (cursor->offset % ARENA_CHUNK + ROW_BYTES_MAX > ARENA_CHUNK)
         cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
     const uint8_t *packed = arena_at(&table->rows, cursor->offset);
-    const uint8_t *end = unpack_row(packed, row, table->schema->column_count);
+    const uint8_t *end = unpack_row(packed, row, table, columns);
     cursor->offset += (uint64_t)(end - packed);
     if (table->amendment_count)
         apply_amendments(table, cursor->row, row);
@@ -257,6 +313,10 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     cursor->left--;
     cursor->row++;
     return true;
+}
+
+bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+    return table_next_of(table, cursor, table->schema->column_count, row);
 }
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {

@@ -31,6 +31,7 @@ struct table {
     const struct text_store *texts;
     struct arena rows;
     uint64_t row_count;
+    int64_t origins[COLUMNS_MAX]; /* what values are packed as differences to */
     bool grouped;
     uint64_t *group_offsets; /* by group: where its rows begin, NO_GROUP without any */
     uint32_t *group_sizes;   /* by group: how many rows */
@@ -100,6 +101,10 @@ struct table_cursor {
 /* Unpacks the next row; false at the end. Values of null columns are 0. The first column of a
  * grouped table is the group. */
 bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row);
+
+/* As table_next(), of the first `columns` columns alone: the others' values are not to be read. */
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row);
 
 /* Moves a cursor to the first row of a group and returns how many it has. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);

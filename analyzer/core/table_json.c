@@ -10,7 +10,28 @@
 
 #include "vocabulary.h"
 
-#define ESCAPED_MAX 6 /* bytes that one byte of a text becomes at most: \u001f */
+#define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f */
+#define VALUE_ROOM  64 /* of one that is no text */
+#define KEY_ROOM    32 /* of a column's name with what stands around it; copied whole, it is less */
+
+/* What stands before a value: the comma or brace, the name, the colon. */
+struct keys {
+    char text[COLUMNS_MAX][KEY_ROOM];
+    uint8_t size[COLUMNS_MAX];
+};
+
+#define X(name, type, unit, meaning)                                                               \
+    _Static_assert(sizeof #name + 3 <= KEY_ROOM, "the name of column " #name " is too long");
+CAPTURES_COLUMNS(X)
+FLOWS_COLUMNS(X)
+DIRECTIONS_COLUMNS(X)
+EVENTS_COLUMNS(X)
+SERIES_COLUMNS(X)
+DATAGRAMS_COLUMNS(X)
+PACKETS_COLUMNS(X)
+BLOCKS_COLUMNS(X)
+FINDINGS_COLUMNS(X)
+#undef X
 
 static char *put(char *out, const char *text, size_t size) {
     memcpy(out, text, size);
@@ -21,6 +42,10 @@ static char *put_integer(char *out, int64_t value) {
     char digits[20];
     size_t count = 0;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    if (rest < 10 && value >= 0) { /* most are */
+        *out = (char)('0' + rest);
+        return out + 1;
+    }
     if (value < 0)
         *out++ = '-';
     do
@@ -39,17 +64,25 @@ static char *put_real(char *out, int64_t bits) {
     return out + sprintf(out, "%.17g", value);
 }
 
+static bool is_plain(unsigned char c) {
+    return c >= 0x20 && c != 0x7F && c != '"' && c != '\\';
+}
+
+static char *put_escaped(char *out, unsigned char c) {
+    if (c < 0x20 || c == 0x7F)
+        return out + sprintf(out, "\\u%04x", c);
+    *out++ = '\\';
+    *out++ = (char)c;
+    return out;
+}
+
 static char *put_string(char *out, const char *text, size_t size) {
     *out++ = '"';
     for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20 || c == 0x7F) {
-            out += sprintf(out, "\\u%04x", c);
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            *out++ = '\\';
-        *out++ = (char)c;
+        if (is_plain((unsigned char)text[i]))
+            *out++ = text[i];
+        else
+            out = put_escaped(out, (unsigned char)text[i]);
     }
     *out++ = '"';
     return out;
@@ -77,14 +110,23 @@ static char *put_value(char *out, const struct table *table, unsigned type, int6
     }
 }
 
-static char *put_row(char *out, const struct table *table, const struct row *row) {
+static void make_keys(struct keys *keys, const struct schema *schema) {
+    for (size_t c = 0; c < schema->column_count; c++) {
+        char *end = keys->text[c];
+        *end++ = c ? ',' : '{';
+        end = put_string(end, schema->columns[c].name, strlen(schema->columns[c].name));
+        *end++ = ':';
+        keys->size[c] = (uint8_t)(end - keys->text[c]);
+    }
+}
+
+static char *put_row(char *out, const struct table *table, const struct keys *keys,
+                     const struct row *row) {
     const struct schema *schema = table->schema;
     for (unsigned c = 0; c < schema->column_count; c++) {
-        const struct column *column = &schema->columns[c];
-        *out++ = c ? ',' : '{';
-        out = put_string(out, column->name, strlen(column->name));
-        *out++ = ':';
-        out = row_known(row, c) ? put_value(out, table, column->type, row->value[c])
+        memcpy(out, keys->text[c], KEY_ROOM);
+        out += keys->size[c];
+        out = row_known(row, c) ? put_value(out, table, schema->columns[c].type, row->value[c])
                                 : put(out, "null", 4);
     }
     *out++ = '}';
@@ -95,22 +137,24 @@ static char *put_row(char *out, const struct table *table, const struct row *row
 size_t table_json_room(const struct schema *schema) {
     size_t room = 4;
     for (size_t c = 0; c < schema->column_count; c++)
-        room += strlen(schema->columns[c].name) + 40 +
-                (schema->columns[c].type == TYPE_TEXT ? (size_t)TEXT_MAX * ESCAPED_MAX : 64);
+        room += KEY_ROOM + VALUE_ROOM +
+                (schema->columns[c].type == TYPE_TEXT ? (size_t)TEXT_MAX * ESCAPED_MAX : 0);
     return room;
 }
 
 size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room) {
     size_t widest = table_json_room(table->schema);
     char *begin = out;
+    struct keys keys;
     struct row row;
+    make_keys(&keys, table->schema);
     while (room - (size_t)(out - begin) >= widest) {
         bool first = cursor->row == 0;
         if (!table_next(table, cursor, &row))
             break;
         *out++ = first ? '[' : ',';
         *out++ = '\n';
-        out = put_row(out, table, &row);
+        out = put_row(out, table, &keys, &row);
     }
     return (size_t)(out - begin);
 }

@@ -35,11 +35,33 @@ const char *text_store_get(const struct text_store *store, int64_t number, size_
     return (const char *)entry + sizeof length;
 }
 
+static char *put_octet(char *out, uint8_t octet) {
+    if (octet >= 100)
+        *out++ = (char)('0' + octet / 100);
+    if (octet >= 10)
+        *out++ = (char)('0' + octet / 10 % 10);
+    *out++ = (char)('0' + octet % 10);
+    return out;
+}
+
+static size_t ipv4_text(const char *bytes, char *buffer) {
+    char *out = buffer;
+    for (size_t i = 0; i < 4; i++) {
+        if (i)
+            *out++ = '.';
+        out = put_octet(out, (uint8_t)bytes[i]);
+    }
+    *out = 0;
+    return (size_t)(out - buffer);
+}
+
 size_t text_store_address(const struct text_store *store, int64_t number,
                           char buffer[static ADDRESS_TEXT_MAX]) {
     size_t size;
     const char *bytes = text_store_get(store, number, &size);
-    if (!inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
+    if (size == 4) /* without the C library's formatted printing */
+        return ipv4_text(bytes, buffer);
+    if (!inet_ntop(AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
         return 0;
     return strlen(buffer);
 }

@@ -43,6 +43,29 @@ static void check_rows(void) {
     table_free(&table);
 }
 
+/* A reader of some columns comes to the same rows. */
+static void check_first_columns(void) {
+    struct text_store texts = {0};
+    struct table table;
+    struct table_cursor cursor = {0};
+    struct row row;
+    table_init(&table, TABLE_directions, &texts, false);
+    for (uint64_t i = 0; i < ROWS / 10; i++) {
+        row_clear(&row);
+        for (unsigned c = 0; c < directions_column_count; c++)
+            row_set_if(&row, c, is_known(i, c), value_of(i, c));
+        CHECK(table_add(&table, &row));
+    }
+    for (uint64_t i = 0; i < ROWS / 10; i++) {
+        size_t columns = i % (directions_column_count + 1);
+        CHECK(table_next_of(&table, &cursor, columns, &row));
+        for (unsigned c = 0; c < columns; c++)
+            CHECK_INT(row.value[c], is_known(i, c) ? value_of(i, c) : 0);
+    }
+    CHECK(!table_next(&table, &cursor, &row));
+    table_free(&table);
+}
+
 /* Flows end in any order and are read back by number; some have no rows. */
 static void check_groups(void) {
     static const uint32_t order[] = {5, 0, 9, 3, 4};
@@ -72,7 +95,38 @@ static void check_groups(void) {
 }
 
 static void pack(const struct table *table, struct column_pack pack, void *out) {
-    column_pack(table, events_time_ns, &pack, out);
+    static const struct flow_choice all = {0};
+    pack.column = events_time_ns;
+    CHECK_INT((int64_t)column_pack_rows(table, &all), (int64_t)table->row_count);
+    column_pack(table, &pack, 1, &all, (uint8_t *[]){out});
+}
+
+/* Several columns of some flows, of a table in the order of time and of one in that of flows. */
+static void check_chosen(bool grouped) {
+    static const uint32_t flows[] = {1, 4, 7};
+    static const struct flow_choice some = {flows, 3};
+    static const struct column_pack packs[] = {{series_start_ns, 'd', false, 0, 1},
+                                               {series_flow, 'B', false, 0, 1}};
+    struct text_store texts = {0};
+    struct table table;
+    struct row row;
+    double starts[4];
+    uint8_t numbers[4];
+    table_init(&table, TABLE_series, &texts, grouped);
+    for (uint32_t i = 0; i < 10; i++) {
+        CHECK(!grouped || table_begin_group(&table, i / 2));
+        row_clear(&row);
+        row_set(&row, series_flow, i / 2);
+        row_set(&row, series_start_ns, (INT64_C(1) << 60) + i);
+        CHECK(table_add(&table, &row));
+    }
+    CHECK_INT((int64_t)column_pack_rows(&table, &some), 4);
+    column_pack(&table, packs, 2, &some, (uint8_t *[]){(uint8_t *)starts, numbers});
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_INT(numbers[i], i < 2 ? 1 : 4);
+        CHECK(starts[i] == (double)((INT64_C(1) << 60) + (i < 2 ? 2 : 6) + i));
+    }
+    table_free(&table);
 }
 
 static void check_packed(void) {
@@ -114,6 +168,10 @@ static void check_texts(void) {
     int64_t plain = text_store_add(&texts, "eth0");
     int64_t broken = text_store_add(&texts, "a\xFF"
                                             "b");
+    static const uint8_t host[4] = {192, 0, 2, 10};
+    int64_t ipv4 = text_store_add_address(&texts, 4, host);
+    CHECK_INT(text_store_address(&texts, ipv4, address), 10);
+    CHECK(!strcmp(address, "192.0.2.10"));
     int64_t ipv6 = text_store_add_address(&texts, 6, loopback);
     CHECK(plain >= 0 && broken >= 0 && ipv6 >= 0);
     CHECK(!memcmp(text_store_get(&texts, plain, &size), "eth0", 4) && size == 4);
@@ -130,7 +188,10 @@ static void check_texts(void) {
 int main(void) {
     check_rows();
     check_groups();
+    check_first_columns();
     check_packed();
+    check_chosen(false);
+    check_chosen(true);
     check_texts();
     return 0;
 }
