@@ -187,8 +187,7 @@ void block_account_segment(struct analysis *analysis, struct flow *flow, unsigne
     struct tcp_stream *stream = &flow->directions[number].tcp;
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
-    if (!effect->positions_known || effect->copy ||
-        (!headed && !stream->blocks && !analysis->options.block_size))
+    if (!effect->positions_known || effect->copy)
         return;
     struct block_stream *blocks =
         blocks_of(analysis, stream, headed ? &header : NULL, effect, seen->payload_bytes);

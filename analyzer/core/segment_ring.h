@@ -27,14 +27,25 @@ struct segment_ring {
 /* What an acknowledgment took out of the ring. */
 struct segment_acked {
     uint32_t count;
-    bool resent;           /* one of them had been sent again: no sample (Karn) */
-    bool left;             /* segments above are still unacknowledged */
-    struct segment newest; /* the last of them */
+    bool resent;       /* one of them had been sent again: no sample (Karn) */
+    bool left;         /* segments above are still unacknowledged */
+    int64_t newest_ns; /* when the last of them was sent */
 };
 
+static inline struct segment *segment_ring_at(const struct segment_ring *ring, uint32_t i) {
+    return &ring->segments[(ring->head + i) & (ring->room - 1)];
+}
+
+struct segment *segment_ring_push_full(struct segment_ring *ring, uint32_t most,
+                                       struct allowance *allowance);
 /* The place for a new segment at the end, NULL without any memory. */
-struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
-                                  struct allowance *allowance);
+static inline struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
+                                                struct allowance *allowance) {
+    if (ring->count >= ring->room)
+        return segment_ring_push_full(ring, most, allowance);
+    return segment_ring_at(ring, ring->count++);
+}
+
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
 /* Marks every segment that holds bytes of [start, end) as sent again. */
 void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);

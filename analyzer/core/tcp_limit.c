@@ -15,7 +15,7 @@
 #define SEGMENT_USUAL  1460
 #define DOUBLING_LEAST INT64_C(2000)
 
-/* After the last packet. */
+/* After the last packet. The first two are pauses: without new data they go on. */
 enum limit_state {
     STATE_EMPTY,  /* nothing is outstanding */
     STATE_SHORT,  /* the last segment was not full: there may be nothing more to send */
@@ -29,24 +29,36 @@ static const enum limit_cause causes[] = {
     [STATE_MENDING] = LIMIT_RECOVERY, [STATE_OPEN] = LIMIT_NETWORK,
 };
 
-static int64_t full_segment(const struct step *step) {
-    int64_t most = step->flow->directions[step->direction].segment_max;
-    int64_t announced = step->other->mss;
+/* One direction's data, and who acknowledges it. */
+struct way {
+    const struct direction *from;
+    const struct tcp_stream *stream, *other;
+};
+
+static inline struct way way_of(const struct step *step, unsigned direction) {
+    const struct direction *directions = step->flow->directions;
+    return (struct way){&directions[direction], &directions[direction].tcp,
+                        &directions[!direction].tcp};
+}
+
+static inline int64_t full_segment(const struct way *way) {
+    int64_t most = way->from->segment_max;
+    int64_t announced = way->other->mss;
     return announced && announced < most ? announced : most;
 }
 
-static bool is_mending(const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    return (trouble->recovery_frame && trouble->recovery_point > stream->acked) ||
-           (trouble->timeouts && trouble->timeout_point > stream->acked);
+static inline bool is_mending(const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = stream->trouble;
+    return trouble && ((trouble->recovery_frame && trouble->recovery_point > stream->acked) ||
+                       (trouble->timeouts && trouble->timeout_point > stream->acked));
 }
 
-static enum limit_state state_of(const struct step *step, const struct tcp_limit *limit) {
-    int64_t flight = tcp_flight(step->flow, step->direction);
-    int64_t window = tcp_window(step->flow, !step->direction);
-    if (step->other->window_zero || (window > 0 && flight + full_segment(step) > window))
+static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit) {
+    int64_t flight = stream_flight(way->stream);
+    int64_t window = stream_window(way->other);
+    if (way->other->window_zero || (window > 0 && flight + full_segment(way) > window))
         return STATE_CLOSED;
-    if (is_mending(step->stream))
+    if (is_mending(way->stream))
         return STATE_MENDING;
     if (limit->last_short)
         return STATE_SHORT;
@@ -78,21 +90,22 @@ static void part_pause(const struct step *step, struct tcp_limit *limit, int64_t
 
 /* How much later than at once a short segment was acknowledged, where that was as late as a
  * delayed-ACK timer. */
-static int64_t held_ns(const struct step *step, const struct tcp_limit *limit) {
-    const struct sample_set *rtt = &step->stream->rtt;
-    int64_t waited = step->seen->time_ns - step->stream->last_data_ns;
+static int64_t held_ns(const struct step *step, const struct way *way,
+                       const struct tcp_limit *limit) {
+    if (!limit->last_short)
+        return 0;
+    const struct sample_set *rtt = &way->stream->rtt;
+    int64_t waited = step->seen->time_ns - way->stream->last_data_ns;
     waited -= rtt->count ? rtt->least : 0;
-    return limit->last_short && waited >= HELD_LEAST_NS ? waited : 0;
+    return waited >= HELD_LEAST_NS ? waited : 0;
 }
 
 /* In slow start each round trip doubles what is in flight; when it no longer does, or data was
  * lost, that is over. */
-static void note_growth(const struct step *step, struct tcp_limit *limit, int64_t now) {
-    int64_t flight = tcp_flight(step->flow, step->direction);
-    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)step->stream->srtt_us);
-    if (limit->grown)
-        return;
-    limit->grown = tcp_trouble_of(step->stream)->retransmissions ||
+static void note_growth(const struct step *step, const struct way *way, struct tcp_limit *limit) {
+    int64_t flight = stream_flight(way->stream), now = step->seen->time_ns;
+    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)way->stream->srtt_us);
+    limit->grown = tcp_trouble_of(way->stream)->retransmissions ||
                    (rtt > 0 && now - limit->doubled_ns > GROWTH_TRIPS * rtt + SLACK_NS);
     if (limit->grown || flight < 2 * limit->doubled)
         return;
@@ -104,15 +117,16 @@ static void note_growth(const struct step *step, struct tcp_limit *limit, int64_
 
 /* Those that were only suspected, too: the sender stood still, with what it had sent lost before
  * this point. */
-static uint64_t timeouts_of(const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    return trouble->timeouts + trouble->suspected_timeouts;
+static inline uint64_t timeouts_of(const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = stream->trouble;
+    return trouble ? trouble->timeouts + trouble->suspected_timeouts : 0;
 }
 
-static void part(const struct step *step, struct tcp_limit *limit, bool data) {
+static inline void part(const struct step *step, const struct way *way, struct tcp_limit *limit,
+                        bool data) {
     int64_t span = step->seen->time_ns - limit->mark_ns;
-    uint64_t timeouts = timeouts_of(step->stream);
-    bool pause = limit->state == STATE_EMPTY || limit->state == STATE_SHORT;
+    uint64_t timeouts = timeouts_of(way->stream);
+    bool pause = limit->state <= STATE_SHORT;
     if (timeouts != limit->timeouts)
         limit->ns[LIMIT_TIMEOUT] += span;
     else if (pause && !data)
@@ -126,20 +140,21 @@ static void part(const struct step *step, struct tcp_limit *limit, bool data) {
 }
 
 /* Less than a full segment, as far as both can be told: some streams never have one. */
-static bool is_short(const struct step *step) {
-    int64_t announced = step->other->mss ? step->other->mss : SEGMENT_USUAL;
-    return step->seen->payload_bytes < full_segment(step) ||
+static bool is_short(const struct step *step, const struct way *way) {
+    int64_t announced = way->other->mss ? way->other->mss : SEGMENT_USUAL;
+    return step->seen->payload_bytes < full_segment(way) ||
            step->seen->payload_bytes < announced / 2;
 }
 
-static void note_data(const struct step *step, struct tcp_limit *limit) {
-    limit->last_short = step->tcp && step->tcp->flags & TCP_PSH && is_short(step);
+static inline void note_data(const struct step *step, const struct way *way,
+                             struct tcp_limit *limit) {
+    limit->last_short = step->tcp->flags & TCP_PSH && is_short(step, way);
     limit->turned = false;
     limit->held_ns = 0;
 }
 
-static void begin(const struct step *step) {
-    if (step->flow->directions[step->direction].packets < LIMIT_PACKETS_LEAST)
+static void begin(const struct step *step, const struct way *way) {
+    if (way->from->packets < LIMIT_PACKETS_LEAST)
         return;
     struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
     if (!limit)
@@ -149,42 +164,46 @@ static void begin(const struct step *step) {
     limit->timeouts = timeouts_of(step->stream);
     limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
     step->stream->limit = limit;
-    note_data(step, limit);
-    limit->state = (uint8_t)state_of(step, limit);
+    note_data(step, way, limit);
+    limit->state = (uint8_t)state_of(way, limit);
 }
 
-static void take(const struct step *step, struct tcp_limit *limit, bool data) {
+static inline void take(const struct step *step, const struct way *way, struct tcp_limit *limit,
+                        bool data) {
     if (step->seen->time_ns >= limit->mark_ns)
-        part(step, limit, data);
+        part(step, way, limit, data);
     if (data)
-        note_data(step, limit);
-    note_growth(step, limit, step->seen->time_ns);
-    limit->state = (uint8_t)state_of(step, limit);
+        note_data(step, way, limit);
+    if (!limit->grown)
+        note_growth(step, way, limit);
+    limit->state = (uint8_t)state_of(way, limit);
+}
+
+static void take_data(const struct step *step) {
+    struct way way = way_of(step, step->direction);
+    if (step->stream->limit)
+        take(step, &way, step->stream->limit, true);
+    else
+        begin(step, &way);
 }
 
 /* The segment as what it tells of the other direction's data. */
-static void take_answer(const struct step *step) {
-    struct step back = *step;
-    struct tcp_limit *limit = step->other->limit;
-    back.direction = !step->direction;
-    back.stream = step->other;
-    back.other = step->stream;
-    limit->turned |= step->seen->payload_bytes && !step->effect->probe;
+static void take_answer(const struct step *step, struct tcp_limit *limit, bool data) {
+    struct way way = way_of(step, !step->direction);
+    limit->turned |= data;
     if (step->other->advanced_ns == step->seen->time_ns)
-        limit->held_ns = held_ns(&back, limit);
-    take(&back, limit, false);
+        limit->held_ns = held_ns(step, &way, limit);
+    take(step, &way, limit, false);
 }
 
 void limit_take(const struct step *step) {
-    bool data = step->seen->payload_bytes && !step->effect->probe;
+    bool data = step->seen->payload_bytes && !step->effect.probe;
     if (!step->seen->time_known || !step->stream->acked_known)
         return;
-    if (step->stream->limit && data)
-        take(step, step->stream->limit, true);
-    else if (data)
-        begin(step);
-    if (step->other->limit && step->effect->acknowledges)
-        take_answer(step);
+    if (data)
+        take_data(step);
+    if (step->other->limit && step->effect.acknowledges)
+        take_answer(step, step->other->limit, data);
 }
 
 void limit_free(struct tcp_stream *stream, struct allowance *allowance) {

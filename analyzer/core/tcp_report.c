@@ -12,11 +12,10 @@ static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
     copy->reported = true;
     copy->kind = WORD_NETWORK_DUPLICATE;
     trouble->mirror_duplicates--;
-    step->listener->unmirror(step->listener->context, copy->capture);
+    step->listener->unmirror(step, copy->capture);
     trouble->network_duplicates++;
-    step->listener->amend(
-        step->listener->context, copy->event,
-        &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
+    step_amend(step, copy->event,
+               &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
 }
 
 /* Whether a report of [start, end) can be of it; one of a single byte is a keep-alive's. */
@@ -139,8 +138,8 @@ void judge_sack(struct step *step, int64_t position) {
         blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
         blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
     }
-    step->effect->sack_start = blocks[0][0];
-    step->effect->sack_end = blocks[0][1];
+    step->effect.sack_start = blocks[0][0];
+    step->effect.sack_end = blocks[0][1];
     bool dsack = is_dsack(step->tcp, blocks, position);
     if (dsack && blocks[0][0] < blocks[0][1])
         take_dsack(step, blocks[0][0], blocks[0][1]);
@@ -241,9 +240,9 @@ void judge_repeated(struct step *step) {
     }
 }
 
-void judge_acknowledged(struct step *step, int64_t position) {
+void judge_unsettled(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
-    if (!step->other->unsettled || position < trouble->settled_from)
+    if (position < trouble->settled_from)
         return;
     trouble->settled_from = INT64_MAX;
     note_held(step, trouble, position);

@@ -18,8 +18,9 @@ struct step {
     const struct sighting *seen;
     struct allowance *allowance;
     const struct tcp_listener *listener;
-    struct tcp_effect *effect;
+    void *context; /* the listener's */
     unsigned direction;
+    struct tcp_effect effect;
 };
 
 static inline uint32_t step_frame(const struct step *step) {
@@ -32,7 +33,12 @@ static inline bool step_timestamps(const struct step *step) {
 
 /* Returns the event's row, EVENT_NONE when there is none. */
 static inline uint64_t step_tell(const struct step *step, const struct tcp_event *event) {
-    return step->listener->event(step->listener->context, event);
+    return step->listener->event(step, event);
+}
+
+static inline void step_amend(const struct step *step, uint64_t row,
+                              const struct tcp_event *event) {
+    step->listener->amend(step, row, event);
 }
 
 static inline uint64_t step_tell_kind(const struct step *step, enum word kind, int64_t bytes,

@@ -115,11 +115,13 @@ struct tcp_stream {
     bool scale_offered : 1; /* its SYN carried a window scale */
     bool syn_cut : 1;       /* its SYN's options were not captured whole */
     bool options_cut : 1;   /* some of its segments' options were not */
+    bool shift_known : 1;   /* window_shift is: both SYNs were seen */
     bool unsettled;         /* verdicts of its trouble wait for their acknowledgment */
     bool unjudged;          /* counts of its trouble are missing: no memory */
     bool data_sent_last;    /* its data came after the other direction's */
     bool last_tiny;         /* its last data was one byte */
     uint8_t window_scale;   /* that scale */
+    uint8_t window_shift;   /* by which its windows are shifted, see shift_known */
     uint8_t pending;        /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
     uint8_t ids_skips; /* of the good: steps of more than one */
@@ -158,8 +160,25 @@ struct tcp_stream {
     uint32_t syns, fins, resets;
 };
 
+extern const struct tcp_trouble no_trouble; /* all zero */
+
 /* The stream's trouble, or zeros. */
-const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream);
+static inline const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream) {
+    return stream->trouble ? stream->trouble : &no_trouble;
+}
+
+/* Bytes of the stream in flight, -1 when not known. */
+static inline int64_t stream_flight(const struct tcp_stream *stream) {
+    if (!stream->acked_known || !stream->based)
+        return -1;
+    return stream->highest > stream->acked ? stream->highest - stream->acked : 0;
+}
+
+/* The window that its sender announces, -1 when the scale is not known. */
+static inline int64_t stream_window(const struct tcp_stream *stream) {
+    return stream->window_known ? stream->window : -1;
+}
+
 void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance);
 
 #endif

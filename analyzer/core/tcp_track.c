@@ -80,7 +80,7 @@ static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin)
         judge_pause(step, end - start, fin);
     }
     window_note_data(step, end);
-    step->effect->unique_bytes += end - start;
+    step->effect.unique_bytes += end - start;
     stream->highest = end + fin;
     push_unacked(step, stream->highest, end + fin - start);
 }
@@ -98,7 +98,7 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
         stream->base = start;
     if (acked)
         return below;
-    step->effect->unique_bytes += below;
+    step->effect.unique_bytes += below;
     return 0;
 }
 
@@ -119,7 +119,7 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
     if (start < base)
         start = end < base ? end : base;
     struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
-    step->effect->unique_bytes += fill.bytes;
+    step->effect.unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
     bool again = fill.bytes && take_fill(step, start, end, &fill);
     if (given_up)
@@ -131,7 +131,7 @@ static void take_old(struct step *step, int64_t start, int64_t end) {
         return;
     }
     segment_ring_mark_resent(&stream->unacked, start, end);
-    step->effect->retransmitted_bytes += repeated;
+    step->effect.retransmitted_bytes += repeated;
 }
 
 static void take_fin_again(struct step *step) {
@@ -174,8 +174,8 @@ static void note_data(struct step *step, uint32_t length) {
 static void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
     struct tcp_stream *stream = step->stream;
     int64_t start = stream_position(stream, sequence), end = start + length;
-    step->effect->positions_known = true;
-    step->effect->sequence = start;
+    step->effect.positions_known = true;
+    step->effect.sequence = start;
     if (start > stream->highest + POSITION_SPAN || start < stream->highest - POSITION_SPAN) {
         step_trouble(step, stream)->unknown_bytes += length;
         return;
@@ -194,10 +194,10 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         stream->fin_seen = true;
         stream->fin_end = end + 1;
     }
-    stream->unique_bytes += (uint64_t)step->effect->unique_bytes;
-    if (step->effect->retransmitted_bytes)
+    stream->unique_bytes += (uint64_t)step->effect.unique_bytes;
+    if (step->effect.retransmitted_bytes)
         step_trouble(step, stream)->retransmitted_bytes +=
-            (uint64_t)step->effect->retransmitted_bytes;
+            (uint64_t)step->effect.retransmitted_bytes;
     if (length)
         note_data(step, length);
 }
@@ -209,7 +209,7 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
     const struct sample_set *rtt = &step->other->rtt;
     if (!acked->count || acked->resent || repeats || !step->seen->time_known)
         return -1;
-    int64_t waited = step->seen->time_ns - acked->newest.time_ns;
+    int64_t waited = step->seen->time_ns - acked->newest_ns;
     bool alone = acked->count == 1 && !acked->left;
     if (waited < 0 || (alone && rtt->count && waited > rtt->least + DELAYED_ACK_NS))
         return -1;
@@ -267,17 +267,17 @@ static void advance(struct step *step, int64_t position) {
     other->acked_known = true;
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
-    step->effect->rtt_ns = round_trip(step, &acked, repeats);
-    if (step->effect->rtt_ns >= 0) {
-        smooth(other, step->effect->rtt_ns);
-        sample_set_add(&other->rtt, step->effect->rtt_ns, step->allowance);
+    step->effect.rtt_ns = round_trip(step, &acked, repeats);
+    if (step->effect.rtt_ns >= 0) {
+        smooth(other, step->effect.rtt_ns);
+        sample_set_add(&other->rtt, step->effect.rtt_ns, step->allowance);
     }
 }
 
 /* An acknowledgment that says the same once more. */
 static bool is_repeated(const struct step *step, const struct tcp_header *tcp) {
     const struct tcp_stream *stream = step->stream;
-    return !step->seen->payload_bytes && !step->effect->probe &&
+    return !step->seen->payload_bytes && !step->effect.probe &&
            !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
            tcp->acknowledgment == stream->last_acknowledgment && tcp->window == stream->last_window;
 }
@@ -285,7 +285,7 @@ static bool is_repeated(const struct step *step, const struct tcp_header *tcp) {
 /* An old connection's, which a SYN cannot be answered with (RFC 9293 section 3.5.1). */
 static bool is_of_old_connection(const struct step *step, int64_t position) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return other->syn_seen && !stream->syn_seen && !other->acked_known && other->highest <= 0 &&
+    return !other->acked_known && other->syn_seen && !stream->syn_seen && other->highest <= 0 &&
            position != 0;
 }
 
@@ -311,16 +311,17 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
     int64_t position = stream_position(other, tcp->acknowledgment);
-    if (position > other->highest + step_reach(stream) || is_of_old_connection(step, position) ||
-        position < other->highest - POSITION_SPAN) {
+    bool above = position > other->highest;
+    if ((above && position > other->highest + step_reach(stream)) ||
+        position < other->highest - POSITION_SPAN || is_of_old_connection(step, position)) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
         return;
     }
-    step->effect->acknowledges = true;
-    step->effect->acknowledged = position;
+    step->effect.acknowledges = true;
+    step->effect.acknowledged = position;
     if (other->acked_known && position < other->acked) {
-        step->effect->stale = true; /* overtaken by a later one: its window is old too */
+        step->effect.stale = true; /* overtaken by a later one: its window is old too */
         take_sack(step, tcp, position);
         return;
     }
@@ -373,6 +374,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         flow->syn_ns = step->seen->time_ns;
         flow->handshake_doubtful |= !step->seen->time_known;
     }
+    window_agree(stream, step->other);
 }
 
 /* The initiator's first acknowledgment of the SYN-ACK completes the handshake. */
@@ -405,24 +407,10 @@ static void count_flags(struct step *step, uint16_t flags) {
     trouble->ecn_cwr += (flags & TCP_CWR) != 0;
 }
 
-static void note_flight(struct step *step) {
-    int64_t flight = tcp_flight(step->flow, step->direction);
-    if (flight > step->stream->flight_max)
-        step->stream->flight_max = flight;
-}
-
-static struct step begin_step(struct flow *flow, unsigned direction, const struct sighting *seen,
-                              struct allowance *allowance, const struct tcp_listener *listener,
-                              struct tcp_effect *effect) {
-    *effect = (struct tcp_effect){.rtt_ns = -1};
-    return (struct step){.flow = flow,
-                         .stream = &flow->directions[direction].tcp,
-                         .other = &flow->directions[!direction].tcp,
-                         .seen = seen,
-                         .allowance = allowance,
-                         .listener = listener,
-                         .effect = effect,
-                         .direction = direction};
+static void note_flight(struct tcp_stream *stream) {
+    int64_t flight = stream_flight(stream);
+    if (flight > stream->flight_max)
+        stream->flight_max = flight;
 }
 
 /* Whether its numbers say that the segment brings nothing new: it may be a copy. */
@@ -444,10 +432,11 @@ static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
     if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
         return; /* says nothing, or was overtaken */
     bool good = ahead > 0 && ahead <= ID_STEP_MOST;
-    if (stream->last_ip_id) {
-        stream->ids_good += good;
-        stream->ids_bad += !good;
-        stream->ids_skips += good && ahead > 1;
+    if (stream->last_ip_id && good) {
+        stream->ids_good++;
+        stream->ids_skips += ahead > 1;
+    } else if (stream->last_ip_id) {
+        stream->ids_bad++;
     }
     if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
         stream->ids_good /= 2; /* of late counts more */
@@ -457,59 +446,57 @@ static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
     stream->last_ip_id = id;
 }
 
-void tcp_track(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
-               const struct sighting *seen, struct allowance *allowance,
-               const struct tcp_listener *listener, struct tcp_effect *effect) {
-    struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
-    step.tcp = tcp;
-    bool syn = tcp->flags & TCP_SYN, rst = tcp->flags & TCP_RST;
-    if (tcp_copy_take(&step, is_doubtful(&step))) {
-        effect->copy = true;
+/* What a header seldom says. */
+static void take_rarities(struct step *step, const struct tcp_header *tcp) {
+    struct tcp_stream *stream = step->stream;
+    stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
+    count_flags(step, tcp->flags);
+    if (tcp->flags & TCP_SYN)
+        take_syn(step, tcp);
+}
+
+static void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp, bool first) {
+    if (tcp->options & TCP_OPTION_TIMESTAMPS &&
+        (first || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0))
+        stream->last_tsval = tcp->timestamp_value;
+}
+
+void tcp_track(struct step *step) {
+    struct tcp_stream *stream = step->stream;
+    const struct tcp_header *tcp = step->tcp;
+    if (tcp_copy_take(step, is_doubtful(step))) {
+        step->effect.copy = true;
         return;
     }
     /* The rest of a fragmented segment is still to come, and its end with it. */
-    bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
-    bool first = !step.stream->timestamps;
-    step.stream->timestamps |= (tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
-    step.stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
-    if (tcp->flags & (TCP_FIN | TCP_ECE | TCP_CWR))
-        count_flags(&step, tcp->flags);
-    if (syn)
-        take_syn(&step, tcp);
-    else if (!step.stream->based)
-        base_stream(step.stream, tcp->sequence);
-    if (rst) {
-        take_reset(&step);
+    bool fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
+    bool first = !stream->timestamps;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        stream->timestamps = true;
+    if (tcp->flags & (TCP_SYN | TCP_FIN | TCP_ECE | TCP_CWR) || tcp->options & TCP_OPTION_CUT)
+        take_rarities(step, tcp);
+    if (!stream->based)
+        base_stream(stream, tcp->sequence);
+    if (tcp->flags & TCP_RST) {
+        take_reset(step);
         return;
     }
     if (tcp->options & (TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER))
-        step_trouble(&step, step.stream)->unusual_options++;
-    take_data(&step, tcp->sequence + syn, seen->payload_bytes, fin);
+        step_trouble(step, stream)->unusual_options++;
+    take_data(step, tcp->sequence + (tcp->flags & TCP_SYN ? 1 : 0), step->seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
-        complete_handshake(&step, tcp);
-        take_acknowledgment(&step, tcp);
+        complete_handshake(step, tcp);
+        take_acknowledgment(step, tcp);
     }
-    if (!effect->stale)
-        window_take(&step);
-    note_ip_id(step.stream, seen->ip_id);
-    if (step_timestamps(&step) &&
-        (first || (int32_t)(tcp->timestamp_value - step.stream->last_tsval) > 0))
-        step.stream->last_tsval = tcp->timestamp_value;
-    note_flight(&step);
-    limit_take(&step);
+    if (!step->effect.stale)
+        window_take(step);
+    note_ip_id(stream, step->seen->ip_id);
+    note_timestamp(stream, tcp, first);
+    note_flight(stream);
+    limit_take(step);
 }
 
-void tcp_track_data(struct flow *flow, unsigned direction, uint32_t sequence,
-                    const struct sighting *seen, struct allowance *allowance,
-                    const struct tcp_listener *listener, struct tcp_effect *effect) {
-    struct step step = begin_step(flow, direction, seen, allowance, listener, effect);
-    take_data(&step, sequence, seen->payload_bytes, false);
-    note_flight(&step);
-}
-
-int64_t tcp_flight(const struct flow *flow, unsigned direction) {
-    const struct tcp_stream *stream = &flow->directions[direction].tcp;
-    if (!stream->acked_known || !stream->based)
-        return -1;
-    return stream->highest > stream->acked ? stream->highest - stream->acked : 0;
+void tcp_track_data(struct step *step, uint32_t sequence) {
+    take_data(step, sequence, step->seen->payload_bytes, false);
+    note_flight(step->stream);
 }
