@@ -163,9 +163,8 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window_known, effect->window);
-    bool sack = effect->sack_end > effect->sack_start;
-    row_set_if(&row, packets_sack_start, sack, effect->sack_start);
-    row_set_if(&row, packets_sack_end, sack, effect->sack_end);
+    row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
+    row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
@@ -181,22 +180,33 @@ static void account_blocks(struct analysis *analysis, const struct step *step, b
         block_account_datagram(analysis, step->flow, step->direction, step->seen, payload);
 }
 
+/* Set one by one: most of a step need not be cleared. */
+static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
+                              unsigned number) {
+    step->flow = flow;
+    step->stream = &flow->directions[number].tcp;
+    step->other = &flow->directions[!number].tcp;
+    step->listener = &listener;
+    step->context = analysis;
+    step->direction = number;
+    step->allowance = analysis->packets_only && !flow->listed_packets ? &analysis->nothing
+                                                                      : &analysis->allowance;
+    step->effect.positions_known = step->effect.acknowledges = false;
+    step->effect.window_known = step->effect.reports = false;
+    step->effect.copy = step->effect.probe = false;
+    step->effect.stale = step->effect.mirrored = false;
+    step->effect.lost = 0;
+    step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
+    step->effect.rtt_ns = -1;
+}
+
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
-    bool stream = tcp || sequence;
-    struct step step = {.flow = flow,
-                        .stream = &flow->directions[number].tcp,
-                        .other = &flow->directions[!number].tcp,
-                        .tcp = tcp,
-                        .seen = seen,
-                        .allowance = &analysis->allowance,
-                        .listener = &listener,
-                        .context = analysis,
-                        .direction = number,
-                        .effect = {.rtt_ns = -1}};
-    if (analysis->packets_only && !flow->listed_packets)
-        step.allowance = &analysis->nothing;
+    struct step step;
+    begin_step(&step, analysis, flow, number);
+    step.tcp = tcp;
+    step.seen = seen;
     count_packet(flow, &flow->directions[number], seen);
     if (tcp)
         tcp_track(&step);
@@ -205,7 +215,7 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     if (step.effect.mirrored)
         capture_count_mirrored(analysis, seen->capture, 1);
     if (!analysis->packets_only) {
-        account_blocks(analysis, &step, stream, payload);
+        account_blocks(analysis, &step, tcp || sequence, payload);
         if (seen->time_known) {
             draw_packet(analysis, &step);
             draw_acknowledgment(analysis, &step);

@@ -138,6 +138,7 @@ void judge_sack(struct step *step, int64_t position) {
         blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
         blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
     }
+    step->effect.reports = blocks[0][0] < blocks[0][1];
     step->effect.sack_start = blocks[0][0];
     step->effect.sack_end = blocks[0][1];
     bool dsack = is_dsack(step->tcp, blocks, position);

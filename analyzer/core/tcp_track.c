@@ -71,8 +71,8 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
 }
 
 /* Bytes above the highest seen. */
-static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin) {
-    struct tcp_stream *stream = step->stream;
+static inline void take_new(struct step *step, struct tcp_stream *stream, int64_t start, int64_t end,
+                            int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
@@ -170,24 +170,14 @@ static void note_data(struct step *step, uint32_t length) {
     step->other->data_sent_last = false;
 }
 
-/* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
-    struct tcp_stream *stream = step->stream;
-    int64_t start = stream_position(stream, sequence), end = start + length;
-    step->effect.positions_known = true;
-    step->effect.sequence = start;
-    if (start > stream->highest + POSITION_SPAN || start < stream->highest - POSITION_SPAN) {
-        step_trouble(step, stream)->unknown_bytes += length;
-        return;
-    }
-    if (window_take_probe(step, start, length))
-        return;
-    window_pass_probe(step, stream, start);
-    int64_t old_end = end < stream->highest ? end : stream->highest;
+/* Bytes or a FIN, from `start` on. */
+static inline void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
+                                uint32_t length, bool fin) {
+    int64_t end = start + length;
     if (length && start < stream->highest)
-        take_old(step, start, old_end);
+        take_old(step, start, end < stream->highest ? end : stream->highest);
     if (end + fin > stream->highest)
-        take_new(step, start, end, fin);
+        take_new(step, stream, start, end, fin);
     else if (fin)
         take_old_fin(step, end, !length);
     if (fin) {
@@ -200,6 +190,23 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
             (uint64_t)step->effect.retransmitted_bytes;
     if (length)
         note_data(step, length);
+}
+
+/* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
+static inline void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
+    struct tcp_stream *stream = step->stream;
+    int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
+    step->effect.positions_known = true;
+    step->effect.sequence = start;
+    if (ahead > POSITION_SPAN || ahead < -POSITION_SPAN) {
+        step_trouble(step, stream)->unknown_bytes += length;
+        return;
+    }
+    if (window_take_probe(step, start, length))
+        return;
+    window_pass_probe(step, stream, start);
+    if (length || fin || start > stream->highest) /* else it only stands somewhere */
+        take_stretch(step, stream, start, length, fin);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -285,7 +292,7 @@ static bool is_repeated(const struct step *step, const struct tcp_header *tcp) {
 /* An old connection's, which a SYN cannot be answered with (RFC 9293 section 3.5.1). */
 static bool is_of_old_connection(const struct step *step, int64_t position) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !other->acked_known && other->syn_seen && !stream->syn_seen && other->highest <= 0 &&
+    return other->syn_seen && !stream->syn_seen && !other->acked_known && other->highest <= 0 &&
            position != 0;
 }
 
@@ -306,14 +313,20 @@ static void take_repeated(struct step *step) {
     step_tell_kind(step, WORD_DUPLICATE_ACK, 0, 0);
 }
 
-static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {
-    struct tcp_stream *stream = step->stream, *other = step->other;
+/* Whether the position is none that this stream can have come to. */
+static inline bool is_bad(const struct step *step, const struct tcp_stream *stream,
+                          const struct tcp_stream *other, int64_t position) {
+    int64_t ahead = position - other->highest;
+    return ahead < -POSITION_SPAN || (ahead > 0 && ahead > step_reach(stream)) ||
+           (!other->acked_known && is_of_old_connection(step, position));
+}
+
+static inline void take_acknowledgment(struct step *step, struct tcp_stream *stream,
+                                       struct tcp_stream *other, const struct tcp_header *tcp) {
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
     int64_t position = stream_position(other, tcp->acknowledgment);
-    bool above = position > other->highest;
-    if ((above && position > other->highest + step_reach(stream)) ||
-        position < other->highest - POSITION_SPAN || is_of_old_connection(step, position)) {
+    if (is_bad(step, stream, other, position)) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
         return;
@@ -414,84 +427,95 @@ static void note_flight(struct tcp_stream *stream) {
 }
 
 /* Whether its numbers say that the segment brings nothing new: it may be a copy. */
-static bool is_doubtful(const struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    const struct tcp_header *tcp = step->tcp;
+static inline bool is_doubtful(const struct step *step, const struct tcp_stream *stream,
+                               const struct tcp_header *tcp) {
     if (tcp->flags & TCP_SYN)
         return stream->syn_seen;
     if (tcp->flags & TCP_RST)
         return stream->resets > 0;
     if (step->seen->payload_bytes || tcp->flags & TCP_FIN)
         return stream->based && stream_position(stream, tcp->sequence) < stream->highest;
+    const struct tcp_stream *other = step->other;
     return other->acked_known && stream_position(other, tcp->acknowledgment) <= other->acked;
 }
 
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
+static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
     int16_t ahead = (int16_t)(id - stream->last_ip_id);
     if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
         return; /* says nothing, or was overtaken */
-    bool good = ahead > 0 && ahead <= ID_STEP_MOST;
-    if (stream->last_ip_id && good) {
+    if (stream->last_ip_id && ahead > 0 && ahead <= ID_STEP_MOST) {
         stream->ids_good++;
         stream->ids_skips += ahead > 1;
     } else if (stream->last_ip_id) {
         stream->ids_bad++;
     }
+    stream->last_ip_id = id;
     if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
         stream->ids_good /= 2; /* of late counts more */
         stream->ids_bad /= 2;
         stream->ids_skips /= 2;
     }
-    stream->last_ip_id = id;
 }
 
 /* What a header seldom says. */
-static void take_rarities(struct step *step, const struct tcp_header *tcp) {
-    struct tcp_stream *stream = step->stream;
-    stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
+#define FLAGS_SELDOM (TCP_SYN | TCP_FIN | TCP_ECE | TCP_CWR)
+#define OPTIONS_SELDOM                                                                             \
+    (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
+
+static __attribute__((noinline)) void take_seldom(struct step *step, const struct tcp_header *tcp) {
+    step->stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     count_flags(step, tcp->flags);
     if (tcp->flags & TCP_SYN)
         take_syn(step, tcp);
+    if (tcp->options & (OPTIONS_SELDOM - TCP_OPTION_CUT) && !(tcp->flags & TCP_RST))
+        step_trouble(step, step->stream)->unusual_options++;
 }
 
-static void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp, bool first) {
-    if (tcp->options & TCP_OPTION_TIMESTAMPS &&
-        (first || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0))
-        stream->last_tsval = tcp->timestamp_value;
+/* Returns whether the header has timestamps, the first of the stream's or the newest. */
+static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
+    if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
+        return false;
+    bool first = !stream->timestamps;
+    stream->timestamps = true;
+    return first || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
 }
 
-void tcp_track(struct step *step) {
+static inline void take_segment(struct step *step, struct tcp_stream *stream,
+                                const struct tcp_header *tcp) {
+    const struct sighting *seen = step->seen;
+    bool syn = tcp->flags & TCP_SYN;
+    /* The rest of a fragmented segment is still to come, and its end with it. */
+    bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
+    take_data(step, tcp->sequence + syn, seen->payload_bytes, fin);
+    if (tcp->flags & TCP_ACK) {
+        complete_handshake(step, tcp);
+        take_acknowledgment(step, stream, step->other, tcp);
+    }
+    if (!step->effect.stale)
+        window_take(step);
+    note_ip_id(stream, seen->ip_id);
+}
+
+__attribute__((noinline)) void tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
-    if (tcp_copy_take(step, is_doubtful(step))) {
+    if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
         return;
     }
-    /* The rest of a fragmented segment is still to come, and its end with it. */
-    bool fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
-    bool first = !stream->timestamps;
-    if (tcp->options & TCP_OPTION_TIMESTAMPS)
-        stream->timestamps = true;
-    if (tcp->flags & (TCP_SYN | TCP_FIN | TCP_ECE | TCP_CWR) || tcp->options & TCP_OPTION_CUT)
-        take_rarities(step, tcp);
+    bool newest = has_newest_timestamp(stream, tcp);
+    if (tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM)
+        take_seldom(step, tcp);
     if (!stream->based)
         base_stream(stream, tcp->sequence);
     if (tcp->flags & TCP_RST) {
         take_reset(step);
         return;
     }
-    if (tcp->options & (TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER))
-        step_trouble(step, stream)->unusual_options++;
-    take_data(step, tcp->sequence + (tcp->flags & TCP_SYN ? 1 : 0), step->seen->payload_bytes, fin);
-    if (tcp->flags & TCP_ACK) {
-        complete_handshake(step, tcp);
-        take_acknowledgment(step, tcp);
-    }
-    if (!step->effect.stale)
-        window_take(step);
-    note_ip_id(stream, step->seen->ip_id);
-    note_timestamp(stream, tcp, first);
+    take_segment(step, stream, tcp);
+    if (newest)
+        stream->last_tsval = tcp->timestamp_value;
     note_flight(stream);
     limit_take(step);
 }
