@@ -94,14 +94,14 @@ static void note_window(struct series_bin *bin, int64_t window) {
         bin->window = bounded(window);
 }
 
-static struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
-                                 const struct sighting *seen) {
+static inline struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
+                                        const struct sighting *seen) {
     return series_bins_at(&direction->series, seen->time_ns, direction->packets,
                           &analysis->allowance);
 }
 
 static void draw_packet(struct analysis *analysis, const struct step *step) {
-    struct direction *direction = &step->flow->directions[step->direction];
+    struct direction *direction = step->own;
     const struct sighting *seen = step->seen;
     const struct tcp_effect *effect = &step->effect;
     struct series_bin *bin = bin_of(analysis, direction, seen);
@@ -129,7 +129,7 @@ static void draw_acknowledgment(struct analysis *analysis, const struct step *st
     bool closed = effect->window_known && !effect->window;
     if (effect->rtt_ns < 0 && !closed)
         return;
-    struct direction *acknowledged = &step->flow->directions[!step->direction];
+    struct direction *acknowledged = step->across;
     struct series_bin *bin = bin_of(analysis, acknowledged, step->seen);
     if (!bin)
         return;
@@ -140,9 +140,11 @@ static void draw_acknowledgment(struct analysis *analysis, const struct step *st
         note_window(bin, effect->window);
 }
 
-static void list_packet(struct analysis *analysis, const struct flow *flow, unsigned direction,
-                        const struct tcp_header *tcp, const struct sighting *seen,
-                        const struct tcp_effect *effect) {
+static __attribute__((noinline)) void list_packet(struct analysis *analysis,
+                                                  const struct flow *flow, unsigned direction,
+                                                  const struct tcp_header *tcp,
+                                                  const struct sighting *seen,
+                                                  const struct tcp_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -184,13 +186,16 @@ static void account_blocks(struct analysis *analysis, const struct step *step, b
 static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
                               unsigned number) {
     step->flow = flow;
-    step->stream = &flow->directions[number].tcp;
-    step->other = &flow->directions[!number].tcp;
+    struct direction *own = flow_direction(flow, number), *across = flow_direction(flow, !number);
+    step->own = own;
+    step->across = across;
+    step->stream = &own->tcp;
+    step->other = &across->tcp;
     step->listener = &listener;
     step->context = analysis;
     step->direction = number;
-    step->allowance = analysis->packets_only && !flow->listed_packets ? &analysis->nothing
-                                                                      : &analysis->allowance;
+    step->allowance =
+        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
     step->effect.positions_known = step->effect.acknowledges = false;
     step->effect.window_known = step->effect.reports = false;
     step->effect.copy = step->effect.probe = false;
@@ -207,7 +212,7 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     begin_step(&step, analysis, flow, number);
     step.tcp = tcp;
     step.seen = seen;
-    count_packet(flow, &flow->directions[number], seen);
+    count_packet(flow, flow_direction(flow, number), seen);
     if (tcp)
         tcp_track(&step);
     else if (sequence)

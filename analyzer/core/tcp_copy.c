@@ -11,15 +11,16 @@
 #define COPY_GAP_SLACK_NS 10000
 #define COPIES_MOST       3u
 
-static uint32_t mixed(uint32_t hash, uint32_t word) {
-    return (hash ^ word) * 0x9E3779B1u ^ hash >> 15;
-}
-
-static uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
-    uint32_t hash = mixed(tcp->sequence, tcp->acknowledgment);
-    hash = mixed(hash, (uint32_t)tcp->window << 16 | tcp->checksum);
-    hash = mixed(hash, payload_bytes << 12 ^ tcp->flags);
-    return tcp->options & TCP_OPTION_TIMESTAMPS ? mixed(hash, tcp->timestamp_value) : hash;
+/* Two multiplications by odd constants (of MurmurHash, public domain): each spreads what differs to
+ * the upper half. */
+static inline uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
+    uint64_t place = (uint64_t)tcp->sequence << 32 | tcp->acknowledgment;
+    uint64_t rest = (uint64_t)(payload_bytes << 12 ^ tcp->flags) << 32 |
+                    (uint32_t)tcp->window << 16 | tcp->checksum;
+    uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        hash += tcp->timestamp_value;
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
 }
 
 static uint32_t mark_time(const struct step *step) {

@@ -35,12 +35,6 @@ struct way {
     const struct tcp_stream *stream, *other;
 };
 
-static inline struct way way_of(const struct step *step, unsigned direction) {
-    const struct direction *directions = step->flow->directions;
-    return (struct way){&directions[direction], &directions[direction].tcp,
-                        &directions[!direction].tcp};
-}
-
 static inline int64_t full_segment(const struct way *way) {
     int64_t most = way->from->segment_max;
     int64_t announced = way->other->mss;
@@ -60,8 +54,8 @@ static inline bool is_mending(const struct tcp_stream *stream) {
                        (trouble->timeouts && trouble->timeout_point > stream->acked));
 }
 
-static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit) {
-    int64_t flight = stream_flight(way->stream);
+static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit,
+                                        int64_t flight) {
     if (is_closed(way, flight))
         return STATE_CLOSED;
     if (is_mending(way->stream))
@@ -106,8 +100,8 @@ static int64_t held_ns(const struct step *step, const struct tcp_stream *stream)
 /* In slow start each round trip doubles what is in flight; when it no longer does, or data was
  * lost, that is over. */
 static void note_growth(const struct step *step, const struct tcp_stream *stream,
-                        struct tcp_limit *limit) {
-    int64_t flight = stream_flight(stream), now = step->seen->time_ns;
+                        struct tcp_limit *limit, int64_t flight) {
+    int64_t now = step->seen->time_ns;
     int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)stream->srtt_us);
     limit->grown = tcp_trouble_of(stream)->retransmissions ||
                    (rtt > 0 && now - limit->doubled_ns > GROWTH_TRIPS * rtt + SLACK_NS);
@@ -143,7 +137,7 @@ static inline void part(const struct step *step, const struct tcp_stream *stream
 }
 
 /* Less than a full segment, as far as both can be told: some streams never have one. */
-static bool is_short(const struct step *step, const struct way *way) {
+static inline bool is_short(const struct step *step, const struct way *way) {
     int64_t announced = way->other->mss ? way->other->mss : SEGMENT_USUAL;
     return step->seen->payload_bytes < full_segment(way) ||
            step->seen->payload_bytes < announced / 2;
@@ -156,8 +150,9 @@ static inline void note_data(const struct step *step, const struct way *way,
     limit->held_ns = 0;
 }
 
-static __attribute__((noinline)) void begin(const struct step *step, const struct way *way) {
-    if (way->from->packets < LIMIT_PACKETS_LEAST)
+static __attribute__((noinline)) void begin(const struct step *step) {
+    struct way way = {step->own, step->stream, step->other};
+    if (step->own->packets < LIMIT_PACKETS_LEAST)
         return;
     struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
     if (!limit)
@@ -167,47 +162,48 @@ static __attribute__((noinline)) void begin(const struct step *step, const struc
     limit->timeouts = timeouts_of(step->stream->trouble);
     limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
     step->stream->limit = limit;
-    note_data(step, way, limit);
-    limit->state = (uint8_t)state_of(way, limit);
+    note_data(step, &way, limit);
+    limit->state = (uint8_t)state_of(&way, limit, stream_flight(step->stream));
 }
 
 /* What the segment leaves behind. */
-static inline void settle(const struct step *step, const struct way *way, struct tcp_limit *limit) {
+static inline void settle(const struct step *step, const struct way *way, struct tcp_limit *limit,
+                          int64_t flight) {
     if (!limit->grown)
-        note_growth(step, way->stream, limit);
-    limit->state = (uint8_t)state_of(way, limit);
+        note_growth(step, way->stream, limit, flight);
+    limit->state = (uint8_t)state_of(way, limit, flight);
 }
 
-static void take_data(const struct step *step) {
-    struct way way = way_of(step, step->direction);
+static inline void take_data(const struct step *step, int64_t flight) {
+    struct way way = {step->own, step->stream, step->other};
     struct tcp_limit *limit = step->stream->limit;
     if (!limit) {
-        begin(step, &way);
+        begin(step);
         return;
     }
     if (step->seen->time_ns >= limit->mark_ns)
         part(step, way.stream, limit, true);
     note_data(step, &way, limit);
-    settle(step, &way, limit);
+    settle(step, &way, limit, flight);
 }
 
 /* The segment as what it tells of the other direction's data. */
 static void take_answer(const struct step *step, struct tcp_limit *limit, bool data) {
-    struct way way = way_of(step, !step->direction);
+    struct way way = {step->across, step->other, step->stream};
     limit->turned |= data;
     if (way.stream->advanced_ns == step->seen->time_ns)
         limit->held_ns = limit->last_short ? held_ns(step, way.stream) : 0;
     if (step->seen->time_ns >= limit->mark_ns)
         part(step, way.stream, limit, false);
-    settle(step, &way, limit);
+    settle(step, &way, limit, stream_flight(way.stream));
 }
 
-void limit_take(const struct step *step) {
+void limit_take(const struct step *step, int64_t flight) {
     bool data = step->seen->payload_bytes && !step->effect.probe;
     if (!step->seen->time_known || !step->stream->acked_known)
         return;
     if (data)
-        take_data(step);
+        take_data(step, flight);
     if (step->other->limit && step->effect.acknowledges)
         take_answer(step, step->other->limit, data);
 }

@@ -12,7 +12,9 @@
 
 struct step {
     struct flow *flow;
-    struct tcp_stream *stream; /* of the segment's direction */
+    struct direction *own; /* the segment's */
+    struct direction *across;
+    struct tcp_stream *stream; /* of its own direction */
     struct tcp_stream *other;
     const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
     const struct sighting *seen;

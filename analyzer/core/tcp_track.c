@@ -26,12 +26,14 @@ static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
         start_stream(stream, sequence);
     int64_t position = stream_position(stream, sequence);
     stream->based = true;
+    stream->flight_known = stream->acked_known;
     stream->base = position;
     if (position > stream->highest)
         stream->highest = position;
 }
 
-static void push_unacked(const struct step *step, int64_t end, int64_t length) {
+static inline __attribute__((always_inline)) void push_unacked(const struct step *step, int64_t end,
+                                                               int64_t length) {
     bool one_way = !step->other->based;
     struct segment *segment = segment_ring_push(
         &step->stream->unacked, one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
@@ -71,8 +73,8 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
 }
 
 /* Bytes above the highest seen. */
-static inline void take_new(struct step *step, struct tcp_stream *stream, int64_t start, int64_t end,
-                            int64_t fin) {
+static inline __attribute__((always_inline)) void
+take_new(struct step *step, struct tcp_stream *stream, int64_t start, int64_t end, int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
@@ -171,8 +173,10 @@ static void note_data(struct step *step, uint32_t length) {
 }
 
 /* Bytes or a FIN, from `start` on. */
-static inline void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
-                                uint32_t length, bool fin) {
+static inline __attribute__((always_inline)) void take_stretch(struct step *step,
+                                                               struct tcp_stream *stream,
+                                                               int64_t start, uint32_t length,
+                                                               bool fin) {
     int64_t end = start + length;
     if (length && start < stream->highest)
         take_old(step, start, end < stream->highest ? end : stream->highest);
@@ -193,7 +197,8 @@ static inline void take_stretch(struct step *step, struct tcp_stream *stream, in
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static inline void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
+static inline __attribute__((always_inline)) void take_data(struct step *step, uint32_t sequence,
+                                                            uint32_t length, bool fin) {
     struct tcp_stream *stream = step->stream;
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
@@ -272,6 +277,7 @@ static void advance(struct step *step, int64_t position) {
     judge_note_acked(step);
     other->acked = position;
     other->acked_known = true;
+    other->flight_known = other->based;
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
     step->effect.rtt_ns = round_trip(step, &acked, repeats);
@@ -372,6 +378,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         stream->highest = stream->base = 0;
     stream->syn_seen = true;
     stream->based = true;
+    stream->flight_known = stream->acked_known;
     if (again) {
         judge_again(step, -1, 0, "SYN");
         segment_ring_mark_resent(&stream->unacked, -1, 0);
@@ -420,12 +427,6 @@ static void count_flags(struct step *step, uint16_t flags) {
     trouble->ecn_cwr += (flags & TCP_CWR) != 0;
 }
 
-static void note_flight(struct tcp_stream *stream) {
-    int64_t flight = stream_flight(stream);
-    if (flight > stream->flight_max)
-        stream->flight_max = flight;
-}
-
 /* Whether its numbers say that the segment brings nothing new: it may be a copy. */
 static inline bool is_doubtful(const struct step *step, const struct tcp_stream *stream,
                                const struct tcp_header *tcp) {
@@ -459,20 +460,24 @@ static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
 }
 
 /* What a header seldom says. */
-#define FLAGS_SELDOM (TCP_SYN | TCP_FIN | TCP_ECE | TCP_CWR)
-#define OPTIONS_SELDOM                                                                             \
-    (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
+#define FLAGS_SELDOM   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
+#define OPTIONS_SELDOM (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
 
 static __attribute__((noinline)) void take_seldom(struct step *step, const struct tcp_header *tcp) {
-    step->stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
+    struct tcp_stream *stream = step->stream;
+    stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     count_flags(step, tcp->flags);
     if (tcp->flags & TCP_SYN)
         take_syn(step, tcp);
-    if (tcp->options & (OPTIONS_SELDOM - TCP_OPTION_CUT) && !(tcp->flags & TCP_RST))
-        step_trouble(step, step->stream)->unusual_options++;
+    if (!stream->based)
+        base_stream(stream, tcp->sequence);
+    if (tcp->flags & TCP_RST)
+        take_reset(step);
+    else if (tcp->options & (OPTIONS_SELDOM - TCP_OPTION_CUT))
+        step_trouble(step, stream)->unusual_options++;
 }
 
-/* Returns whether the header has timestamps, the first of the stream's or the newest. */
+/* Whether the header has timestamps, the first of the stream's or the newest. */
 static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
         return false;
@@ -482,45 +487,49 @@ static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct 
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
-                                const struct tcp_header *tcp) {
+                                const struct tcp_header *tcp, bool syn, bool fin) {
     const struct sighting *seen = step->seen;
-    bool syn = tcp->flags & TCP_SYN;
-    /* The rest of a fragmented segment is still to come, and its end with it. */
-    bool fin = tcp->flags & TCP_FIN && !seen->more_fragments;
     take_data(step, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
         complete_handshake(step, tcp);
         take_acknowledgment(step, stream, step->other, tcp);
     }
     if (!step->effect.stale)
-        window_take(step);
+        window_take(step, stream, tcp);
     note_ip_id(stream, seen->ip_id);
 }
 
 __attribute__((noinline)) void tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
+    bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
+    bool syn = false, fin = false;
     if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
         return;
     }
     bool newest = has_newest_timestamp(stream, tcp);
-    if (tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM)
+    if (seldom || !stream->based) {
         take_seldom(step, tcp);
-    if (!stream->based)
-        base_stream(stream, tcp->sequence);
-    if (tcp->flags & TCP_RST) {
-        take_reset(step);
-        return;
+        if (tcp->flags & TCP_RST)
+            return;
+        syn = tcp->flags & TCP_SYN;
+        /* The rest of a fragmented segment is still to come, and its end with it. */
+        fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
     }
-    take_segment(step, stream, tcp);
+    take_segment(step, stream, tcp, syn, fin);
     if (newest)
         stream->last_tsval = tcp->timestamp_value;
-    note_flight(stream);
-    limit_take(step);
+    int64_t flight = stream_flight(stream);
+    if (flight > stream->flight_max)
+        stream->flight_max = flight;
+    limit_take(step, flight);
 }
 
 void tcp_track_data(struct step *step, uint32_t sequence) {
+    struct tcp_stream *stream = step->stream;
     take_data(step, sequence, step->seen->payload_bytes, false);
-    note_flight(step->stream);
+    int64_t flight = stream_flight(stream);
+    if (flight > stream->flight_max)
+        stream->flight_max = flight;
 }

@@ -58,26 +58,25 @@ static void take_opening(struct step *step) {
     step->other->pending = PROBE_NONE;
 }
 
-void window_take(struct step *step) {
-    struct tcp_stream *stream = step->stream;
-    const struct tcp_header *tcp = step->tcp;
-    bool syn = tcp->flags & TCP_SYN; /* never scaled (RFC 7323 section 2.2) */
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
+    bool syn = tcp->flags & TCP_SYN; /* its window is never scaled (RFC 7323 section 2.2) */
     if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
         take_zero(step);
     else if (stream->window_zero)
         take_opening(step);
-    stream->window = -1;
-    if (!stream->shift_known && !syn)
+    if (!stream->shift_known && !syn) {
+        stream->window = -1;
         return;
-    int32_t window = tcp->window << (syn ? 0 : stream->window_shift);
-    stream->window = window;
+    }
+    int32_t window = tcp->window << (syn ? 0 : stream->window_shift), before = stream->window;
     step->effect.window_known = true;
     step->effect.window = window;
-    if (!stream->window_known)
-        stream->window_min = stream->window_max = window;
-    else if (window < stream->window_min)
+    stream->window = window;
+    if (stream->window_known && window == before) /* within the bounds already */
+        return;
+    if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
-    else if (window > stream->window_max)
+    if (!stream->window_known || window > stream->window_max)
         stream->window_max = window;
     stream->window_known = true;
 }

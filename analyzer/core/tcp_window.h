@@ -7,7 +7,7 @@
 #include "tcp_step.h"
 
 /* The window that the segment announces. */
-void window_take(struct step *step);
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp);
 /* Both ends' windows may be scaled otherwise from this SYN on. */
 void window_agree(struct tcp_stream *stream, struct tcp_stream *other);
 /* New data up to `end`: whether it fills the window. */
