@@ -26,7 +26,7 @@ static const struct tcp_listener listener = {log_event, amend_event, take_mirror
                                              spare_counts};
 
 /* The first of its direction, or one that was stored late. */
-static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+static __attribute__((noinline)) void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -100,7 +100,7 @@ static inline struct series_bin *bin_of(struct analysis *analysis, struct direct
                           &analysis->allowance);
 }
 
-static void draw_packet(struct analysis *analysis, const struct step *step) {
+static void draw_packet(struct analysis *analysis, const struct step *step, int64_t flight) {
     struct direction *direction = step->own;
     const struct sighting *seen = step->seen;
     const struct tcp_effect *effect = &step->effect;
@@ -116,7 +116,6 @@ static void draw_packet(struct analysis *analysis, const struct step *step) {
     bin->lost += effect->lost;
     if (step->flow->key.protocol != IP_TCP)
         return;
-    int64_t flight = stream_flight(step->stream);
     if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
         bin->flight = bounded(flight);
     note_window(bin, stream_window(step->other));
@@ -209,20 +208,24 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
     struct step step;
+    int64_t flight = -1;
     begin_step(&step, analysis, flow, number);
     step.tcp = tcp;
     step.seen = seen;
+    step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
     count_packet(flow, flow_direction(flow, number), seen);
     if (tcp)
-        tcp_track(&step);
+        flight = tcp_track(&step);
     else if (sequence)
-        tcp_track_data(&step, *sequence);
+        flight = tcp_track_data(&step, *sequence);
+    else if (flow->key.protocol == IP_TCP)
+        flight = stream_flight(step.stream);
     if (step.effect.mirrored)
         capture_count_mirrored(analysis, seen->capture, 1);
     if (!analysis->packets_only) {
         account_blocks(analysis, &step, tcp || sequence, payload);
         if (seen->time_known) {
-            draw_packet(analysis, &step);
+            draw_packet(analysis, &step, flight);
             draw_acknowledgment(analysis, &step);
         }
     }

@@ -14,10 +14,10 @@
 /* Two multiplications by odd constants (of MurmurHash, public domain): each spreads what differs to
  * the upper half. */
 static inline uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
-    uint64_t place = (uint64_t)tcp->sequence << 32 | tcp->acknowledgment;
-    uint64_t rest = (uint64_t)(payload_bytes << 12 ^ tcp->flags) << 32 |
-                    (uint32_t)tcp->window << 16 | tcp->checksum;
+    uint64_t place = (uint64_t)tcp->acknowledgment << 32 | tcp->sequence;
+    uint64_t rest = (uint64_t)tcp->checksum << 32 | (uint32_t)tcp->window << 16 | tcp->flags;
     uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
+    hash += (uint64_t)payload_bytes << 32;
     if (tcp->options & TCP_OPTION_TIMESTAMPS)
         hash += tcp->timestamp_value;
     return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);

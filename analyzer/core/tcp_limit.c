@@ -67,7 +67,7 @@ static inline enum limit_state state_of(const struct way *way, const struct tcp_
 
 /* The time that an acknowledgment takes from here to the sender, and what it lets go back to here.
  */
-static int64_t reaction_ns(const struct step *step) {
+static inline int64_t reaction_ns(const struct step *step) {
     int64_t rtt = step_sender_rtt(step);
     return (rtt < 0 ? later_of(step_path_rtt(step), 0) : rtt) + SLACK_NS;
 }
@@ -75,7 +75,7 @@ static int64_t reaction_ns(const struct step *step) {
 /* Data that came after a time in which there seemed to be none: what of that time was the sender's
  * own. What an acknowledgment let go, the network or the receiver had held back; what the other
  * end's data let go, is the turn of the application. */
-static void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
+static inline void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
     int64_t since = later_of(limit->mark_ns, step->stream->advanced_ns);
     int64_t own = step->seen->time_ns - since - reaction_ns(step);
     bool released = own <= 0 && !limit->turned;

@@ -241,7 +241,7 @@ void judge_repeated(struct step *step) {
     }
 }
 
-void judge_unsettled(struct step *step, int64_t position) {
+void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (position < trouble->settled_from)
         return;

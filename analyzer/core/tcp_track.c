@@ -32,20 +32,23 @@ static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
         stream->highest = position;
 }
 
-static inline __attribute__((always_inline)) void push_unacked(const struct step *step, int64_t end,
-                                                               int64_t length) {
-    bool one_way = !step->other->based;
-    struct segment *segment = segment_ring_push(
-        &step->stream->unacked, one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
+static inline __attribute__((always_inline)) void
+push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end, int64_t length) {
+    const struct sighting *seen = step->seen;
+    struct segment *segment = segment_ring_next(&stream->unacked);
+    if (!segment)
+        segment = segment_ring_push(&stream->unacked,
+                                    step->other->based ? SEGMENTS_MOST : SEGMENTS_ONE_WAY,
+                                    step->allowance);
     if (!segment)
         return;
     segment->end = end;
     segment->length = (uint32_t)length;
     segment->tsval = step_timestamps(step) ? step->tcp->timestamp_value : 0;
-    segment->ip_id = step->seen->ip_id;
-    segment->time_ns = step->seen->time_ns;
+    segment->ip_id = seen->ip_id;
+    segment->time_ns = seen->time_ns;
     segment->frame = step_frame(step);
-    segment->resent = !step->seen->time_known;
+    segment->resent = !seen->time_known;
 }
 
 static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
@@ -79,12 +82,12 @@ take_new(struct step *step, struct tcp_stream *stream, int64_t start, int64_t en
         open_hole(step, stream->highest, start, false);
     } else {
         start = stream->highest < end ? stream->highest : end;
-        judge_pause(step, end - start, fin);
+        judge_pause(step, stream, end - start, fin);
     }
-    window_note_data(step, end);
+    window_note_data(step, stream, end);
     step->effect.unique_bytes += end - start;
     stream->highest = end + fin;
-    push_unacked(step, stream->highest, end + fin - start);
+    push_unacked(step, stream, stream->highest, end + fin - start);
 }
 
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
@@ -165,10 +168,10 @@ static void take_old_fin(struct step *step, int64_t at, bool alone) {
         take_fin_again(step);
 }
 
-static void note_data(struct step *step, uint32_t length) {
-    step->stream->last_data_ns = step->seen->time_ns;
-    step->stream->last_tiny = length == 1;
-    step->stream->data_sent_last = true;
+static inline void note_data(struct step *step, struct tcp_stream *stream, uint32_t length) {
+    stream->last_data_ns = step->seen->time_ns;
+    stream->last_tiny = length == 1;
+    stream->data_sent_last = true;
     step->other->data_sent_last = false;
 }
 
@@ -193,13 +196,14 @@ static inline __attribute__((always_inline)) void take_stretch(struct step *step
         step_trouble(step, stream)->retransmitted_bytes +=
             (uint64_t)step->effect.retransmitted_bytes;
     if (length)
-        note_data(step, length);
+        note_data(step, stream, length);
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static inline __attribute__((always_inline)) void take_data(struct step *step, uint32_t sequence,
-                                                            uint32_t length, bool fin) {
-    struct tcp_stream *stream = step->stream;
+static inline __attribute__((always_inline)) void take_data(struct step *step,
+                                                            struct tcp_stream *stream,
+                                                            uint32_t sequence, uint32_t length,
+                                                            bool fin) {
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
     step->effect.sequence = start;
@@ -207,7 +211,7 @@ static inline __attribute__((always_inline)) void take_data(struct step *step, u
         step_trouble(step, stream)->unknown_bytes += length;
         return;
     }
-    if (window_take_probe(step, start, length))
+    if (window_take_probe(step, stream, start, length))
         return;
     window_pass_probe(step, stream, start);
     if (length || fin || start > stream->highest) /* else it only stands somewhere */
@@ -228,8 +232,8 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
     return waited;
 }
 
-static void acknowledge_holes(struct step *step, int64_t position) {
-    struct tcp_stream *other = step->other;
+static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+                                     int64_t position) {
     int64_t unseen =
         other->holes.count
             ? hole_list_acknowledge(&other->holes, position, step->seen->time_ns, step->allowance)
@@ -265,25 +269,27 @@ static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
     stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
 }
 
-static void advance(struct step *step, int64_t position) {
-    struct tcp_stream *other = step->other;
-    uint32_t repeats = step->stream->repeats;
-    step->stream->repeats = 0;
+static __attribute__((noinline)) void advance(struct step *step, struct tcp_stream *stream,
+                                              struct tcp_stream *other, int64_t position) {
+    uint32_t repeats = stream->repeats;
+    stream->repeats = 0;
     window_pass_probe(step, other, position);
-    judge_acknowledged(step, position);
+    if (other->unsettled)
+        judge_acknowledged(step, position);
     if (other->trouble)
         other->trouble->advanced_from = other->acked;
-    acknowledge_holes(step, position);
+    acknowledge_holes(step, other, position);
     judge_note_acked(step);
     other->acked = position;
     other->acked_known = true;
     other->flight_known = other->based;
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
-    step->effect.rtt_ns = round_trip(step, &acked, repeats);
-    if (step->effect.rtt_ns >= 0) {
-        smooth(other, step->effect.rtt_ns);
-        sample_set_add(&other->rtt, step->effect.rtt_ns, step->allowance);
+    int64_t rtt_ns = round_trip(step, &acked, repeats);
+    step->effect.rtt_ns = rtt_ns;
+    if (rtt_ns >= 0) {
+        smooth(other, rtt_ns);
+        sample_set_add(&other->rtt, rtt_ns, step->allowance);
     }
 }
 
@@ -345,7 +351,7 @@ static inline void take_acknowledgment(struct step *step, struct tcp_stream *str
         return;
     }
     if (!other->acked_known || position > other->acked)
-        advance(step, position);
+        advance(step, stream, other, position);
     else if (!window_take_answer(step) && is_repeated(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
@@ -384,7 +390,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         segment_ring_mark_resent(&stream->unacked, -1, 0);
     } else if (first) {
         take_syn_options(stream, tcp);
-        push_unacked(step, 0, 1);
+        push_unacked(step, stream, 0, 1);
     }
     stream->syn_ack_seen |= answer;
     if (answer) {
@@ -427,13 +433,18 @@ static void count_flags(struct step *step, uint16_t flags) {
     trouble->ecn_cwr += (flags & TCP_CWR) != 0;
 }
 
+static inline int64_t note_flight(struct tcp_stream *stream) {
+    int64_t flight = stream_flight(stream);
+    if (flight > stream->flight_max)
+        stream->flight_max = flight;
+    return flight;
+}
+
 /* Whether its numbers say that the segment brings nothing new: it may be a copy. */
 static inline bool is_doubtful(const struct step *step, const struct tcp_stream *stream,
                                const struct tcp_header *tcp) {
-    if (tcp->flags & TCP_SYN)
-        return stream->syn_seen;
-    if (tcp->flags & TCP_RST)
-        return stream->resets > 0;
+    if (tcp->flags & (TCP_SYN | TCP_RST))
+        return tcp->flags & TCP_SYN ? stream->syn_seen : stream->resets > 0;
     if (step->seen->payload_bytes || tcp->flags & TCP_FIN)
         return stream->based && stream_position(stream, tcp->sequence) < stream->highest;
     const struct tcp_stream *other = step->other;
@@ -441,22 +452,27 @@ static inline bool is_doubtful(const struct step *step, const struct tcp_stream 
 }
 
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
-    int16_t ahead = (int16_t)(id - stream->last_ip_id);
-    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
-        return; /* says nothing, or was overtaken */
-    if (stream->last_ip_id && ahead > 0 && ahead <= ID_STEP_MOST) {
+static inline void count_id_step(struct tcp_stream *stream, int ahead) {
+    if (ahead > 0 && ahead <= ID_STEP_MOST) {
         stream->ids_good++;
         stream->ids_skips += ahead > 1;
-    } else if (stream->last_ip_id) {
+    } else {
         stream->ids_bad++;
     }
-    stream->last_ip_id = id;
     if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
         stream->ids_good /= 2; /* of late counts more */
         stream->ids_bad /= 2;
         stream->ids_skips /= 2;
     }
+}
+
+static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
+    int ahead = (int16_t)(id - stream->last_ip_id);
+    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
+        return; /* says nothing, or was overtaken */
+    if (stream->last_ip_id)
+        count_id_step(stream, ahead);
+    stream->last_ip_id = id;
 }
 
 /* What a header seldom says. */
@@ -489,7 +505,7 @@ static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
                                 const struct tcp_header *tcp, bool syn, bool fin) {
     const struct sighting *seen = step->seen;
-    take_data(step, tcp->sequence + syn, seen->payload_bytes, fin);
+    take_data(step, stream, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
         complete_handshake(step, tcp);
         take_acknowledgment(step, stream, step->other, tcp);
@@ -499,20 +515,21 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
     note_ip_id(stream, seen->ip_id);
 }
 
-__attribute__((noinline)) void tcp_track(struct step *step) {
+/* Its own function, so that registers are free for it. */
+__attribute__((noinline)) int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
     bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
     bool syn = false, fin = false;
     if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
-        return;
+        return stream_flight(stream);
     }
     bool newest = has_newest_timestamp(stream, tcp);
     if (seldom || !stream->based) {
         take_seldom(step, tcp);
         if (tcp->flags & TCP_RST)
-            return;
+            return stream_flight(stream);
         syn = tcp->flags & TCP_SYN;
         /* The rest of a fragmented segment is still to come, and its end with it. */
         fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
@@ -520,16 +537,12 @@ __attribute__((noinline)) void tcp_track(struct step *step) {
     take_segment(step, stream, tcp, syn, fin);
     if (newest)
         stream->last_tsval = tcp->timestamp_value;
-    int64_t flight = stream_flight(stream);
-    if (flight > stream->flight_max)
-        stream->flight_max = flight;
+    int64_t flight = note_flight(stream);
     limit_take(step, flight);
+    return flight;
 }
 
-void tcp_track_data(struct step *step, uint32_t sequence) {
-    struct tcp_stream *stream = step->stream;
-    take_data(step, sequence, step->seen->payload_bytes, false);
-    int64_t flight = stream_flight(stream);
-    if (flight > stream->flight_max)
-        stream->flight_max = flight;
+int64_t tcp_track_data(struct step *step, uint32_t sequence) {
+    take_data(step, step->stream, sequence, step->seen->payload_bytes, false);
+    return note_flight(step->stream);
 }

@@ -55,11 +55,12 @@ struct tcp_listener {
 /* Whether the segment begins a new conversation on the same addresses and ports. */
 bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp);
 
-/* The header's part: options, handshake and close, acknowledgment, window; and its data. */
-void tcp_track(struct step *step);
+/* The header's part: options, handshake and close, acknowledgment, window; and its data. Returns
+ * the bytes of its direction in flight then, -1 when not known. */
+int64_t tcp_track(struct step *step);
 
 /* A later fragment of a segment's datagram: `sequence` is of its first byte. */
-void tcp_track_data(struct step *step, uint32_t sequence);
+int64_t tcp_track_data(struct step *step, uint32_t sequence);
 
 /* How far the conversation came (enum word). */
 int tcp_state(const struct flow *flow);

@@ -58,27 +58,29 @@ static void take_opening(struct step *step) {
     step->other->pending = PROBE_NONE;
 }
 
-void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
-    bool syn = tcp->flags & TCP_SYN; /* its window is never scaled (RFC 7323 section 2.2) */
-    if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
-        take_zero(step);
-    else if (stream->window_zero)
-        take_opening(step);
-    if (!stream->shift_known && !syn) {
-        stream->window = -1;
-        return;
-    }
-    int32_t window = tcp->window << (syn ? 0 : stream->window_shift), before = stream->window;
-    step->effect.window_known = true;
-    step->effect.window = window;
-    stream->window = window;
-    if (stream->window_known && window == before) /* within the bounds already */
-        return;
+static void note_range(struct tcp_stream *stream, int32_t window) {
     if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
     if (!stream->window_known || window > stream->window_max)
         stream->window_max = window;
     stream->window_known = true;
+}
+
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
+    int32_t window = tcp->window, before = stream->window;
+    if (!window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
+        take_zero(step);
+    else if (stream->window_zero)
+        take_opening(step);
+    if (!(tcp->flags & TCP_SYN)) /* whose window is never scaled (RFC 7323 section 2.2) */
+        window = stream->shift_known ? window << stream->window_shift : -1;
+    stream->window = window;
+    if (window < 0)
+        return;
+    step->effect.window_known = true;
+    step->effect.window = window;
+    if (window != before || !stream->window_known) /* else it is within the range */
+        note_range(stream, window);
 }
 
 void window_tell_full(struct step *step) {
