@@ -93,7 +93,7 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     judge_copy(step, start, end, &(struct copy){mirror, doubt, mark->frame});
 }
 
-static bool find_copy(struct step *step, uint32_t signature) {
+static APART bool find_copy(struct step *step, uint32_t signature) {
     struct tcp_stream *stream = step->stream;
     for (unsigned i = 1; i <= stream->mark_room; i++) {
         struct packet_mark *mark =
@@ -108,10 +108,8 @@ static bool find_copy(struct step *step, uint32_t signature) {
 }
 
 /* The list grows as long as it may; then it is a ring. */
-static bool has_room(struct tcp_stream *stream, struct allowance *allowance) {
+static APART bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
     uint32_t room = stream->mark_room;
-    if (stream->next_mark < room)
-        return true;
     stream->next_mark = 0;
     if (!allowance_grow(allowance, (void **)&stream->marks, &stream->mark_room,
                         sizeof *stream->marks, 4, MARKS_MOST))
@@ -126,7 +124,7 @@ bool tcp_copy_take(struct step *step, bool doubtful) {
     uint32_t signature = signature_of(step->tcp, step->seen->payload_bytes);
     if (doubtful && step->seen->time_known && find_copy(step, signature))
         return true;
-    if (has_room(stream, step->allowance))
+    if (stream->next_mark < stream->mark_room || make_room(stream, step->allowance))
         stream->marks[stream->next_mark++] = (struct packet_mark){.time = mark_time(step),
                                                                   .frame = step_frame(step),
                                                                   .signature = signature,

@@ -99,8 +99,8 @@ static int64_t held_ns(const struct step *step, const struct tcp_stream *stream)
 
 /* In slow start each round trip doubles what is in flight; when it no longer does, or data was
  * lost, that is over. */
-static void note_growth(const struct step *step, const struct tcp_stream *stream,
-                        struct tcp_limit *limit, int64_t flight) {
+static APART void note_growth(const struct step *step, const struct tcp_stream *stream,
+                              struct tcp_limit *limit, int64_t flight) {
     int64_t now = step->seen->time_ns;
     int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)stream->srtt_us);
     limit->grown = tcp_trouble_of(stream)->retransmissions ||
@@ -150,7 +150,7 @@ static inline void note_data(const struct step *step, const struct way *way,
     limit->held_ns = 0;
 }
 
-static __attribute__((noinline)) void begin(const struct step *step) {
+static APART void begin(const struct step *step) {
     struct way way = {step->own, step->stream, step->other};
     if (step->own->packets < LIMIT_PACKETS_LEAST)
         return;

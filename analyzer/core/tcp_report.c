@@ -132,7 +132,7 @@ static void note_sacked_resends(const struct step *step, struct tcp_trouble *tro
     }
 }
 
-void judge_sack(struct step *step, int64_t position) {
+APART void judge_sack(struct step *step, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < step->tcp->sack_count; i++) {
         blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
@@ -223,7 +223,7 @@ static bool may_be_in_vain(const struct step *step, const struct judged *judged)
 /* Going back without SACK, a sender sends again what had arrived. The lowest of what an
  * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
  * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
-void judge_repeated(struct step *step) {
+APART void judge_repeated(struct step *step) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (!trouble || !is_without_sack(step))
         return;
@@ -241,7 +241,7 @@ void judge_repeated(struct step *step) {
     }
 }
 
-void judge_acknowledged(struct step *step, int64_t position) {
+APART void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (position < trouble->settled_from)
         return;

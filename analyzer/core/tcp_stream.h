@@ -8,6 +8,10 @@
 #include "sample_set.h"
 #include "segment_ring.h"
 
+/* What few packets need is kept out of the code that each of them runs through: it would take the
+ * registers there. */
+#define APART __attribute__((noinline))
+
 /* A packet as its copy would look: by these a copy is known from a retransmission. */
 struct packet_mark {
     uint32_t time;      /* in units of 128 ns, modulo 2^32 */

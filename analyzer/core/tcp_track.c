@@ -15,13 +15,13 @@
 #define DELAYED_ACK_NS 25000000
 #define ID_STEP_MOST   64 /* between two packets of one direction: other connections take ids too */
 
-static void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
+static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
     stream->started = true;
     stream->zero_sequence = zero_sequence;
 }
 
 /* The first segment of a direction: what lies below it passed before the capture began. */
-static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
+static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->started)
         start_stream(stream, sequence);
     int64_t position = stream_position(stream, sequence);
@@ -51,7 +51,7 @@ push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end, in
     segment->resent = !seen->time_known;
 }
 
-static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
+static APART void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
     struct hole hole = {.start = start,
                         .end = end,
                         .opened_ns = step->seen->time_ns,
@@ -118,7 +118,7 @@ static bool take_fill(struct step *step, int64_t start, int64_t end, const struc
 }
 
 /* Bytes below the highest seen: they fill holes, or were seen before. */
-static void take_old(struct step *step, int64_t start, int64_t end) {
+static APART void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
     int64_t given_up = 0, base = stream->base, repeated = take_below_base(step, start, end);
     if (start < base)
@@ -161,7 +161,7 @@ static void take_late_fin(struct step *step, int64_t at, bool alone) {
 }
 
 /* With data before it, the FIN is sent again as part of that. */
-static void take_old_fin(struct step *step, int64_t at, bool alone) {
+static APART void take_old_fin(struct step *step, int64_t at, bool alone) {
     if (!step->stream->fin_seen)
         take_late_fin(step, at, alone);
     else if (alone && at + 1 == step->stream->fin_end)
@@ -269,8 +269,8 @@ static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
     stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
 }
 
-static __attribute__((noinline)) void advance(struct step *step, struct tcp_stream *stream,
-                                              struct tcp_stream *other, int64_t position) {
+static APART void advance(struct step *step, struct tcp_stream *stream, struct tcp_stream *other,
+                          int64_t position) {
     uint32_t repeats = stream->repeats;
     stream->repeats = 0;
     window_pass_probe(step, other, position);
@@ -315,7 +315,7 @@ static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t p
     judge_sack(step, position);
 }
 
-static void take_repeated(struct step *step) {
+static APART void take_repeated(struct step *step) {
     judge_repeated(step);
     if (step->other->highest <= step->other->acked) /* a duplicate ACK takes data outstanding */
         return;
@@ -404,10 +404,9 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
 }
 
 /* The initiator's first acknowledgment of the SYN-ACK completes the handshake. */
-static void complete_handshake(struct step *step, const struct tcp_header *tcp) {
+static APART void complete_handshake(struct step *step, const struct tcp_header *tcp) {
     struct flow *flow = step->flow;
-    if (flow->handshake_ack_seen || !flow->syn_ack_seen || step->direction ||
-        tcp->flags & (TCP_SYN | TCP_RST))
+    if (!flow->syn_ack_seen || step->direction || tcp->flags & (TCP_SYN | TCP_RST))
         return;
     flow->handshake_ack_seen = true;
     if (step->stream->syn_seen && !flow->handshake_doubtful && step->seen->time_known)
@@ -479,7 +478,7 @@ static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
 #define FLAGS_SELDOM   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
 #define OPTIONS_SELDOM (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
 
-static __attribute__((noinline)) void take_seldom(struct step *step, const struct tcp_header *tcp) {
+static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
     struct tcp_stream *stream = step->stream;
     stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     count_flags(step, tcp->flags);
@@ -507,7 +506,8 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
     const struct sighting *seen = step->seen;
     take_data(step, stream, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
-        complete_handshake(step, tcp);
+        if (!step->flow->handshake_ack_seen)
+            complete_handshake(step, tcp);
         take_acknowledgment(step, stream, step->other, tcp);
     }
     if (!step->effect.stale)
@@ -516,7 +516,7 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
 }
 
 /* Its own function, so that registers are free for it. */
-__attribute__((noinline)) int64_t tcp_track(struct step *step) {
+APART int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
     bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
