@@ -269,7 +269,7 @@ static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
     stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
 }
 
-static APART void advance(struct step *step, struct tcp_stream *stream, struct tcp_stream *other,
+static inline void advance(struct step *step, struct tcp_stream *stream, struct tcp_stream *other,
                           int64_t position) {
     uint32_t repeats = stream->repeats;
     stream->repeats = 0;
@@ -515,8 +515,8 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
     note_ip_id(stream, seen->ip_id);
 }
 
-/* Its own function, so that registers are free for it. */
-APART int64_t tcp_track(struct step *step) {
+
+int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
     bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
