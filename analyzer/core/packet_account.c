@@ -185,7 +185,7 @@ static void account_blocks(struct analysis *analysis, const struct step *step, b
 static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
                               unsigned number) {
     step->flow = flow;
-    struct direction *own = flow_direction(flow, number), *across = flow_direction(flow, !number);
+    struct direction *own = flow_direction(flow, number), *across = flow_direction(flow, number ^ 1);
     step->own = own;
     step->across = across;
     step->stream = &own->tcp;

@@ -200,7 +200,7 @@ static void take_answer(const struct step *step, struct tcp_limit *limit, bool d
 
 void limit_take(const struct step *step, int64_t flight) {
     bool data = step->seen->payload_bytes && !step->effect.probe;
-    if (!step->seen->time_known || !step->stream->acked_known)
+    if (!step->seen->time_known || flight < 0)
         return;
     if (data)
         take_data(step, flight);
