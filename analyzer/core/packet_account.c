@@ -26,7 +26,7 @@ static const struct tcp_listener listener = {log_event, amend_event, take_mirror
                                              spare_counts};
 
 /* The first of its direction, or one that was stored late. */
-static __attribute__((noinline)) void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+static APART void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -139,11 +139,9 @@ static void draw_acknowledgment(struct analysis *analysis, const struct step *st
         note_window(bin, effect->window);
 }
 
-static __attribute__((noinline)) void list_packet(struct analysis *analysis,
-                                                  const struct flow *flow, unsigned direction,
-                                                  const struct tcp_header *tcp,
-                                                  const struct sighting *seen,
-                                                  const struct tcp_effect *effect) {
+static APART void list_packet(struct analysis *analysis, const struct flow *flow,
+                              unsigned direction, const struct tcp_header *tcp,
+                              const struct sighting *seen, const struct tcp_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -185,7 +183,8 @@ static void account_blocks(struct analysis *analysis, const struct step *step, b
 static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
                               unsigned number) {
     step->flow = flow;
-    struct direction *own = flow_direction(flow, number), *across = flow_direction(flow, number ^ 1);
+    struct direction *own = flow_direction(flow, number),
+                     *across = flow_direction(flow, number ^ 1);
     step->own = own;
     step->across = across;
     step->stream = &own->tcp;

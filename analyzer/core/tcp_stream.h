@@ -8,9 +8,10 @@
 #include "sample_set.h"
 #include "segment_ring.h"
 
-/* What few packets need is kept out of the code that each of them runs through: it would take the
- * registers there. */
-#define APART __attribute__((noinline))
+/* What each packet runs through is one piece of code, out of which is kept what few of them need:
+ * it would take the registers. */
+#define IN_LINE inline __attribute__((always_inline))
+#define APART   __attribute__((noinline))
 
 /* A packet as its copy would look: by these a copy is known from a retransmission. */
 struct packet_mark {

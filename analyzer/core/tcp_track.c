@@ -32,8 +32,8 @@ static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
         stream->highest = position;
 }
 
-static inline __attribute__((always_inline)) void
-push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end, int64_t length) {
+static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end,
+                                 int64_t length) {
     const struct sighting *seen = step->seen;
     struct segment *segment = segment_ring_next(&stream->unacked);
     if (!segment)
@@ -76,8 +76,8 @@ static APART void open_hole(struct step *step, int64_t start, int64_t end, bool 
 }
 
 /* Bytes above the highest seen. */
-static inline __attribute__((always_inline)) void
-take_new(struct step *step, struct tcp_stream *stream, int64_t start, int64_t end, int64_t fin) {
+static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64_t start,
+                             int64_t end, int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
@@ -176,10 +176,8 @@ static inline void note_data(struct step *step, struct tcp_stream *stream, uint3
 }
 
 /* Bytes or a FIN, from `start` on. */
-static inline __attribute__((always_inline)) void take_stretch(struct step *step,
-                                                               struct tcp_stream *stream,
-                                                               int64_t start, uint32_t length,
-                                                               bool fin) {
+static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
+                                 uint32_t length, bool fin) {
     int64_t end = start + length;
     if (length && start < stream->highest)
         take_old(step, start, end < stream->highest ? end : stream->highest);
@@ -200,10 +198,8 @@ static inline __attribute__((always_inline)) void take_stretch(struct step *step
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static inline __attribute__((always_inline)) void take_data(struct step *step,
-                                                            struct tcp_stream *stream,
-                                                            uint32_t sequence, uint32_t length,
-                                                            bool fin) {
+static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint32_t sequence,
+                              uint32_t length, bool fin) {
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
     step->effect.sequence = start;
@@ -270,7 +266,7 @@ static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
 }
 
 static inline void advance(struct step *step, struct tcp_stream *stream, struct tcp_stream *other,
-                          int64_t position) {
+                           int64_t position) {
     uint32_t repeats = stream->repeats;
     stream->repeats = 0;
     window_pass_probe(step, other, position);
@@ -514,7 +510,6 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
         window_take(step, stream, tcp);
     note_ip_id(stream, seen->ip_id);
 }
-
 
 int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
