@@ -119,8 +119,9 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     return add_block_row(place->analysis, &row);
 }
 
-void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned number,
-                            const struct sighting *seen, const struct payload_start *payload) {
+APART void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned number,
+                                  const struct sighting *seen,
+                                  const struct payload_start *payload) {
     struct sequence_track *track = &flow->directions[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
@@ -178,14 +179,13 @@ static struct block_stream *blocks_of(struct analysis *analysis, struct tcp_stre
     return stream->blocks;
 }
 
-void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned number,
-                           const struct sighting *seen, const struct payload_start *payload,
-                           const struct tcp_effect *effect) {
+APART void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned number,
+                                 const struct sighting *seen, const struct payload_start *payload,
+                                 const struct tcp_effect *effect) {
     struct tcp_stream *stream = &flow->directions[number].tcp;
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
-    if (!effect->positions_known || effect->copy ||
-        (!headed && !stream->blocks && !analysis->options.block_size))
+    if (!effect->positions_known || effect->copy)
         return;
     struct block_stream *blocks =
         blocks_of(analysis, stream, headed ? &header : NULL, effect, seen->payload_bytes);

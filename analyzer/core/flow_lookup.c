@@ -10,7 +10,7 @@
  * 3.8.4) where it may go on; RFC 5382 and RFC 4787 give routers less for the rest. */
 #define TCP_OPEN_NS  (7500 * NS_A_SECOND)
 #define TCP_BEGUN_NS (120 * NS_A_SECOND)
-#define TCP_ENDED_NS (60 * NS_A_SECOND)
+#define TCP_ENDED_NS (60 * NS_A_SECOND) /* the least of them */
 #define OTHERS_NS    (300 * NS_A_SECOND)
 
 static uint64_t load_word(const uint8_t *bytes) {
@@ -134,9 +134,21 @@ static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const s
 /* Why the flow found is not the packet's, or WORD_NONE. */
 static enum word end_before(const struct flow *flow, bool swapped, const struct tcp_header *tcp,
                             const struct sighting *seen) {
-    if (tcp && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
+    if (tcp && tcp->flags & TCP_SYN && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
+    if (seen->time_ns <= flow->last_ns + TCP_ENDED_NS) /* no flow ends by less silence */
+        return WORD_NONE;
     return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
+}
+
+/* A new flow in the place of the one before, if there was one. */
+static __attribute__((noinline, cold)) struct flow *
+replace_flow(struct analysis *analysis, struct flow *before, enum word end, uint32_t hash,
+             const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
+             const struct sighting *seen) {
+    if (before)
+        end_flow(analysis, before, end);
+    return begin_flow(analysis, hash, key, swapped, tcp, seen);
 }
 
 struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
@@ -144,12 +156,8 @@ struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct 
                          unsigned *direction) {
     struct flow *flow = flow_table_find(analysis->flows, hash, key);
     enum word end = flow ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
-    if (end != WORD_NONE) {
-        end_flow(analysis, flow, end);
-        flow = NULL;
-    }
-    if (!flow)
-        flow = begin_flow(analysis, hash, key, swapped, tcp, seen);
+    if (!flow || end != WORD_NONE)
+        flow = replace_flow(analysis, flow, end, hash, key, swapped, tcp, seen);
     if (flow)
         *direction = swapped ^ flow->swapped;
     return flow;

@@ -2,35 +2,31 @@
 /* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
  * packets row. */
 #include "analysis_state.h"
-#include "tcp_track.h"
+#include "tcp_step.h"
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
-/* Where an event of the packet at hand goes. */
-struct event_place {
-    struct analysis *analysis;
-    struct flow *flow;
-    const struct sighting *seen;
-    unsigned direction;
-};
-
-static uint64_t log_event(void *context, const struct tcp_event *event) {
-    struct event_place *place = context;
-    return event_log(place->analysis, place->flow, place->direction, place->seen, event);
+static uint64_t log_event(const struct step *step, const struct tcp_event *event) {
+    return event_log(step->context, step->flow, step->direction, step->seen, event);
 }
 
-static void amend_event(void *context, uint64_t row, const struct tcp_event *event) {
-    event_amend(((struct event_place *)context)->analysis, row, event);
+static void amend_event(const struct step *step, uint64_t row, const struct tcp_event *event) {
+    event_amend(step->context, row, event);
 }
 
-static void take_mirrored_back(void *context, uint32_t capture) {
-    capture_count_mirrored(((struct event_place *)context)->analysis, capture, -1);
+static void take_mirrored_back(const struct step *step, uint32_t capture) {
+    capture_count_mirrored(step->context, capture, -1);
 }
 
-static void note_time(struct flow *flow, struct direction *direction, const struct sighting *seen) {
-    int64_t now = seen->time_ns;
-    if (!seen->time_known)
-        return;
+static struct tcp_trouble *spare_counts(const struct step *step) {
+    return &((struct analysis *)step->context)->spare;
+}
+
+static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
+                                             spare_counts};
+
+/* The first of its direction, or one that was stored late. */
+static APART void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -44,6 +40,19 @@ static void note_time(struct flow *flow, struct direction *direction, const stru
     if (!flow->timed || now > flow->last_ns)
         flow->last_ns = now;
     flow->timed = direction->timed = true;
+}
+
+static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
+    if (!direction->timed || now < direction->last_ns) {
+        note_any_time(flow, direction, now);
+        return;
+    }
+    int64_t idle = now - direction->last_ns;
+    if (idle > direction->idle_ns_max)
+        direction->idle_ns_max = idle;
+    direction->last_ns = now;
+    if (now > flow->last_ns)
+        flow->last_ns = now;
 }
 
 static void note_hops(struct direction *direction, const struct sighting *seen) {
@@ -60,7 +69,8 @@ static void note_hops(struct direction *direction, const struct sighting *seen) 
 static void count_packet(struct flow *flow, struct direction *direction,
                          const struct sighting *seen) {
     note_hops(direction, seen);
-    note_time(flow, direction, seen);
+    if (seen->time_known)
+        note_time(flow, direction, seen->time_ns);
     direction->packets++;
     direction->wire_bytes += seen->wire_bytes;
     direction->ip_bytes += seen->ip_bytes;
@@ -84,15 +94,17 @@ static void note_window(struct series_bin *bin, int64_t window) {
         bin->window = bounded(window);
 }
 
-static struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
-                                 const struct sighting *seen) {
+static inline struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
+                                        const struct sighting *seen) {
     return series_bins_at(&direction->series, seen->time_ns, direction->packets,
                           &analysis->allowance);
 }
 
-static void draw_packet(struct analysis *analysis, struct flow *flow, unsigned number,
-                        const struct sighting *seen, const struct tcp_effect *effect) {
-    struct series_bin *bin = bin_of(analysis, &flow->directions[number], seen);
+static void draw_packet(struct analysis *analysis, const struct step *step, int64_t flight) {
+    struct direction *direction = step->own;
+    const struct sighting *seen = step->seen;
+    const struct tcp_effect *effect = &step->effect;
+    struct series_bin *bin = bin_of(analysis, direction, seen);
     if (!bin)
         return;
     bin->packets++;
@@ -102,22 +114,22 @@ static void draw_packet(struct analysis *analysis, struct flow *flow, unsigned n
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
     bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->lost += effect->lost;
-    if (flow->key.protocol != IP_TCP)
+    if (step->flow->key.protocol != IP_TCP)
         return;
-    int64_t flight = tcp_flight(flow, number);
     if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
         bin->flight = bounded(flight);
-    note_window(bin, tcp_window(flow, !number));
+    note_window(bin, stream_window(step->other));
 }
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
  * acknowledgment. */
-static void draw_acknowledgment(struct analysis *analysis, struct flow *flow, unsigned number,
-                                const struct sighting *seen, const struct tcp_effect *effect) {
+static void draw_acknowledgment(struct analysis *analysis, const struct step *step) {
+    const struct tcp_effect *effect = &step->effect;
     bool closed = effect->window_known && !effect->window;
     if (effect->rtt_ns < 0 && !closed)
         return;
-    struct series_bin *bin = bin_of(analysis, &flow->directions[!number], seen);
+    struct direction *acknowledged = step->across;
+    struct series_bin *bin = bin_of(analysis, acknowledged, step->seen);
     if (!bin)
         return;
     int64_t rtt_us = effect->rtt_ns / 1000;
@@ -127,9 +139,9 @@ static void draw_acknowledgment(struct analysis *analysis, struct flow *flow, un
         note_window(bin, effect->window);
 }
 
-static void list_packet(struct analysis *analysis, const struct flow *flow, unsigned direction,
-                        const struct tcp_header *tcp, const struct sighting *seen,
-                        const struct tcp_effect *effect) {
+static APART void list_packet(struct analysis *analysis, const struct flow *flow,
+                              unsigned direction, const struct tcp_header *tcp,
+                              const struct sighting *seen, const struct tcp_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -150,46 +162,72 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window_known, effect->window);
-    bool sack = effect->sack_end > effect->sack_start;
-    row_set_if(&row, packets_sack_start, sack, effect->sack_start);
-    row_set_if(&row, packets_sack_end, sack, effect->sack_end);
+    row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
+    row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
     add_row(analysis, TABLE_packets, &row);
 }
 
-static void account_blocks(struct analysis *analysis, struct flow *flow, unsigned number,
-                           bool stream, const struct sighting *seen,
-                           const struct payload_start *payload, const struct tcp_effect *effect) {
-    if (stream)
-        block_account_segment(analysis, flow, number, seen, payload, effect);
-    else if (flow->key.protocol == IP_UDP && payload)
-        block_account_datagram(analysis, flow, number, seen, payload);
+static void account_blocks(struct analysis *analysis, const struct step *step, bool stream,
+                           const struct payload_start *payload) {
+    if (stream && (payload || step->stream->blocks || analysis->options.block_size))
+        block_account_segment(analysis, step->flow, step->direction, step->seen, payload,
+                              &step->effect);
+    if (payload && step->flow->key.protocol == IP_UDP)
+        block_account_datagram(analysis, step->flow, step->direction, step->seen, payload);
+}
+
+/* Set one by one: most of a step need not be cleared. */
+static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
+                              unsigned number) {
+    step->flow = flow;
+    struct direction *own = flow_direction(flow, number),
+                     *across = flow_direction(flow, number ^ 1);
+    step->own = own;
+    step->across = across;
+    step->stream = &own->tcp;
+    step->other = &across->tcp;
+    step->listener = &listener;
+    step->context = analysis;
+    step->direction = number;
+    step->allowance =
+        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
+    step->effect.positions_known = step->effect.acknowledges = false;
+    step->effect.window_known = step->effect.reports = false;
+    step->effect.copy = step->effect.probe = false;
+    step->effect.stale = step->effect.mirrored = false;
+    step->effect.lost = 0;
+    step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
+    step->effect.rtt_ns = -1;
 }
 
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
-    struct event_place place = {analysis, flow, seen, number};
-    struct tcp_listener listener = {log_event, amend_event, take_mirrored_back, &place,
-                                    &analysis->spare};
-    struct tcp_effect effect = {.rtt_ns = -1};
-    struct allowance *allowance =
-        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
-    count_packet(flow, &flow->directions[number], seen);
+    struct step step;
+    int64_t flight = -1;
+    begin_step(&step, analysis, flow, number);
+    step.tcp = tcp;
+    step.seen = seen;
+    step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
+    count_packet(flow, flow_direction(flow, number), seen);
     if (tcp)
-        tcp_track(flow, number, tcp, seen, allowance, &listener, &effect);
+        flight = tcp_track(&step);
     else if (sequence)
-        tcp_track_data(flow, number, *sequence, seen, allowance, &listener, &effect);
-    if (effect.mirrored)
+        flight = tcp_track_data(&step, *sequence);
+    else if (flow->key.protocol == IP_TCP)
+        flight = stream_flight(step.stream);
+    if (step.effect.mirrored)
         capture_count_mirrored(analysis, seen->capture, 1);
-    if (!analysis->packets_only)
-        account_blocks(analysis, flow, number, tcp || sequence, seen, payload, &effect);
-    if (seen->time_known && !analysis->packets_only) {
-        draw_packet(analysis, flow, number, seen, &effect);
-        draw_acknowledgment(analysis, flow, number, seen, &effect);
+    if (!analysis->packets_only) {
+        account_blocks(analysis, &step, tcp || sequence, payload);
+        if (seen->time_known) {
+            draw_packet(analysis, &step, flight);
+            draw_acknowledgment(analysis, &step);
+        }
     }
     if (flow->listed_packets)
-        list_packet(analysis, flow, number, tcp, seen, &effect);
+        list_packet(analysis, flow, number, tcp, seen, &step.effect);
 }

@@ -27,14 +27,23 @@ struct segment_ring {
 /* What an acknowledgment took out of the ring. */
 struct segment_acked {
     uint32_t count;
-    bool resent;           /* one of them had been sent again: no sample (Karn) */
-    bool left;             /* segments above are still unacknowledged */
-    struct segment newest; /* the last of them */
+    bool resent;       /* one of them had been sent again: no sample (Karn) */
+    bool left;         /* segments above are still unacknowledged */
+    int64_t newest_ns; /* when the last of them was sent */
 };
 
-/* The place for a new segment at the end, NULL without any memory. */
+static inline struct segment *segment_ring_at(const struct segment_ring *ring, uint32_t i) {
+    return &ring->segments[(ring->head + i) & (ring->room - 1)];
+}
+
+/* The place for a new segment at the end, NULL without room; then there may be one after the list
+ * has grown, or the oldest was forgotten, but for want of any memory. */
+static inline struct segment *segment_ring_next(struct segment_ring *ring) {
+    return ring->count < ring->room ? segment_ring_at(ring, ring->count++) : NULL;
+}
 struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
                                   struct allowance *allowance);
+
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
 /* Marks every segment that holds bytes of [start, end) as sent again. */
 void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);

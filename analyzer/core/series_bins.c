@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usual packet falls into the last bin or opens the next: both without a search. */
 #include "series_bins.h"
 
 #include <string.h>
 
 #define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
-
-int64_t series_bins_width_ns(const struct series_bins *series) {
-    return (int64_t)BIN_WIDTH_LEAST_NS << series->doublings;
-}
 
 /* The bin on the grid, rounded down also below 0: the division is by a constant, the rest a shift.
  */
@@ -104,8 +99,8 @@ static struct series_bin *open_bin(struct series_bins *series, uint32_t place, u
     return bin;
 }
 
-struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns, uint64_t packets,
-                                  struct allowance *allowance) {
+static struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
+                                       uint64_t packets, struct allowance *allowance) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
         if (!series->count) {
@@ -127,6 +122,15 @@ struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns, u
             return &series->bins[series->count - 1];
         double_width(series);
     }
+}
+
+struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
+                                      struct allowance *allowance) {
+    struct series_bin *bin = find_or_open(series, time_ns, packets, allowance);
+    if (bin && __builtin_mul_overflow(series->first + series->bins[series->count - 1].index,
+                                      series_bins_width_ns(series), &series->newest_ns))
+        series->newest_ns = INT64_MAX;
+    return bin;
 }
 
 void series_bins_free(struct series_bins *series, struct allowance *allowance) {

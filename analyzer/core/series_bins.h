@@ -33,13 +33,29 @@ struct series_bins {
     uint32_t count, room;
     uint8_t doublings; /* width = BIN_WIDTH_LEAST_NS << doublings */
     int64_t first;     /* number of the first bin on the grid */
+    int64_t newest_ns; /* where the last bin starts, INT64_MAX when that is out of range */
 };
 
+static inline int64_t series_bins_width_ns(const struct series_bins *series) {
+    return (int64_t)BIN_WIDTH_LEAST_NS << series->doublings;
+}
+
+struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
+                                      struct allowance *allowance);
 /* The bin for a packet at `time_ns`, made if there is none; NULL without memory. `packets` is the
- * number of packets of the direction so far. The pointer is good until the next call. */
-struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns, uint64_t packets,
-                                  struct allowance *allowance);
-int64_t series_bins_width_ns(const struct series_bins *series);
+ * number of packets of the direction so far. The pointer is good until the next call.
+ *
+ * The usual packet falls into the last bin. (What comes at its very start is searched for: then the
+ * start may be INT64_MAX.) */
+static inline struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns,
+                                                uint64_t packets, struct allowance *allowance) {
+    uint64_t within = (uint64_t)time_ns - (uint64_t)series->newest_ns;
+    if (series->count && time_ns > series->newest_ns &&
+        within < (uint64_t)series_bins_width_ns(series))
+        return &series->bins[series->count - 1];
+    return series_bins_search(series, time_ns, packets, allowance);
+}
+
 int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index);
 void series_bins_free(struct series_bins *series, struct allowance *allowance);
 

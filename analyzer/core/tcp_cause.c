@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_cause.h"
 
-#define TIMEOUT_LEAST_NS    INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
-#define TAIL_PROBE_LEAST_NS INT64_C(10000000)  /* RFC 8985 section 7.2, as Linux sets its timers */
-#define NEWS_FRESH_NS       INT64_C(50000000)  /* beyond a round trip: what a sender may dawdle */
-#define SENDER_SLACK_NS     1000000 /* what is on its way when an acknowledgment passes */
-#define DUPLICATE_ACKS      3u      /* RFC 5681 section 3.2 */
+#define TAIL_PROBE_LEAST_NS INT64_C(10000000) /* RFC 8985 section 7.2, as Linux sets its timers */
+#define NEWS_FRESH_NS       INT64_C(50000000) /* beyond a round trip: what a sender may dawdle */
+#define SENDER_SLACK_NS     1000000           /* what is on its way when an acknowledgment passes */
 #define SEGMENT_USUAL       1460
 
 static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position) {
@@ -42,10 +40,9 @@ bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end)
     return sacked_above(trouble, end) > 2 * segment_size(step, step->direction);
 }
 
-void cause_note_report(struct step *step) {
-    struct tcp_trouble *trouble = step->other->trouble;
+APART void cause_keep_report(struct step *step, struct tcp_trouble *trouble) {
     int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
-    if (!trouble || !step->other->acked_known)
+    if (!step->other->acked_known)
         return;
     int64_t size = segment_size(step, !step->direction);
     if (step->stream->repeats >= DUPLICATE_ACKS)

@@ -32,7 +32,12 @@ struct cause cause_in_acks(const struct step *step, const struct resend *resend)
 struct cause cause_of(const struct step *step, const struct resend *resend);
 /* Keeps in mind what the acknowledgment just taken reports lost: the sender acts on it a while
  * after it passed here. */
-void cause_note_report(struct step *step);
+void cause_keep_report(struct step *step, struct tcp_trouble *trouble);
+static inline void cause_note_report(struct step *step) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    if (trouble && (trouble->sacked_count || step->stream->repeats >= DUPLICATE_ACKS))
+        cause_keep_report(step, trouble);
+}
 /* Counts the retransmission by its cause. */
 void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause,
                  int64_t start);

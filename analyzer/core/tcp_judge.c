@@ -7,10 +7,8 @@
 #include "tcp_copy.h"
 #include "tcp_mirror.h"
 
-#define TIMEOUT_LEAST_NS      INT64_C(200000000)  /* Linux; RFC 6298 says 1 s */
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
-#define DUPLICATE_ACKS        3u      /* RFC 5681 section 3.2 */
 #define ID_NEAR_MOST          64      /* of two packets of one direction */
 #define JUMP_MOST             64   /* numbers that a host gave out while a connection was still */
 #define JUMP_OWN_MOST         4096 /* where it gives each connection its own */
@@ -86,7 +84,7 @@ static void tell_again(struct step *step, int64_t start, int64_t end, const stru
                               .detail = detail ? detail : cause->detail};
     event.place = place_of(step, start, lost, upstream);
     cause_count(step, trouble, cause, start);
-    step->effect->lost += lost;
+    step->effect.lost += lost;
     trouble->spurious += needless;
     trouble->lost_upstream += lost && upstream;
     trouble->lost_downstream += lost && !upstream;
@@ -219,7 +217,7 @@ static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segme
     return sent_ns;
 }
 
-bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
+APART bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
@@ -292,10 +290,10 @@ static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
     evidence = evidence_of_age(step, hole->timestamps, hole->tsval, hole->ip_id, &age);
     if (age < 0 || (!age && soon)) {
         step_trouble(step, step->stream)->late_stored++;
-        step->listener->amend(step->listener->context, hole->event,
-                              &(struct tcp_event){.kind = WORD_ACK_BEFORE_DATA,
-                                                  .place = WORD_CAPTURE,
-                                                  .evidence = age ? evidence : WORD_TIME});
+        step_amend(step, hole->event,
+                   &(struct tcp_event){.kind = WORD_ACK_BEFORE_DATA,
+                                       .place = WORD_CAPTURE,
+                                       .evidence = age ? evidence : WORD_TIME});
         return false;
     }
     struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
@@ -317,7 +315,7 @@ static void tell_not_again(struct step *step, int64_t bytes, bool late, enum wor
                                         .related_frame = frame});
 }
 
-bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
+APART bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
     const struct hole *hole = &fill->hole;
     enum word evidence;
     if (hole->acked)
@@ -347,7 +345,7 @@ static enum word evidence_against_first(const struct step *step, const struct se
     return *order ? WORD_IP_ID : WORD_NONE;
 }
 
-void judge_from_before(struct step *step, int64_t start, int64_t end) {
+APART void judge_from_before(struct step *step, int64_t start, int64_t end) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, stream->base);
     if (!step->seen->time_known || (stream->acked_known && start < stream->acked))
@@ -384,11 +382,11 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
 /* A pure acknowledgment has no place in the stream. */
 #define NOWHERE INT64_C(-2)
 
-void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
+APART void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     bool mirror = copy->mirror, data = start >= 0 && end > start;
     if (!trouble->mirror_duplicates)
-        trouble->packets_uncopied = step->flow->directions[step->direction].packets - 1;
+        trouble->packets_uncopied = step->own->packets - 1;
     struct tcp_event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
                               .place = mirror ? WORD_CAPTURE : WORD_NONE,
                               .evidence = step->seen->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
@@ -396,7 +394,7 @@ void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy
                               .related_frame = copy->frame};
     uint64_t row = step_tell(step, &event);
     trouble->mirror_duplicates += mirror;
-    step->effect->mirrored |= mirror;
+    step->effect.mirrored |= mirror;
     trouble->network_duplicates += !mirror;
     trouble->mirror_ip_bytes += mirror ? step->seen->ip_bytes : 0;
     bool doubtful = mirror && copy->doubt != COPY_OF_TWO_PORTS;
@@ -449,9 +447,8 @@ static void note_suspected(struct step *step, int64_t length, int64_t pause) {
     trouble->recovery_point = 0;
 }
 
-void judge_pause(struct step *step, int64_t length, bool fin) {
+APART void judge_long_pause(struct step *step, int64_t pause, int64_t length, bool fin) {
     const struct tcp_stream *stream = step->stream;
-    int64_t pause = step->seen->time_ns - stream->last_data_ns;
     if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))
         return;

@@ -4,7 +4,7 @@
 #ifndef WIRETALE_TCP_JUDGE_H
 #define WIRETALE_TCP_JUDGE_H
 
-#include "tcp_step.h"
+#include "tcp_judged.h"
 
 /* Bytes [start, end) of the segment fill a hole. Returns whether they were sent again (not
  * reordered), and so counted as a retransmission. */
@@ -24,8 +24,15 @@ struct copy {
 };
 /* A copy of a packet with data in [start, end). */
 void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy);
-/* New data or a FIN in order after a pause: a loss may hide in it. */
-void judge_pause(struct step *step, int64_t length, bool fin);
+/* New data or a FIN in order, `pause` ns after what was sent before it: a loss may hide in a pause
+ * of a timeout. */
+void judge_long_pause(struct step *step, int64_t pause, int64_t length, bool fin);
+static inline void judge_pause(struct step *step, const struct tcp_stream *stream, int64_t length,
+                               bool fin) {
+    int64_t pause = step->seen->time_ns - stream->last_data_ns;
+    if (pause >= TIMEOUT_LEAST_NS) /* what is less is less than any timeout */
+        judge_long_pause(step, pause, length, fin);
+}
 /* The acknowledgment's SACK blocks (RFC 2018), the first of which may report a duplicate (RFC
  * 2883).
  */
@@ -33,8 +40,8 @@ void judge_sack(struct step *step, int64_t position);
 /* A repeated acknowledgment of the other stream: without SACK it may answer what had been sent in
  * vain. */
 void judge_repeated(struct step *step);
-/* The other stream was acknowledged up to `position`: an echoed timestamp tells which sending of a
- * segment arrived (RFC 3522). */
+/* The other stream, which is unsettled, was acknowledged up to `position`: an echoed timestamp
+ * tells which sending of a segment arrived (RFC 3522). */
 void judge_acknowledged(struct step *step, int64_t position);
 
 #endif

@@ -5,8 +5,6 @@
 
 #include "tcp_mirror.h"
 
-#define TIMEOUT_LEAST_NS INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
-
 struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream) {
     if (!stream->trouble) {
         stream->trouble = allowance_take(step->allowance, sizeof *stream->trouble);
@@ -14,7 +12,7 @@ struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *str
             memset(stream->trouble, 0, sizeof *stream->trouble);
     }
     stream->unjudged |= !stream->trouble;
-    return stream->trouble ? stream->trouble : step->listener->spare;
+    return stream->trouble ? stream->trouble : step->listener->spare(step);
 }
 
 int64_t stream_least_rtt(const struct tcp_stream *stream) {
@@ -68,16 +66,14 @@ struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int
 
 /* Nothing that comes later can tell of it: what is known must do. */
 static void forget_copy(const struct step *step, struct tcp_trouble *trouble, struct judged *copy) {
-    const struct direction *direction = &step->flow->directions[step->direction];
-    const struct tcp_listener *listener = step->listener;
+    const struct direction *direction = step->own;
     if (trouble != step->stream->trouble || copy->kind != WORD_MIRROR_DUPLICATE ||
         mirror_is_throughout(trouble, direction->packets) ||
         !mirror_may_be_none(step->stream, copy))
         return;
     mirror_give_up(trouble, copy);
-    listener->amend(listener->context, copy->event,
-                    &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
-    listener->unmirror(listener->context, copy->capture);
+    step_amend(step, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+    step->listener->unmirror(step, copy->capture);
 }
 
 static void forget(const struct step *step, struct tcp_trouble *trouble, struct judged *judged) {
@@ -91,7 +87,7 @@ static void forget(const struct step *step, struct tcp_trouble *trouble, struct 
 
 static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
     bool full = trouble->judged_count == trouble->judged_room;
-    if (trouble == step->listener->spare)
+    if (trouble == step->listener->spare(step))
         return NULL;
     if (full && allowance_grow(step->allowance, (void **)&trouble->judged, &trouble->judged_room,
                                sizeof *trouble->judged, 4, JUDGED_MOST)) {
@@ -132,11 +128,10 @@ void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
     else if (judged->lost)
         trouble->lost_downstream--;
     judged->lost = false;
-    step->listener->amend(
-        step->listener->context, judged->event,
-        &(struct tcp_event){.kind = judged->kind,
-                            .evidence = evidence,
-                            .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
+    step_amend(step, judged->event,
+               &(struct tcp_event){.kind = judged->kind,
+                                   .evidence = evidence,
+                                   .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
 }
 
 void judged_leave_open(const struct step *step, struct tcp_trouble *trouble,

@@ -6,6 +6,9 @@
 
 #include "tcp_step.h"
 
+#define TIMEOUT_LEAST_NS INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
+#define DUPLICATE_ACKS   3u                 /* RFC 5681 section 3.2 */
+
 static inline int64_t later_of(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
@@ -23,7 +26,7 @@ static inline bool judged_overlaps(const struct judged *judged, int64_t start, i
 int64_t stream_least_rtt(const struct tcp_stream *stream);
 /* From this point to the sender and back, -1 when not known. */
 int64_t step_sender_rtt(const struct step *step);
-/* The sender's retransmission timeout (RFC 6298). */
+/* The sender's retransmission timeout (RFC 6298), TIMEOUT_LEAST_NS or more. */
 int64_t step_timeout_ns(const struct step *step);
 /* One of them, the newest first. */
 struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first);

@@ -12,18 +12,22 @@
 
 struct step {
     struct flow *flow;
-    struct tcp_stream *stream; /* of the segment's direction */
+    struct direction *own; /* the segment's */
+    struct direction *across;
+    struct tcp_stream *stream; /* of its own direction */
     struct tcp_stream *other;
     const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
     const struct sighting *seen;
     struct allowance *allowance;
     const struct tcp_listener *listener;
-    struct tcp_effect *effect;
+    void *context; /* the listener's */
     unsigned direction;
+    uint32_t frame; /* 0 when it takes more */
+    struct tcp_effect effect;
 };
 
 static inline uint32_t step_frame(const struct step *step) {
-    return step->seen->frame <= UINT32_MAX ? (uint32_t)step->seen->frame : 0;
+    return step->frame;
 }
 
 static inline bool step_timestamps(const struct step *step) {
@@ -32,7 +36,12 @@ static inline bool step_timestamps(const struct step *step) {
 
 /* Returns the event's row, EVENT_NONE when there is none. */
 static inline uint64_t step_tell(const struct step *step, const struct tcp_event *event) {
-    return step->listener->event(step->listener->context, event);
+    return step->listener->event(step, event);
+}
+
+static inline void step_amend(const struct step *step, uint64_t row,
+                              const struct tcp_event *event) {
+    step->listener->amend(step, row, event);
 }
 
 static inline uint64_t step_tell_kind(const struct step *step, enum word kind, int64_t bytes,

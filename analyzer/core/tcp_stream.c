@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_limit.h"
 
-static const struct tcp_trouble none;
-
-const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream) {
-    return stream->trouble ? stream->trouble : &none;
-}
+const struct tcp_trouble no_trouble;
 
 static void free_trouble(struct tcp_trouble *trouble, struct allowance *allowance) {
     if (!trouble)

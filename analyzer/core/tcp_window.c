@@ -18,9 +18,19 @@ static int window_shift(const struct tcp_stream *stream, const struct tcp_stream
     return stream->window_scale < WINDOW_SHIFT_MAX ? stream->window_scale : WINDOW_SHIFT_MAX;
 }
 
+static void keep_shift(struct tcp_stream *stream, const struct tcp_stream *other) {
+    int shift = window_shift(stream, other);
+    stream->shift_known = shift >= 0;
+    stream->window_shift = shift < 0 ? 0 : (uint8_t)shift;
+}
+
+void window_agree(struct tcp_stream *stream, struct tcp_stream *other) {
+    keep_shift(stream, other);
+    keep_shift(other, stream);
+}
+
 int64_t tcp_window(const struct flow *flow, unsigned direction) {
-    const struct tcp_stream *stream = &flow->directions[direction].tcp;
-    return stream->window_known ? stream->window : -1;
+    return stream_window(&flow->directions[direction].tcp);
 }
 
 int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
@@ -31,7 +41,7 @@ int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
     return trouble->zero_window_ns + open_since;
 }
 
-static void take_zero(struct step *step) {
+static APART void take_zero(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_windows++;
     if (!step->stream->window_zero)
@@ -40,7 +50,7 @@ static void take_zero(struct step *step) {
     step_tell_kind(step, WORD_ZERO_WINDOW, 0, 0);
 }
 
-static void take_opening(struct step *step) {
+static APART void take_opening(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_window_ns = window_closed_ns(step->stream, step->seen->time_ns);
     trouble->opened_ns = step->seen->time_ns;
@@ -48,21 +58,7 @@ static void take_opening(struct step *step) {
     step->other->pending = PROBE_NONE;
 }
 
-void window_take(struct step *step) {
-    struct tcp_stream *stream = step->stream;
-    const struct tcp_header *tcp = step->tcp;
-    bool syn = tcp->flags & TCP_SYN;
-    int shift = syn ? 0 : window_shift(stream, step->other);
-    if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
-        take_zero(step);
-    else if (stream->window_zero)
-        take_opening(step);
-    stream->window = shift < 0 ? -1 : (int64_t)tcp->window << shift;
-    if (shift < 0)
-        return;
-    int64_t window = stream->window;
-    step->effect->window_known = true;
-    step->effect->window = window;
+static void note_range(struct tcp_stream *stream, int32_t window) {
     if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
     if (!stream->window_known || window > stream->window_max)
@@ -70,13 +66,26 @@ void window_take(struct step *step) {
     stream->window_known = true;
 }
 
-void window_note_data(struct step *step, int64_t end) {
-    const struct tcp_stream *stream = step->stream;
-    int64_t window = tcp_window(step->flow, !step->direction);
-    if (window <= 0 || !stream->acked_known || end != stream->acked + window)
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
+    int32_t window = tcp->window, before = stream->window;
+    if (!window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
+        take_zero(step);
+    else if (stream->window_zero)
+        take_opening(step);
+    if (!(tcp->flags & TCP_SYN)) /* whose window is never scaled (RFC 7323 section 2.2) */
+        window = stream->shift_known ? window << stream->window_shift : -1;
+    stream->window = window;
+    if (window < 0)
         return;
+    step->effect.window_known = true;
+    step->effect.window = window;
+    if (window != before || !stream->window_known) /* else it is within the range */
+        note_range(stream, window);
+}
+
+APART void window_tell_full(struct step *step) {
     step_trouble(step, step->stream)->window_full++;
-    step_tell_kind(step, WORD_WINDOW_FULL, window, 0);
+    step_tell_kind(step, WORD_WINDOW_FULL, stream_window(step->other), 0);
 }
 
 /* A probe is of 0 or 1 byte, at the edge of the closed window or beside it (RFC 9293 section
@@ -102,9 +111,9 @@ static bool is_keep_alive(const struct step *step, int64_t start, uint32_t lengt
            !may_be_data(step, length);
 }
 
-bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
+APART bool window_take_tiny(struct step *step, int64_t start, uint32_t length) {
     struct tcp_stream *stream = step->stream;
-    if (!step->tcp || length > 1 || !stream->acked_known || !stream->based ||
+    if (!step->tcp || !stream->acked_known || !stream->based ||
         step->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
         return false;
     bool probe = is_window_probe(step, start, length);
@@ -115,14 +124,13 @@ bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
     trouble->keep_alives += !probe;
     trouble->probe_bytes += length;
     stream->pending = probe ? PROBE_WINDOW : PROBE_KEEP_ALIVE;
-    step->effect->probe = true;
+    step->effect.probe = true;
     step_tell_kind(step, probe ? WORD_WINDOW_PROBE : WORD_KEEP_ALIVE, length, 0);
     return true;
 }
 
-void window_pass_probe(struct step *step, struct tcp_stream *stream, int64_t position) {
-    if (stream->pending != PROBE_WINDOW || position != stream->highest + 1 ||
-        !tcp_trouble_of(stream)->probe_bytes || stream->fin_seen)
+APART void window_pass_byte(struct step *step, struct tcp_stream *stream, int64_t position) {
+    if (position != stream->highest + 1 || !tcp_trouble_of(stream)->probe_bytes || stream->fin_seen)
         return;
     step_trouble(step, stream)->probe_bytes--;
     stream->unique_bytes++;
@@ -130,9 +138,9 @@ void window_pass_probe(struct step *step, struct tcp_stream *stream, int64_t pos
     stream->pending = PROBE_NONE;
 }
 
-bool window_take_answer(struct step *step) {
+APART bool window_settle_probe(struct step *step) {
     uint8_t pending = step->other->pending;
-    if (pending == PROBE_NONE || step->seen->payload_bytes)
+    if (step->seen->payload_bytes)
         return false;
     step->other->pending = PROBE_NONE;
     if (pending == PROBE_KEEP_ALIVE && step->other->highest > step->other->acked)
