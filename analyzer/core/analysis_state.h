@@ -20,9 +20,10 @@
 
 /* What was counted of an input interface while reading. */
 struct capture_count {
-    uint64_t packets, bytes, captured_bytes, filtered, truncated, time_unknown;
+    uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
+    int64_t first_ns, last_ns, backward_ns_max, previous_ns;
+    uint64_t truncated;
     uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
-    int64_t first_ns, last_ns, previous_ns, backward_ns_max;
     uint64_t reasons[REASON_COUNT];
 };
 

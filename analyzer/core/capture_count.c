@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "analysis_state.h"
+#include "decoding.h"
 
 #define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
 
-struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
-    if (capture < analysis->count_room)
-        return &analysis->counts[capture];
+static __attribute__((noinline)) struct capture_count *grow_counts(struct analysis *analysis,
+                                                                   uint32_t capture) {
     size_t room = analysis->count_room ? analysis->count_room : 4;
     while (room <= capture)
         room *= 2;
@@ -22,6 +22,11 @@ struct capture_count *capture_count_of(struct analysis *analysis, uint32_t captu
     analysis->counts = counts;
     analysis->count_room = room;
     return &counts[capture];
+}
+
+inline struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
+    return LIKELY(capture < analysis->count_room) ? &analysis->counts[capture]
+                                                  : grow_counts(analysis, capture);
 }
 
 void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
@@ -40,21 +45,19 @@ void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int cop
     analysis->mirrored[capture] += (uint64_t)copies;
 }
 
-static void note_step_back(struct capture_count *count, const struct packet *packet,
-                           int64_t step_ns) {
+static __attribute__((noinline)) void note_step_back(struct capture_count *count,
+                                                     const struct packet *packet, int64_t step_ns) {
     if (!count->backward_steps++)
         count->backward_frame = packet->frame;
     if (step_ns > count->backward_ns_max)
         count->backward_ns_max = step_ns;
 }
 
-int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
-                             int64_t time_ns) {
-    bool first = count->packets++ == count->time_unknown;
+/* Any time but one that is no earlier than all before it. */
+static __attribute__((noinline)) int64_t note_other_time(struct capture_count *count,
+                                                         const struct packet *packet,
+                                                         int64_t time_ns, bool first) {
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
-    count->bytes += packet->length;
-    count->captured_bytes += packet->captured;
-    count->truncated += packet->captured < packet->length;
     if (packet->time_ns == TIME_UNKNOWN) {
         count->time_unknown++;
         return 0;
@@ -69,19 +72,32 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
     return step_ns > 0 ? step_ns : 0;
 }
 
+int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
+                             int64_t time_ns) {
+    bool first = count->packets++ == count->time_unknown;
+    bool known = packet->time_ns != TIME_UNKNOWN;
+    count->bytes += packet->length;
+    count->captured_bytes += packet->captured;
+    count->truncated += packet->captured < packet->length;
+    if (!LIKELY(time_ns >= count->last_ns && known && !first))
+        return note_other_time(count, packet, time_ns, first);
+    count->last_ns = count->previous_ns = time_ns;
+    return 0;
+}
+
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
  * was put together (TSO, GRO, LRO). */
-static bool is_super_segment(const struct headers *headers) {
-    return headers->layer >= LAYER_NETWORK && !headers->fragment &&
-           (headers->length_from_frame || headers->ip_length > JUMBO_BYTES);
+static inline bool is_super_segment(const struct headers *headers) {
+    return (headers->ip_length > JUMBO_BYTES || headers->length_from_frame) &&
+           headers->layer >= LAYER_NETWORK && !headers->fragment;
 }
 
 void capture_count_headers(struct capture_count *count, const struct packet *packet,
                            const struct headers *headers) {
     count->reasons[headers->reason]++;
-    if (headers->answer == DECODE_MALFORMED && !count->malformed_frame)
+    if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
         count->malformed_frame = packet->frame;
-    if (is_super_segment(headers) && !count->super_segments++)
+    if (!LIKELY(!is_super_segment(headers)) && !count->super_segments++)
         count->super_segment_frame = packet->frame;
 }
 

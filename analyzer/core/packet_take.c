@@ -2,15 +2,18 @@
 /* From a packet's bytes to its flow. */
 #include <stdio.h>
 
+#include <stddef.h>
 #include <string.h>
 
 #include "../../traffic/block.h"
 #include "analysis_state.h"
 #include "bytes.h"
+#include "decoding.h"
 
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
+#define NO_PATH           0  /* of a packet without encapsulations; see path_table.h */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
@@ -20,28 +23,39 @@ static uint32_t wire_bytes_of(const struct packet *packet) {
     return frame + ETHERNET_AROUND;
 }
 
-/* Whether the length of the transport's payload is what the headers say: they were read up to it.
- */
-static bool is_payload_known(const struct headers *headers) {
-    return headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
-}
-
-static void see_packet(struct sighting *seen, const struct packet *packet,
-                       const struct headers *headers, int64_t time_ns) {
+static inline void see_frame(struct sighting *seen, const struct packet *packet, int64_t time_ns) {
     seen->time_ns = time_ns;
     seen->frame = packet->frame;
     seen->capture = packet->interface;
     seen->wire_bytes = wire_bytes_of(packet);
-    seen->ip_bytes = headers->ip_length;
-    seen->payload_known = is_payload_known(headers);
-    bool reset = headers_tcp(headers) && headers->tcp.flags & TCP_RST;
-    uint32_t payload = seen->payload_known ? headers->payload_length : 0;
+    seen->time_known = packet->time_ns != TIME_UNKNOWN;
+}
+
+static inline bool is_tcp(const struct headers *headers) {
+    return headers->layer == LAYER_TRANSPORT && headers->protocol == IP_TCP;
+}
+
+/* The length of the transport's payload is what the headers say if they were read up to it. */
+static __attribute__((noinline)) void see_other_length(struct sighting *seen,
+                                                       const struct headers *headers) {
+    bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
+    bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
+    uint32_t payload = known ? headers->payload_length : 0;
+    seen->payload_known = known;
     seen->payload_bytes = reset ? 0 : payload;
     seen->reset_bytes = reset ? payload : 0;
+}
+
+static inline void see_headers(struct sighting *seen, const struct headers *headers, bool tcp) {
+    seen->payload_bytes = headers->payload_length;
+    seen->reset_bytes = 0;
+    seen->payload_known = true;
+    if (!LIKELY(tcp && !(headers->tcp.flags & TCP_RST)))
+        see_other_length(seen, headers);
+    seen->ip_bytes = headers->ip_length;
     seen->fragment_offset = headers->fragment_offset;
     seen->fragment = headers->fragment;
     seen->more_fragments = headers->more_fragments;
-    seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
     seen->link = headers->link_hash >> 26;
     seen->traffic_class = headers->traffic_class;
@@ -49,9 +63,9 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
 }
 
 /* What is told in full only of few packets. */
-static bool needs_headers(const struct headers *headers) {
+static bool is_icmp_error(const struct headers *headers) {
     bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
-    return headers->fragment || (icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes);
+    return icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes;
 }
 
 static bool begins_with_block(const struct headers *headers) {
@@ -68,11 +82,9 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-/* Returns whether there was anything to see. */
-static bool see_payload(struct payload_start *start, const struct headers *headers) {
-    bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
-    if (!udp && !(headers_tcp(headers) && begins_with_block(headers)))
-        return false;
+static __attribute__((noinline)) void see_payload(struct payload_start *start,
+                                                  const struct headers *headers) {
+    bool udp = headers->protocol == IP_UDP;
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
@@ -81,25 +93,50 @@ static bool see_payload(struct payload_start *start, const struct headers *heade
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
     start->corrupt = is_corrupt(headers);
-    return true;
 }
 
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
-                    const struct packet *packet, int64_t time_ns) {
+/* Returns whether there is anything to see of the payload. */
+static inline bool has_payload(const struct headers *headers, bool tcp) {
+    if (tcp)
+        return begins_with_block(headers);
+    return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
+}
+
+/* Few have SACK blocks. */
+static inline void copy_tcp(struct tcp_header *copy, const struct tcp_header *tcp) {
+    memcpy(copy, tcp, offsetof(struct tcp_header, sack));
+    if (tcp->sack_count)
+        memcpy(copy->sack, tcp->sack, tcp->sack_count * sizeof *tcp->sack);
+}
+
+static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysis,
+                                                  const struct headers *headers) {
+    return path_table_number(analysis->paths, headers->path, headers->path_depth);
+}
+
+/* Not made part of the loop that calls it: there it would lack registers. */
+__attribute__((noinline)) void packet_prepare(struct analysis *analysis, struct arrival *arrival,
+                                              struct headers *headers, const struct packet *packet,
+                                              int64_t time_ns) {
+    see_frame(&arrival->seen, packet, time_ns);
     decode_packet(packet, headers);
-    see_packet(&arrival->seen, packet, headers, time_ns);
+    bool tcp = is_tcp(headers);
+    see_headers(&arrival->seen, headers, tcp);
     arrival->keyed = headers->layer >= LAYER_NETWORK;
     arrival->headers = NULL;
     if (!arrival->keyed)
         return;
-    uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
-    arrival->key = flow_key_of(headers, path, &arrival->swapped);
-    arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
-    arrival->is_tcp = headers_tcp(headers);
-    if (arrival->is_tcp)
-        arrival->tcp = headers->tcp;
-    arrival->has_payload = see_payload(&arrival->payload, headers);
-    if (needs_headers(headers))
+    uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(analysis, headers);
+    struct flow_key key = flow_key_of(headers, path, &arrival->swapped);
+    arrival->hash = flow_key_hash(analysis->flows, &key);
+    arrival->key = key;
+    arrival->is_tcp = tcp;
+    if (tcp)
+        copy_tcp(&arrival->tcp, &headers->tcp);
+    arrival->has_payload = has_payload(headers, tcp);
+    if (arrival->has_payload)
+        see_payload(&arrival->payload, headers);
+    if (headers->fragment || (!tcp && is_icmp_error(headers)))
         arrival->headers = headers;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "decoding.h"
+
 #define BATCHES 16u /* in flight */
 /* Who waits is woken by this many: a wake-up costs as much as a hundred packets. */
 #define HALF    (BATCHES / 2)
@@ -27,12 +29,12 @@ struct read_ahead {
     bool timed;
 };
 
-static int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
+static inline int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
+    if (LIKELY(packet->time_ns >= TIME_LEAST_NS && packet->time_ns <= TIME_MOST_NS))
+        return packet->time_ns;
     if (packet->time_ns == TIME_UNKNOWN)
         return ahead->previous_ns;
-    if (packet->time_ns < TIME_LEAST_NS)
-        return TIME_LEAST_NS;
-    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+    return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
 }
 
 /* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
@@ -40,10 +42,13 @@ static void note_time(struct read_ahead *ahead, const struct packet *packet, int
     if (packet->time_ns == TIME_UNKNOWN)
         return;
     int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
-    if (!ahead->timed || agreed > ahead->now_ns)
-        ahead->now_ns = ahead->timed ? agreed : time_ns;
+    if (LIKELY(ahead->timed)) {
+        ahead->now_ns = agreed > ahead->now_ns ? agreed : ahead->now_ns;
+    } else {
+        ahead->now_ns = time_ns;
+        ahead->timed = true;
+    }
     ahead->previous_ns = time_ns;
-    ahead->timed = true;
 }
 
 static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
@@ -60,9 +65,10 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     struct analysis *analysis = ahead->analysis;
     struct capture_count *count = capture_count_of(analysis, packet->interface);
     int64_t time_ns = time_of(ahead, packet);
-    batch->out_of_memory |= !count;
-    if (!count)
+    if (!LIKELY(count)) {
+        batch->out_of_memory = true;
         return false;
+    }
     if (!is_wanted(analysis, packet, time_ns)) {
         count->filtered++;
         return false;
