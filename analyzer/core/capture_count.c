@@ -53,7 +53,7 @@ static __attribute__((noinline)) void note_step_back(struct capture_count *count
         count->backward_ns_max = step_ns;
 }
 
-/* Any time but one that is no earlier than all before it. */
+/* Any time but one of the file's own that is no earlier than all before it. */
 static __attribute__((noinline)) int64_t note_other_time(struct capture_count *count,
                                                          const struct packet *packet,
                                                          int64_t time_ns, bool first) {
@@ -75,11 +75,10 @@ static __attribute__((noinline)) int64_t note_other_time(struct capture_count *c
 int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
                              int64_t time_ns) {
     bool first = count->packets++ == count->time_unknown;
-    bool known = packet->time_ns != TIME_UNKNOWN;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
     count->truncated += packet->captured < packet->length;
-    if (!LIKELY(time_ns >= count->last_ns && known && !first))
+    if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns) || first)
         return note_other_time(count, packet, time_ns, first);
     count->last_ns = count->previous_ns = time_ns;
     return 0;
@@ -87,9 +86,11 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
 
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
  * was put together (TSO, GRO, LRO). */
-static inline bool is_super_segment(const struct headers *headers) {
-    return (headers->ip_length > JUMBO_BYTES || headers->length_from_frame) &&
-           headers->layer >= LAYER_NETWORK && !headers->fragment;
+static __attribute__((noinline)) void note_long_packet(struct capture_count *count,
+                                                       const struct packet *packet,
+                                                       const struct headers *headers) {
+    if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
+        count->super_segment_frame = packet->frame;
 }
 
 void capture_count_headers(struct capture_count *count, const struct packet *packet,
@@ -97,8 +98,8 @@ void capture_count_headers(struct capture_count *count, const struct packet *pac
     count->reasons[headers->reason]++;
     if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
         count->malformed_frame = packet->frame;
-    if (!LIKELY(!is_super_segment(headers)) && !count->super_segments++)
-        count->super_segment_frame = packet->frame;
+    if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
+        note_long_packet(count, packet, headers);
 }
 
 static uint64_t answers(const struct capture_count *count, enum decode_answer answer) {

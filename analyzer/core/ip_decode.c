@@ -234,8 +234,8 @@ void decode_ipv4(struct decoding *d, uint32_t offset) {
     if (!decoding_has(d, offset, IPV4_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
         return;
     const uint8_t *ip = d->data + offset;
-    uint32_t length = load_be16(ip + 2);
-    if (LIKELY(ip[0] == IPV4_PLAIN && length >= IPV4_HEADER && length <= d->end - offset))
+    uint32_t length = load_be16(ip + 2), payload = length - IPV4_HEADER;
+    if (LIKELY(ip[0] == IPV4_PLAIN && payload <= d->end - offset - IPV4_HEADER))
         read_ipv4(d, offset, IPV4_HEADER, length, false);
     else
         decode_other_ipv4(d, offset);

@@ -20,7 +20,8 @@ static const char *const reason_sentences[REASON_COUNT] = {
 #undef X
 };
 
-void decode_packet(const struct packet *packet, struct headers *headers) {
+/* The layers' usual ways are made one function, their others are kept out of it (noinline). */
+__attribute__((flatten)) void decode_packet(const struct packet *packet, struct headers *headers) {
     /* A record that claims fewer bytes on the wire than it holds has at least those it holds. */
     struct decoding d = {
         .data = packet->data,

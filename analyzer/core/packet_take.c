@@ -32,7 +32,7 @@ static inline void see_frame(struct sighting *seen, const struct packet *packet,
 }
 
 static inline bool is_tcp(const struct headers *headers) {
-    return headers->layer == LAYER_TRANSPORT && headers->protocol == IP_TCP;
+    return LIKELY(headers->layer == LAYER_TRANSPORT) && LIKELY(headers->protocol == IP_TCP);
 }
 
 /* The length of the transport's payload is what the headers say if they were read up to it. */
@@ -122,10 +122,11 @@ __attribute__((noinline)) void packet_prepare(struct analysis *analysis, struct 
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
     see_headers(&arrival->seen, headers, tcp);
-    arrival->keyed = headers->layer >= LAYER_NETWORK;
     arrival->headers = NULL;
-    if (!arrival->keyed)
+    arrival->keyed = false;
+    if (headers->layer < LAYER_NETWORK)
         return;
+    arrival->keyed = true;
     uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(analysis, headers);
     struct flow_key key = flow_key_of(headers, path, &arrival->swapped);
     arrival->hash = flow_key_hash(analysis->flows, &key);
