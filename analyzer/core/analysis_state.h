@@ -22,9 +22,10 @@
 
 /* What was counted of an input interface while reading. */
 struct capture_count {
-    uint64_t packets, bytes, captured_bytes, filtered, truncated, time_unknown;
+    uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
+    int64_t first_ns, last_ns, backward_ns_max, previous_ns;
+    uint64_t truncated;
     uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
-    int64_t first_ns, last_ns, previous_ns, backward_ns_max;
     uint64_t reasons[REASON_COUNT];
 };
 
@@ -101,19 +102,22 @@ struct arrival_rest {
 _Static_assert(sizeof(struct tcp_header) == TCP_FIXED_BYTES + sizeof((struct arrival_rest){0}.sack),
                "the SACK blocks are all that is left out");
 
+enum rest_part {
+    REST_SACK = 1,
+    REST_PAYLOAD = 2, /* of UDP, and of TCP where a block begins */
+    REST_HEADERS = 4, /* of a fragment and of an ICMP error */
+    REST_STEP_BACK = 8,
+};
+
 /* It is handed from thread to thread: two lines of a cache. */
 struct arrival {
     struct sighting seen;
     struct flow_key key;
     uint32_t hash;
-    bool keyed : 1;   /* an IP packet: key, hash and swapped are set */
-    bool swapped : 1; /* sent by the key's second end */
-    bool is_tcp : 1;  /* with its header: `tcp` is set */
-    /* What is set of its rest. */
-    bool has_sack : 1;
-    bool has_payload : 1; /* of UDP, and of TCP where a block begins */
-    bool has_headers : 1; /* of a fragment and of an ICMP error */
-    bool steps_back : 1;
+    bool keyed;                /* an IP packet: key, hash and swapped are set */
+    bool swapped;              /* sent by the key's second end */
+    bool is_tcp;               /* with its header: `tcp` is set */
+    uint8_t parts;             /* enum rest_part: what is set of its rest */
     uint32_t rest;             /* where that is in its batch */
     char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header without the SACK blocks */
 } __attribute__((aligned(64)));
@@ -130,9 +134,6 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
  */
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
                     struct headers *headers, const struct packet *packet, int64_t time_ns);
-static inline bool arrival_has_rest(const struct arrival *arrival) {
-    return arrival->has_sack || arrival->has_payload || arrival->has_headers || arrival->steps_back;
-}
 void packet_take(struct analysis *analysis, const struct arrival *arrival,
                  const struct arrival_rest *rest);
 

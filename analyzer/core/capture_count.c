@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "analysis_state.h"
+#include "decoding.h"
 
 #define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
 
-struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
-    if (capture < analysis->count_room)
-        return &analysis->counts[capture];
+static __attribute__((noinline)) struct capture_count *grow_counts(struct analysis *analysis,
+                                                                   uint32_t capture) {
     size_t room = analysis->count_room ? analysis->count_room : 4;
     while (room <= capture)
         room *= 2;
@@ -22,6 +22,11 @@ struct capture_count *capture_count_of(struct analysis *analysis, uint32_t captu
     analysis->counts = counts;
     analysis->count_room = room;
     return &counts[capture];
+}
+
+inline struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
+    return LIKELY(capture < analysis->count_room) ? &analysis->counts[capture]
+                                                  : grow_counts(analysis, capture);
 }
 
 void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
@@ -40,21 +45,19 @@ void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int cop
     analysis->mirrored[capture] += (uint64_t)copies;
 }
 
-static void note_step_back(struct capture_count *count, const struct packet *packet,
-                           int64_t step_ns) {
+static __attribute__((noinline)) void note_step_back(struct capture_count *count,
+                                                     const struct packet *packet, int64_t step_ns) {
     if (!count->backward_steps++)
         count->backward_frame = packet->frame;
     if (step_ns > count->backward_ns_max)
         count->backward_ns_max = step_ns;
 }
 
-int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
-                             int64_t time_ns) {
-    bool first = count->packets++ == count->time_unknown;
+/* Any time but one of the file's own that is no earlier than all before it. */
+static __attribute__((noinline)) int64_t note_other_time(struct capture_count *count,
+                                                         const struct packet *packet,
+                                                         int64_t time_ns, bool first) {
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
-    count->bytes += packet->length;
-    count->captured_bytes += packet->captured;
-    count->truncated += packet->captured < packet->length;
     if (packet->time_ns == TIME_UNKNOWN) {
         count->time_unknown++;
         return 0;
@@ -69,20 +72,34 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
     return step_ns > 0 ? step_ns : 0;
 }
 
+int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
+                             int64_t time_ns) {
+    bool first = count->packets++ == count->time_unknown;
+    count->bytes += packet->length;
+    count->captured_bytes += packet->captured;
+    count->truncated += packet->captured < packet->length;
+    if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns) || first)
+        return note_other_time(count, packet, time_ns, first);
+    count->last_ns = count->previous_ns = time_ns;
+    return 0;
+}
+
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
  * was put together (TSO, GRO, LRO). */
-static bool is_super_segment(const struct headers *headers) {
-    return headers->layer >= LAYER_NETWORK && !headers->fragment &&
-           (headers->length_from_frame || headers->ip_length > JUMBO_BYTES);
+static __attribute__((noinline)) void note_long_packet(struct capture_count *count,
+                                                       const struct packet *packet,
+                                                       const struct headers *headers) {
+    if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
+        count->super_segment_frame = packet->frame;
 }
 
 void capture_count_headers(struct capture_count *count, const struct packet *packet,
                            const struct headers *headers) {
     count->reasons[headers->reason]++;
-    if (headers->answer == DECODE_MALFORMED && !count->malformed_frame)
+    if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
         count->malformed_frame = packet->frame;
-    if (is_super_segment(headers) && !count->super_segments++)
-        count->super_segment_frame = packet->frame;
+    if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
+        note_long_packet(count, packet, headers);
 }
 
 static uint64_t answers(const struct capture_count *count, enum decode_answer answer) {

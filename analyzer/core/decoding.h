@@ -8,6 +8,8 @@
 #ifndef WIRETALE_DECODING_H
 #define WIRETALE_DECODING_H
 
+#include <stddef.h>
+
 #include "bytes.h"
 #include "headers.h"
 
@@ -16,8 +18,8 @@
 struct decoding {
     const uint8_t *data;
     uint32_t captured; /* bytes at hand up to `end` */
-    uint32_t end;      /* where the enclosing layer ends on the wire, counted from data */
     struct headers *headers;
+    uint32_t end; /* where the enclosing layer ends on the wire, counted from data */
 };
 
 typedef void layer_decoder(struct decoding *d, uint32_t offset);
@@ -45,6 +47,11 @@ static inline void decoding_narrow(struct decoding *d, uint32_t end) {
     if (d->captured > end)
         d->captured = end;
 }
+
+/* Sets the fields from one member up to another, which is kept, to 0. */
+#define HEADERS_CLEAR(headers, from, until)                                                        \
+    memset((uint8_t *)(headers) + offsetof(struct headers, from), 0,                               \
+           offsetof(struct headers, until) - offsetof(struct headers, from))
 
 /* The payload is what follows from offset, which may lie past the bytes at hand. */
 static inline void decoding_payload(struct decoding *d, uint32_t offset) {
@@ -83,7 +90,7 @@ layer_decoder decode_ip; /* by the version nibble */
 layer_decoder decode_ipv4;
 layer_decoder decode_ipv6;
 
-layer_decoder decode_transport;
+layer_decoder decode_transport; /* sets the payload in any case */
 layer_decoder decode_icmp;
 
 #endif

@@ -49,8 +49,8 @@ struct sighting {
     uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
     uint32_t fragment_offset;
     bool fragment : 1, more_fragments : 1;
-    bool time_known : 1;
-    bool payload_known : 1; /* payload_bytes is: the headers before it were read */
+    bool time_known;
+    bool payload_known; /* payload_bytes is: the headers before it were read */
     uint8_t ttl;
     uint8_t link; /* 6 bits of the link addresses' hash */
     uint8_t traffic_class;

@@ -28,7 +28,7 @@ struct flow_table {
     struct flow **slabs;
     uint32_t slab_count, slab_room, used; /* flows ever handed out */
     uint32_t free;
-    uint64_t seed[2];
+    uint64_t seed[3];
     int64_t wheel_second; /* every slot before it has passed */
     bool wheel_started;
     struct {
@@ -59,7 +59,10 @@ struct flow_table *flow_table_open(uint32_t most) {
     /* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place.
      */
     if (getrandom(table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
-        table->seed[0] = (uintptr_t)table ^ UINT64_C(0x9E3779B97F4A7C15);
+        table->seed[0] = (uintptr_t)table;
+    table->seed[0] ^= UINT64_C(0xA0761D6478BD642F);
+    table->seed[1] ^= UINT64_C(0xE7037ED1A0B428DB);
+    table->seed[2] ^= UINT64_C(0x8EBC6AF09C88C6E3);
     if (table->entries)
         return table;
     free(table);
@@ -82,13 +85,13 @@ static inline uint64_t fold(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
-    uint64_t words[FLOW_KEY_WORDS];
-    for (unsigned i = 0; i < FLOW_KEY_WORDS; i++)
-        words[i] = flow_key_word(key, i);
-    uint64_t low = fold(words[0] ^ table->seed[0], words[2] ^ UINT64_C(0xA0761D6478BD642F));
-    uint64_t high = fold(words[1] ^ table->seed[1], words[3] ^ UINT64_C(0xE7037ED1A0B428DB));
-    return (uint32_t)fold(low ^ high, words[4] ^ table->seed[1]);
+inline uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
+    const uint64_t *seed = table->seed;
+    uint64_t low = flow_key_word(key, 1), high = flow_key_word(key, 3);
+    uint64_t ends = fold(flow_key_word(key, 0) ^ seed[0], flow_key_word(key, 2) ^ seed[1]);
+    if (low | high) /* the other half of an IPv6 address */
+        ends ^= fold(low ^ seed[1], high ^ seed[2]);
+    return (uint32_t)fold(ends, flow_key_word(key, 4) ^ seed[2]);
 }
 
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {

@@ -90,7 +90,7 @@ void fragment_take(struct analysis *analysis, const struct arrival *arrival,
                                       .bytes = headers->fragment_length,
                                       .related_frame = datagram->first_frame});
     account_fragment(analysis, datagram, flow, number, tcp, seen,
-                     first && arrival->has_payload ? &rest->payload : NULL);
+                     first && arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
     if (first)
         fragment_replay_waiting(analysis, datagram);
 }

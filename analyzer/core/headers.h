@@ -160,7 +160,7 @@ struct tcp_header {
     uint32_t timestamp_echo;
     struct {
         uint32_t start, end;
-    } sack[SACK_BLOCKS_MAX];
+    } sack[SACK_BLOCKS_MAX]; /* sack_count of them */
 };
 
 /* The packet that an ICMP error quotes, as far as the quotation goes. */
@@ -183,17 +183,15 @@ struct headers {
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */
-    uint8_t protocol;      /* after IPv6 extension headers */
-    uint8_t ttl;           /* hop limit */
     uint8_t traffic_class; /* DSCP and ECN */
+    uint8_t ttl;           /* hop limit */
+    uint8_t protocol;      /* after IPv6 extension headers */
     bool fragment;         /* offset > 0 or more fragments; an atomic fragment (RFC 6946) is none */
-    bool atomic_fragment;
     bool more_fragments;
+    bool atomic_fragment;
     bool dont_fragment;
     bool length_from_frame;   /* the IP length was 0 (segmentation offload, jumbo): taken from the
                                  frame */
-    bool ports_known;         /* source_port and destination_port are good */
-    bool checksum_valid;      /* reserved for offload checks; false when not computed */
     uint32_t fragment_offset; /* bytes */
     uint32_t
         fragment_length; /* bytes of the datagram at that offset that this fragment holds, else 0 */
@@ -213,10 +211,17 @@ struct headers {
 
     /* From LAYER_TRANSPORT (TCP, UDP, UDP-Lite, SCTP, DCCP, ICMP, ICMPv6), never in a fragment with
      * an offset. Other protocols end at LAYER_NETWORK with answer DECODE_OK. 0 below. */
-    uint16_t source_port, destination_port; /* 0 for ICMP; good as soon as ports_known */
+    union {
+        struct {
+            uint16_t source_port, destination_port; /* 0 for ICMP; good as soon as ports_known */
+        };
+        uint32_t ports; /* both: the source's in the lower half */
+    };
     uint32_t transport_header_length;
-    uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
     uint32_t udp_length; /* UDP: its own length field (whole datagram, also in a first fragment) */
+    uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
+    bool ports_known;            /* source_port and destination_port are good */
+    bool checksum_valid;         /* reserved for offload checks; false when not computed */
 
     uint32_t link_hash; /* of the link header's addresses: tells copies from two mirror ports */
     union {

@@ -4,6 +4,7 @@
 
 #define DATAGRAM_MAX    65535
 #define FRAGMENT_HEADER 8
+#define IPV4_PLAIN      0x45 /* version 4, a header of 5 words: without options */
 
 /* Bytes in one unit of an extension header's length field, and those it does not count. */
 static const struct {
@@ -23,30 +24,20 @@ uint32_t extension_length(uint8_t protocol, const uint8_t *extension) {
     return extension_sizes[protocol].uncounted + extension[1] * extension_sizes[protocol].unit;
 }
 
-/* Everything of the IP packet that does not depend on its version; the transport decoders add to
- * it. */
-static void fill_network(struct decoding *d, uint32_t offset, uint32_t header_length) {
+/* What does not depend on the version of IP, but for the payload; the transport decoders add to it.
+ */
+static inline void fill_network(struct decoding *d, uint32_t offset, uint32_t header_length) {
     struct headers *headers = d->headers;
-    headers->layer = LAYER_NETWORK;
-    headers->ports_known = false;
-    headers->checksum_valid = false;
     headers->ip_length = d->end - offset;
     headers->ip_header_length = header_length;
     headers->outer_length = offset;
-    headers->source_port = 0;
-    headers->destination_port = 0;
-    headers->transport_header_length = 0;
-    headers->transport_checksum = 0;
-    headers->udp_length = 0;
-    decoding_payload(d, offset + header_length);
+    HEADERS_CLEAR(headers, source_port, link_hash);
+    headers->layer = LAYER_NETWORK;
 }
 
-static void fill_unfragmented(struct headers *headers) {
-    headers->fragment = false;
-    headers->atomic_fragment = false;
-    headers->more_fragments = false;
-    headers->fragment_offset = 0;
-    headers->fragment_length = 0;
+/* Neither a fragment nor forbidden to become some, and with a length of its own: until it shows. */
+static inline void fill_unfragmented(struct headers *headers) {
+    HEADERS_CLEAR(headers, fragment, identification);
 }
 
 /* No fragment may end past the largest datagram: 65,535 bytes with IPv4's header (RFC 791, 3.2),
@@ -134,56 +125,63 @@ static enum decode_reason walk_extensions(struct decoding *d, uint32_t offset) {
     return REASON_NONE;
 }
 
-static void decode_ip_payload(struct decoding *d) {
+static __attribute__((noinline)) void decode_fragment(struct decoding *d, uint32_t offset) {
     struct headers *headers = d->headers;
-    if (headers->fragment && !fragment_is_valid(headers)) {
+    decoding_payload(d, offset);
+    if (!fragment_is_valid(headers))
         headers->reason = REASON_IP_FRAGMENT;
-        return;
-    }
-    if (headers->fragment_offset == 0)
-        decode_transport(d, headers->outer_length + headers->ip_header_length);
+    else if (headers->fragment_offset == 0)
+        decode_transport(d, offset);
 }
 
-static void decode_extended_payload(struct decoding *d, uint32_t offset) {
+static inline void decode_ip_payload(struct decoding *d, uint32_t offset) {
+    if (LIKELY(!d->headers->fragment))
+        decode_transport(d, offset);
+    else
+        decode_fragment(d, offset);
+}
+
+static __attribute__((noinline)) void decode_extended_payload(struct decoding *d, uint32_t offset) {
     struct headers *headers = d->headers;
     headers->reason = walk_extensions(d, offset + headers->ip_header_length);
-    decoding_payload(d, offset + headers->ip_header_length);
+    uint32_t payload = offset + headers->ip_header_length;
+    decoding_payload(d, payload);
     if (headers->reason == REASON_IP_LENGTH)
         headers->layer = LAYER_LINK;
     if (headers->reason == REASON_NONE)
-        decode_ip_payload(d);
+        decode_ip_payload(d, payload);
 }
 
-static void fill_ipv4_fragment(struct headers *headers, uint16_t word, uint32_t length) {
-    fill_unfragmented(headers);
-    headers->dont_fragment = word & 0x4000;
-    if (LIKELY(!(word & 0x3fff)))
-        return;
+static __attribute__((noinline)) void fill_ipv4_fragment(struct headers *headers, uint16_t word,
+                                                         uint32_t length) {
     headers->fragment = true;
     headers->more_fragments = word & 0x2000;
     headers->fragment_offset = (word & 0x1fff) * 8u;
     headers->fragment_length = length;
 }
 
-static void fill_ipv4_address(uint8_t *address, const uint8_t *wire) {
-    memset(address, 0, 16);
-    memcpy(address, wire, 4);
+static inline void fill_ipv4_address(uint8_t *address, const uint8_t *wire) {
+    uint64_t words[] = {load_le32(wire), 0};
+    memcpy(address, words, sizeof words);
 }
 
 /* `length` without the header. */
-static void fill_ipv4(struct headers *headers, const uint8_t *ip, uint32_t length) {
-    headers->ip_version = 4;
-    headers->protocol = ip[9];
-    headers->ttl = ip[8];
-    headers->traffic_class = ip[1];
+static inline void fill_ipv4(struct headers *headers, const uint8_t *ip, uint32_t length) {
     headers->identification = load_be16(ip + 4);
-    fill_ipv4_fragment(headers, load_be16(ip + 6), length);
     fill_ipv4_address(headers->source, ip + 12);
     fill_ipv4_address(headers->destination, ip + 16);
+    fill_unfragmented(headers);
+    headers->ip_version = 4;
+    headers->traffic_class = ip[1];
+    headers->ttl = ip[8];
+    headers->protocol = ip[9];
+    headers->dont_fragment = ip[6] >> 6 & 1;
+    if (!LIKELY(!(load_be16(ip + 6) & 0x3fff)))
+        fill_ipv4_fragment(headers, load_be16(ip + 6), length);
 }
 
 /* Senders that leave segmentation to the card write a length of 0 when 16 bits cannot hold it. */
-static bool length_is_left_out(uint32_t length, uint8_t protocol) {
+static inline bool length_is_left_out(uint32_t length, uint8_t protocol) {
     return length == 0 && (protocol == IP_TCP || protocol == IP_UDP);
 }
 
@@ -198,28 +196,49 @@ static enum decode_reason check_ipv4(const uint8_t *ip, uint32_t length, uint32_
     return REASON_NONE;
 }
 
+/* The header is a good one of `header_length` bytes, the first 20 are at hand. */
+static inline __attribute__((always_inline)) void read_ipv4(struct decoding *d, uint32_t offset,
+                                                            uint32_t header_length, uint32_t length,
+                                                            bool left_out) {
+    struct headers *headers = d->headers;
+    const uint8_t *ip = d->data + offset;
+    decoding_narrow(d, offset + length);
+    fill_network(d, offset, header_length);
+    fill_ipv4(headers, ip, length - header_length);
+    if (left_out)
+        headers->length_from_frame = true;
+    if (header_length > IPV4_HEADER &&
+        !decoding_has(d, offset, header_length, REASON_IP_CUT, REASON_IP_SHORT))
+        decoding_payload(d, offset + header_length);
+    else if (headers->protocol == IP_AH)
+        decode_extended_payload(d, offset);
+    else
+        decode_ip_payload(d, offset + header_length);
+}
+
+/* With options, without a length, or malformed. */
+static __attribute__((noinline)) void decode_other_ipv4(struct decoding *d, uint32_t offset) {
+    struct headers *headers = d->headers;
+    const uint8_t *ip = d->data + offset;
+    uint32_t told = load_be16(ip + 2), room = d->end - offset;
+    bool left_out = length_is_left_out(told, ip[9]);
+    uint32_t length = left_out ? room : told;
+    enum decode_reason reason = check_ipv4(ip, length, room);
+    if (reason != REASON_NONE)
+        headers->reason = reason;
+    else
+        read_ipv4(d, offset, (ip[0] & 15) * 4u, length, left_out);
+}
+
 void decode_ipv4(struct decoding *d, uint32_t offset) {
     if (!decoding_has(d, offset, IPV4_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
         return;
-    struct headers *headers = d->headers;
     const uint8_t *ip = d->data + offset;
-    uint32_t header_length = (ip[0] & 15) * 4u;
-    uint32_t length = load_be16(ip + 2);
-    headers->length_from_frame = length_is_left_out(length, ip[9]);
-    if (headers->length_from_frame)
-        length = d->end - offset;
-    headers->reason = check_ipv4(ip, length, d->end - offset);
-    if (headers->reason != REASON_NONE)
-        return;
-    decoding_narrow(d, offset + length);
-    fill_ipv4(headers, ip, length - header_length);
-    fill_network(d, offset, header_length);
-    if (!decoding_has(d, offset, header_length, REASON_IP_CUT, REASON_IP_SHORT))
-        return;
-    if (headers->protocol == IP_AH)
-        decode_extended_payload(d, offset);
+    uint32_t length = load_be16(ip + 2), payload = length - IPV4_HEADER;
+    if (LIKELY(ip[0] == IPV4_PLAIN && payload <= d->end - offset - IPV4_HEADER))
+        read_ipv4(d, offset, IPV4_HEADER, length, false);
     else
-        decode_ip_payload(d);
+        decode_other_ipv4(d, offset);
 }
 
 static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
@@ -228,8 +247,6 @@ static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
     headers->ttl = ip[7];
     headers->traffic_class = (uint8_t)(load_be16(ip) >> 4);
     headers->identification = 0;
-    headers->dont_fragment = false;
-    fill_unfragmented(headers);
     memcpy(headers->source, ip + 8, 16);
     memcpy(headers->destination, ip + 24, 16);
 }
@@ -244,6 +261,7 @@ void decode_ipv6(struct decoding *d, uint32_t offset) {
         headers->reason = REASON_IP_VERSION;
         return;
     }
+    fill_unfragmented(headers);
     headers->length_from_frame =
         length_is_left_out(length, ip[6]) || (length == 0 && ip[6] == IP_HOP_BY_HOP);
     length = headers->length_from_frame ? d->end - offset : IPV6_HEADER + length;

@@ -63,11 +63,9 @@ static void decode_ieee_802_3(struct decoding *d, uint32_t offset, uint16_t leng
     decode_llc(d, offset);
 }
 
-void decode_ether_type(struct decoding *d, uint32_t offset, uint16_t type) {
-    if (LIKELY(type == ETHER_IPV4)) {
-        decode_ipv4(d, offset);
-        return;
-    }
+/* Any but IPv4. */
+static __attribute__((noinline)) void decode_other_type(struct decoding *d, uint32_t offset,
+                                                        uint16_t type) {
     if (type < ETHER_TYPE_MIN) {
         decode_ieee_802_3(d, offset, type);
         return;
@@ -79,18 +77,29 @@ void decode_ether_type(struct decoding *d, uint32_t offset, uint16_t type) {
         d->headers->reason = REASON_NOT_IP;
 }
 
-void decode_ethernet(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, ETHERNET_HEADER, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
+void decode_ether_type(struct decoding *d, uint32_t offset, uint16_t type) {
+    if (LIKELY(type == ETHER_IPV4))
+        decode_ipv4(d, offset);
+    else
+        decode_other_type(d, offset, type);
+}
+
+/* The header is at hand. */
+static inline void read_ethernet(struct decoding *d, uint32_t offset) {
     d->headers->layer = LAYER_LINK;
     decode_ether_type(d, offset + ETHERNET_HEADER, load_be16(d->data + offset + 12));
 }
 
-static void decode_ethernet_link(struct decoding *d, uint32_t offset) {
+void decode_ethernet(struct decoding *d, uint32_t offset) {
+    if (decoding_has(d, offset, ETHERNET_HEADER, REASON_LINK_CUT, REASON_LINK_SHORT))
+        read_ethernet(d, offset);
+}
+
+static inline void decode_ethernet_link(struct decoding *d, uint32_t offset) {
     if (!decoding_has(d, offset, ETHERNET_HEADER, REASON_LINK_CUT, REASON_LINK_SHORT))
         return;
     d->headers->link_hash = link_hash(d->data + offset);
-    decode_ethernet(d, offset);
+    read_ethernet(d, offset);
 }
 
 /* Cooked headers name what has no EtherType by numbers below 0x0600; 4 is an 802.2 header. */
@@ -211,7 +220,6 @@ struct link_protocol {
 };
 
 static const struct link_protocol link_protocols[] = {
-    {LINKTYPE_ETHERNET, decode_ethernet_link},
     {113, decode_cooked_v1},
     {276, decode_cooked_v2},
     {101, decode_raw},
@@ -232,7 +240,7 @@ static const struct link_protocol link_protocols[] = {
 };
 #define LINK_PROTOCOLS (sizeof link_protocols / sizeof *link_protocols)
 
-void decode_link(struct decoding *d, uint16_t link_type) {
+static __attribute__((noinline)) void decode_other_link(struct decoding *d, uint16_t link_type) {
     for (size_t i = 0; i < LINK_PROTOCOLS; i++) {
         if (link_protocols[i].link_type == link_type) {
             link_protocols[i].decode(d, 0);
@@ -240,4 +248,11 @@ void decode_link(struct decoding *d, uint16_t link_type) {
         }
     }
     d->headers->reason = REASON_LINK_TYPE;
+}
+
+void decode_link(struct decoding *d, uint16_t link_type) {
+    if (LIKELY(link_type == LINKTYPE_ETHERNET))
+        decode_ethernet_link(d, 0);
+    else
+        decode_other_link(d, link_type);
 }

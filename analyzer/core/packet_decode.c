@@ -2,8 +2,6 @@
 /* The decoder's entry, and what its reasons are called. */
 #include "decoding.h"
 
-#include <stddef.h>
-
 static const uint8_t reason_answers[REASON_COUNT] = {
 #define X(symbol, answer, name, sentence) DECODE_##answer,
     DECODE_REASONS(X)
@@ -22,13 +20,8 @@ static const char *const reason_sentences[REASON_COUNT] = {
 #undef X
 };
 
-/* Fields of layers that were not reached read as 0, never as those of an earlier packet. */
-static void clear_network(struct headers *headers) {
-    size_t first = offsetof(struct headers, ip_version);
-    memset((uint8_t *)headers + first, 0, offsetof(struct headers, link_hash) - first);
-}
-
-void decode_packet(const struct packet *packet, struct headers *headers) {
+/* The layers' usual ways are made one function, their others are kept out of it (noinline). */
+__attribute__((flatten)) void decode_packet(const struct packet *packet, struct headers *headers) {
     /* A record that claims fewer bytes on the wire than it holds has at least those it holds. */
     struct decoding d = {
         .data = packet->data,
@@ -36,14 +29,13 @@ void decode_packet(const struct packet *packet, struct headers *headers) {
         .end = packet->length > packet->captured ? packet->length : packet->captured,
         .headers = headers,
     };
-    headers->reason = REASON_NONE;
-    headers->layer = LAYER_NONE;
-    headers->path_depth = 0;
+    HEADERS_CLEAR(headers, answer, ip_version);
     headers->link_hash = 0;
     decode_link(&d, packet->link_type);
     headers->answer = reason_answers[headers->reason];
+    /* Fields of layers that were not reached read as 0, never as those of an earlier packet. */
     if (headers->layer < LAYER_NETWORK)
-        clear_network(headers);
+        HEADERS_CLEAR(headers, ip_version, link_hash);
 }
 
 const char *decode_reason_name(enum decode_reason reason) {

@@ -2,15 +2,18 @@
 /* From a packet's bytes to its flow. */
 #include <stdio.h>
 
+#include <stddef.h>
 #include <string.h>
 
 #include "../../traffic/block.h"
 #include "analysis_state.h"
 #include "bytes.h"
+#include "decoding.h"
 
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
+#define NO_PATH           0  /* of a packet without encapsulations; see path_table.h */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
@@ -20,28 +23,39 @@ static uint32_t wire_bytes_of(const struct packet *packet) {
     return frame + ETHERNET_AROUND;
 }
 
-/* Whether the length of the transport's payload is what the headers say: they were read up to it.
- */
-static bool is_payload_known(const struct headers *headers) {
-    return headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
-}
-
-static void see_packet(struct sighting *seen, const struct packet *packet,
-                       const struct headers *headers, int64_t time_ns) {
+static inline void see_frame(struct sighting *seen, const struct packet *packet, int64_t time_ns) {
     seen->time_ns = time_ns;
     seen->frame = packet->frame;
     seen->capture = packet->interface;
     seen->wire_bytes = wire_bytes_of(packet);
-    seen->ip_bytes = headers->ip_length;
-    seen->payload_known = is_payload_known(headers);
-    bool reset = headers_tcp(headers) && headers->tcp.flags & TCP_RST;
-    uint32_t payload = seen->payload_known ? headers->payload_length : 0;
+    seen->time_known = packet->time_ns != TIME_UNKNOWN;
+}
+
+static inline bool is_tcp(const struct headers *headers) {
+    return LIKELY(headers->layer == LAYER_TRANSPORT) && LIKELY(headers->protocol == IP_TCP);
+}
+
+/* The length of the transport's payload is what the headers say if they were read up to it. */
+static __attribute__((noinline)) void see_other_length(struct sighting *seen,
+                                                       const struct headers *headers) {
+    bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
+    bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
+    uint32_t payload = known ? headers->payload_length : 0;
+    seen->payload_known = known;
     seen->payload_bytes = reset ? 0 : payload;
     seen->reset_bytes = reset ? payload : 0;
+}
+
+static inline void see_headers(struct sighting *seen, const struct headers *headers, bool tcp) {
+    seen->payload_bytes = headers->payload_length;
+    seen->reset_bytes = 0;
+    seen->payload_known = true;
+    if (!LIKELY(tcp && !(headers->tcp.flags & TCP_RST)))
+        see_other_length(seen, headers);
+    seen->ip_bytes = headers->ip_length;
     seen->fragment_offset = headers->fragment_offset;
     seen->fragment = headers->fragment;
     seen->more_fragments = headers->more_fragments;
-    seen->time_known = packet->time_ns != TIME_UNKNOWN;
     seen->ttl = headers->ttl;
     seen->link = headers->link_hash >> 26;
     seen->traffic_class = headers->traffic_class;
@@ -49,9 +63,9 @@ static void see_packet(struct sighting *seen, const struct packet *packet,
 }
 
 /* What is told in full only of few packets. */
-static bool needs_headers(const struct headers *headers) {
+static bool is_icmp_error(const struct headers *headers) {
     bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
-    return headers->fragment || (icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes);
+    return icmp && headers->layer == LAYER_TRANSPORT && headers->icmp.quotes;
 }
 
 static bool begins_with_block(const struct headers *headers) {
@@ -68,11 +82,9 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-/* Returns whether there was anything to see. */
-static bool see_payload(struct payload_start *start, const struct headers *headers) {
-    bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
-    if (!udp && !(headers_tcp(headers) && begins_with_block(headers)))
-        return false;
+static __attribute__((noinline)) void see_payload(struct payload_start *start,
+                                                  const struct headers *headers) {
+    bool udp = headers->protocol == IP_UDP;
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
@@ -81,37 +93,60 @@ static bool see_payload(struct payload_start *start, const struct headers *heade
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
     start->corrupt = is_corrupt(headers);
-    return true;
 }
 
-static void see_tcp(struct arrival *arrival, struct arrival_rest *rest,
-                    const struct tcp_header *tcp) {
-    memcpy(arrival->tcp, tcp, sizeof arrival->tcp);
-    arrival->has_sack = tcp->sack_count;
-    if (arrival->has_sack)
-        memcpy(rest->sack, tcp->sack, sizeof rest->sack);
+/* Returns whether there is anything to see of the payload. */
+static inline bool has_payload(const struct headers *headers, bool tcp) {
+    if (tcp)
+        return begins_with_block(headers);
+    return headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
 }
 
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
-                    struct headers *headers, const struct packet *packet, int64_t time_ns) {
-    decode_packet(packet, headers);
-    see_packet(&arrival->seen, packet, headers, time_ns);
-    arrival->keyed = headers->layer >= LAYER_NETWORK;
-    arrival->has_sack = arrival->has_payload = arrival->has_headers = false;
-    if (!arrival->keyed)
-        return;
-    bool swapped;
-    uint32_t path = path_table_number(analysis->paths, headers->path, headers->path_depth);
-    arrival->key = flow_key_of(headers, path, &swapped);
-    arrival->swapped = swapped;
-    arrival->hash = flow_key_hash(analysis->flows, &arrival->key);
-    arrival->is_tcp = headers_tcp(headers);
-    if (arrival->is_tcp)
-        see_tcp(arrival, rest, &headers->tcp);
-    arrival->has_payload = see_payload(&rest->payload, headers);
-    arrival->has_headers = needs_headers(headers);
-    if (arrival->has_headers)
+/* What only some packets bring; returns what it was. */
+static inline unsigned see_rest(struct arrival_rest *rest, const struct headers *headers,
+                                bool tcp) {
+    unsigned parts = 0;
+    if (tcp && headers->tcp.sack_count) {
+        memcpy(rest->sack, headers->tcp.sack, sizeof rest->sack);
+        parts |= REST_SACK;
+    }
+    if (has_payload(headers, tcp)) {
+        see_payload(&rest->payload, headers);
+        parts |= REST_PAYLOAD;
+    }
+    if (headers->fragment || (!tcp && is_icmp_error(headers))) {
         rest->headers = headers;
+        parts |= REST_HEADERS;
+    }
+    return parts;
+}
+
+static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysis,
+                                                  const struct headers *headers) {
+    return path_table_number(analysis->paths, headers->path, headers->path_depth);
+}
+
+/* Not made part of the loop that calls it: there it would lack registers. */
+__attribute__((noinline)) void packet_prepare(struct analysis *analysis, struct arrival *arrival,
+                                              struct arrival_rest *rest, struct headers *headers,
+                                              const struct packet *packet, int64_t time_ns) {
+    see_frame(&arrival->seen, packet, time_ns);
+    decode_packet(packet, headers);
+    bool tcp = is_tcp(headers);
+    see_headers(&arrival->seen, headers, tcp);
+    arrival->parts = 0;
+    arrival->keyed = false;
+    if (headers->layer < LAYER_NETWORK)
+        return;
+    arrival->keyed = true;
+    uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(analysis, headers);
+    struct flow_key key = flow_key_of(headers, path, &arrival->swapped);
+    arrival->hash = flow_key_hash(analysis->flows, &key);
+    arrival->key = key;
+    arrival->is_tcp = tcp;
+    if (tcp)
+        memcpy(arrival->tcp, &headers->tcp, sizeof arrival->tcp);
+    arrival->parts = (uint8_t)see_rest(rest, headers, tcp);
 }
 
 static void log_step_back(struct analysis *analysis, const struct arrival *arrival,
@@ -130,7 +165,7 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
 static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
                         const struct arrival_rest *rest) {
     memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
-    if (arrival->has_sack)
+    if (arrival->parts & REST_SACK)
         memcpy(tcp->sack, rest->sack, sizeof tcp->sack);
 }
 
@@ -140,7 +175,7 @@ void packet_take(struct analysis *analysis, const struct arrival *arrival,
     const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
     const struct sighting *seen = &arrival->seen;
     unsigned number;
-    if (arrival->steps_back)
+    if (arrival->parts & REST_STEP_BACK)
         log_step_back(analysis, arrival, rest->step_back_ns);
     if (!arrival->keyed)
         return;
@@ -156,7 +191,7 @@ void packet_take(struct analysis *analysis, const struct arrival *arrival,
         return;
     flow->directions[number].data_packets += seen->payload_bytes > 0;
     packet_account(analysis, flow, number, tcp, NULL, seen,
-                   arrival->has_payload ? &rest->payload : NULL);
-    if (arrival->has_headers)
+                   arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
+    if (arrival->parts & REST_HEADERS)
         icmp_relate(analysis, arrival, rest);
 }

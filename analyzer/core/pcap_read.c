@@ -166,22 +166,25 @@ static void report_length(struct capture_file *file, uint64_t offset, uint32_t c
                             captured, reader->link_type, reader->packet_max, reader->snap_length);
 }
 
-static size_t parse_pcap(struct capture_file *file, struct packet *packets, size_t most) {
-    const struct pcap_reader reader = *(const struct pcap_reader *)file->reader;
+/* Packets that lie whole between the stream's cursor and its end. */
+static inline __attribute__((always_inline)) size_t read_records(struct capture_file *file,
+                                                                 struct packet *packets,
+                                                                 size_t most,
+                                                                 struct pcap_reader reader) {
     const uint8_t *p = file->stream.cursor, *end = file->stream.end;
     const uint64_t frame = file->frame + 1;
-    size_t count = 0;
+    size_t count = 0, need = 0;
     for (; count < most; count++) {
         struct packet *packet = &packets[count];
         size_t left = (size_t)(end - p);
-        file->need = reader.header_size;
-        if (left < reader.header_size)
+        need = reader.header_size;
+        if (left < need)
             break;
         load_lengths(&reader, p, packet);
         if (packet->captured > reader.packet_max)
             break;
-        file->need += packet->captured;
-        if (left < file->need)
+        need += packet->captured;
+        if (left < need)
             break;
         packet->time_ns = (int64_t)load_u32(p, reader.big_endian) * 1000000000 +
                           (int64_t)load_u32(p + 4, reader.big_endian) * reader.fraction_ns;
@@ -189,16 +192,37 @@ static size_t parse_pcap(struct capture_file *file, struct packet *packets, size
         packet->data = p + reader.header_size;
         packet->interface = reader.interface;
         packet->link_type = reader.link_type;
-        p += file->need;
+        p += need;
         if (packet->captured > reader.snap_length)
             packet->captured = reader.snap_length;
         if (reader.fcs)
             packet_strip_fcs(packet, reader.fcs);
     }
+    file->need = need;
     file->stream.cursor = p;
     file->frame += count;
+    return count;
+}
+
+/* What nearly all files are: the loop is made for them, and once more for all others. */
+static size_t read_plain_records(struct capture_file *file, struct packet *packets, size_t most,
+                                 struct pcap_reader reader) {
+    reader.big_endian = false;
+    reader.order = CAPTURED_FIRST;
+    reader.header_size = RECORD_HEADER;
+    reader.fcs = 0;
+    return read_records(file, packets, most, reader);
+}
+
+static size_t parse_pcap(struct capture_file *file, struct packet *packets, size_t most) {
+    const struct pcap_reader *reader = file->reader;
+    bool plain = !reader->big_endian && reader->order == CAPTURED_FIRST &&
+                 reader->header_size == RECORD_HEADER && !reader->fcs;
+    size_t count = plain ? read_plain_records(file, packets, most, *reader)
+                         : read_records(file, packets, most, *reader);
     /* Only a length that is too great leaves the loop with the record's header in the window. */
-    if (count < most && file->need == reader.header_size && (size_t)(end - p) >= file->need)
+    if (count < most && file->need == reader->header_size &&
+        input_stream_available(&file->stream) >= file->need)
         report_length(file, input_stream_offset(&file->stream), packets[count].captured);
     return count;
 }

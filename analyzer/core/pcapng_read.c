@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "decoding.h"
 #include "pcapng_section.h"
 
 #define BLOCK_HEADER    8
@@ -13,6 +14,8 @@
 #define BYTE_ORDER_SIZE 12 /* a section header up to its byte-order magic */
 #define FLAG_FCS_SHIFT  5  /* epb_flags, bits 5 to 8: length of the FCS in bytes */
 #define FLAG_FCS_MASK   0xF
+
+#define ALWAYS_INLINE inline __attribute__((always_inline)) /* made for each byte order */
 
 enum { OPTION_PACKET_FLAGS = 2 };
 
@@ -25,8 +28,6 @@ static bool match_pcapng(const uint8_t *first) {
 /* A section header shows its own byte order, whatever that of the section before. */
 static bool find_byte_order(struct capture_file *file, struct pcapng_block *block,
                             const uint8_t *p) {
-    if (block->type != BLOCK_SECTION)
-        return true;
     block->big_endian = load_be32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC;
     if (block->big_endian || load_le32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC)
         return true;
@@ -36,61 +37,71 @@ static bool find_byte_order(struct capture_file *file, struct pcapng_block *bloc
     return false;
 }
 
-static bool check_block_length(struct capture_file *file, const struct pcapng_block *block) {
-    const struct pcapng_reader *reader = file->reader;
-    const char *wrong = NULL;
-    if (block->length % 4)
-        wrong = "is no multiple of 4";
-    else if (block->length < BLOCK_MIN)
-        wrong = "is less than 12";
-    else if (block->length > reader->block_max)
-        wrong = "is more than this reader takes";
-    if (!wrong)
-        return true;
+static __attribute__((noinline)) bool damage_length(struct capture_file *file, uint32_t length) {
+    const char *wrong = length % 4           ? "is no multiple of 4"
+                        : length < BLOCK_MIN ? "is less than 12"
+                                             : "is more than this reader takes";
     capture_file_set_damage(file, input_stream_offset(&file->stream), "pcapng block length %u %s",
-                            block->length, wrong);
+                            length, wrong);
     return false;
 }
 
-/* The whole block at the cursor. False when more bytes are needed, or with damage set. */
-static bool load_block(struct capture_file *file, struct pcapng_block *block) {
-    const struct pcapng_reader *reader = file->reader;
-    const uint8_t *p = file->stream.cursor;
-    size_t left = input_stream_available(&file->stream);
-    file->need = BLOCK_MIN;
-    if (left < BLOCK_MIN)
-        return false;
-    block->big_endian = reader->big_endian;
-    block->type = pcapng_load_u32(p, block->big_endian);
-    if (!find_byte_order(file, block, p))
-        return false;
-    block->length = pcapng_load_u32(p + 4, block->big_endian);
-    if (!check_block_length(file, block))
-        return false;
-    file->need = block->length;
-    if (left < file->need)
-        return false;
-    block->body = p + BLOCK_HEADER;
-    block->size = block->length - BLOCK_MIN;
-    uint32_t trailer = pcapng_load_u32(p + block->length - 4, block->big_endian);
-    if (trailer == block->length)
-        return true;
+static __attribute__((noinline)) bool damage_trailer(struct capture_file *file, uint32_t length,
+                                                     uint32_t trailer) {
     capture_file_set_damage(file, input_stream_offset(&file->stream),
                             "pcapng block length is %u at the block's start but %u at its end",
-                            block->length, trailer);
+                            length, trailer);
     return false;
 }
 
-static enum taken damage_block(struct capture_file *file, const char *what, uint64_t claimed,
-                               uint64_t limit) {
+/* What follows the type of the block at the cursor. */
+static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_block *block,
+                                    bool big_endian) {
+    const struct pcapng_reader *reader = file->reader;
+    const uint8_t *p = file->stream.cursor;
+    uint32_t length = pcapng_load_u32(p + 4, big_endian);
+    if (!LIKELY(length % 4 == 0 && length >= BLOCK_MIN && length <= reader->block_max))
+        return damage_length(file, length);
+    file->need = length;
+    if (input_stream_available(&file->stream) < length)
+        return false;
+    block->length = length;
+    block->body = p + BLOCK_HEADER;
+    block->size = length - BLOCK_MIN;
+    uint32_t trailer = pcapng_load_u32(p + length - 4, big_endian);
+    return LIKELY(trailer == length) || damage_trailer(file, length, trailer);
+}
+
+static __attribute__((noinline)) bool load_section(struct capture_file *file,
+                                                   struct pcapng_block *block) {
+    return find_byte_order(file, block, file->stream.cursor) &&
+           load_body(file, block, block->big_endian);
+}
+
+/* The whole block at the cursor, in a section of that byte order. False when more bytes are needed,
+ * or with damage set. */
+static ALWAYS_INLINE bool load_block(struct capture_file *file, struct pcapng_block *block,
+                                     bool big_endian) {
+    file->need = BLOCK_MIN;
+    if (input_stream_available(&file->stream) < BLOCK_MIN)
+        return false;
+    block->big_endian = big_endian;
+    block->type = pcapng_load_u32(file->stream.cursor, big_endian);
+    return block->type == BLOCK_SECTION ? load_section(file, block)
+                                        : load_body(file, block, big_endian);
+}
+
+static __attribute__((noinline)) enum taken
+damage_block(struct capture_file *file, const char *what, uint64_t claimed, uint64_t limit) {
     capture_file_set_damage(file, input_stream_offset(&file->stream), what,
                             (unsigned long long)claimed, (unsigned long long)limit);
     return TAKEN_DAMAGE;
 }
 
-static const struct pcapng_interface *find_interface(struct capture_file *file, uint32_t number) {
+static inline const struct pcapng_interface *find_interface(struct capture_file *file,
+                                                            uint32_t number) {
     const struct pcapng_reader *reader = file->reader;
-    if (number < reader->count)
+    if (LIKELY(number < reader->count))
         return &reader->interfaces[number];
     damage_block(file, "a packet of interface %llu, but the section has described only %llu",
                  number, reader->count);
@@ -98,8 +109,10 @@ static const struct pcapng_interface *find_interface(struct capture_file *file, 
 }
 
 /* Comments are counted, and an FCS length of the packet's own overrides the interface's. */
-static void read_packet_options(struct capture_file *file, struct pcapng_options options,
-                                const struct pcapng_interface *interface, uint32_t *fcs) {
+static __attribute__((noinline)) void read_packet_options(struct capture_file *file,
+                                                          struct pcapng_options options,
+                                                          const struct pcapng_interface *interface,
+                                                          uint32_t *fcs) {
     bool commented = false;
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
@@ -115,44 +128,47 @@ static void read_packet_options(struct capture_file *file, struct pcapng_options
         file->list->items[interface->number]->comments++;
 }
 
-static inline enum taken take_packet(struct capture_file *file, const struct pcapng_block *block,
-                                     struct packet *packet, uint32_t number) {
+static ALWAYS_INLINE enum taken take_packet(struct capture_file *file,
+                                            const struct pcapng_block *block, struct packet *packet,
+                                            uint32_t number, bool big_endian) {
     const struct pcapng_interface *interface = find_interface(file, number);
     if (!interface)
         return TAKEN_DAMAGE;
     const uint8_t *body = block->body;
-    uint64_t high = pcapng_load_u32(body + 4, block->big_endian);
-    packet->captured = pcapng_load_u32(body + 12, block->big_endian);
-    packet->length = pcapng_load_u32(body + 16, block->big_endian);
+    uint64_t high = pcapng_load_u32(body + 4, big_endian);
+    uint32_t captured = pcapng_load_u32(body + 12, big_endian);
     size_t room = block->size - PACKET_FIXED;
-    if (packet->captured > room)
+    if (!LIKELY(captured <= room))
         return damage_block(file, "captured length %llu is more than its block has (%llu)",
-                            packet->captured, room);
+                            captured, room);
+    packet->captured = captured;
+    packet->length = pcapng_load_u32(body + 16, big_endian);
     packet->time_ns =
-        pcapng_time_ns(&interface->time, high << 32 | pcapng_load_u32(body + 8, block->big_endian));
+        pcapng_time_ns(&interface->time, high << 32 | pcapng_load_u32(body + 8, big_endian));
     packet->frame = ++file->frame;
     packet->data = body + PACKET_FIXED;
     packet->interface = interface->number;
     packet->link_type = interface->link_type;
     uint32_t fcs = interface->fcs;
-    size_t padded = ((size_t)packet->captured + 3) & ~(size_t)3;
+    size_t padded = ((size_t)captured + 3) & ~(size_t)3;
     if (padded < room)
         read_packet_options(file,
                             (struct pcapng_options){.cursor = packet->data + padded,
                                                     .left = room - padded,
-                                                    .big_endian = block->big_endian},
+                                                    .big_endian = big_endian},
                             interface, &fcs);
     if (fcs)
         packet_strip_fcs(packet, fcs);
     return TAKEN_PACKET;
 }
 
-static enum taken take_enhanced(struct capture_file *file, const struct pcapng_block *block,
-                                struct packet *packet) {
-    if (block->size < PACKET_FIXED)
+static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
+                                              const struct pcapng_block *block,
+                                              struct packet *packet, bool big_endian) {
+    if (!LIKELY(block->size >= PACKET_FIXED))
         return damage_block(file, "an enhanced packet block body of %llu bytes, %llu were expected",
                             block->size, PACKET_FIXED);
-    return take_packet(file, block, packet, pcapng_load_u32(block->body, block->big_endian));
+    return take_packet(file, block, packet, pcapng_load_u32(block->body, big_endian), big_endian);
 }
 
 static enum taken take_obsolete(struct capture_file *file, const struct pcapng_block *block,
@@ -161,7 +177,7 @@ static enum taken take_obsolete(struct capture_file *file, const struct pcapng_b
         return damage_block(file, "a packet block body of %llu bytes, %llu were expected",
                             block->size, PACKET_FIXED);
     uint16_t number = block->big_endian ? load_be16(block->body) : load_le16(block->body);
-    return take_packet(file, block, packet, number);
+    return take_packet(file, block, packet, number, block->big_endian);
 }
 
 /* No time and no captured length: the data end at the snap length of the section's first interface.
@@ -216,26 +232,43 @@ static const struct {
     {BLOCK_PACKET, take_obsolete},      {BLOCK_JOURNAL, take_counted},
 };
 
-static enum taken take_block(struct capture_file *file, const struct pcapng_block *block,
-                             struct packet *packet) {
-    if (block->type == BLOCK_ENHANCED_PACKET)
-        return take_enhanced(file, block, packet);
+static __attribute__((noinline)) enum taken take_other_block(struct capture_file *file,
+                                                             const struct pcapng_block *block,
+                                                             struct packet *packet) {
     for (size_t i = 0; i < sizeof takers / sizeof *takers; i++)
         if (takers[i].type == block->type)
             return takers[i].take(file, block, packet);
     return TAKEN_NOTHING;
 }
 
-static size_t parse_pcapng(struct capture_file *file, struct packet *packets, size_t most) {
+/* As far as the file's byte order stays that. */
+static ALWAYS_INLINE size_t take_blocks(struct capture_file *file, struct packet *packets,
+                                        size_t most, bool big_endian) {
+    const struct pcapng_reader *reader = file->reader;
     struct pcapng_block block;
     size_t count = 0;
-    while (count < most && load_block(file, &block)) {
-        enum taken taken = take_block(file, &block, &packets[count]);
+    while (count < most && reader->big_endian == big_endian &&
+           load_block(file, &block, big_endian)) {
+        enum taken taken = LIKELY(block.type == BLOCK_ENHANCED_PACKET)
+                               ? take_enhanced(file, &block, &packets[count], big_endian)
+                               : take_other_block(file, &block, &packets[count]);
         if (taken == TAKEN_DAMAGE)
             break;
         count += taken == TAKEN_PACKET;
         file->stream.cursor += block.length;
     }
+    return count;
+}
+
+static size_t parse_pcapng(struct capture_file *file, struct packet *packets, size_t most) {
+    const struct pcapng_reader *reader = file->reader;
+    size_t count = 0;
+    bool big_endian;
+    do {
+        big_endian = reader->big_endian;
+        count += big_endian ? take_blocks(file, packets + count, most - count, true)
+                            : take_blocks(file, packets + count, most - count, false);
+    } while (reader->big_endian != big_endian && count < most && !file->ended);
     return count;
 }
 
@@ -255,7 +288,7 @@ static bool begin_pcapng(struct capture_file *file, struct problem *problem) {
     reader->block_max = RECORD_SIZE_MAX;
     if (!capture_file_need_header(file, BYTE_ORDER_SIZE, "a pcapng section header", problem))
         return false;
-    while (!load_block(file, &block)) {
+    while (!load_block(file, &block, reader->big_endian)) {
         if (file->ended)
             return damage_to_problem(file, problem);
         if (!capture_file_need_header(file, file->need, "a pcapng section header", problem))

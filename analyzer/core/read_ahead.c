@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "decoding.h"
 #include "huge_pages.h"
 
 #define BATCHES    2u /* one is filled while the other is taken */
@@ -33,12 +34,12 @@ struct read_ahead {
     bool timed;
 };
 
-static int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
+static inline int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
+    if (LIKELY(packet->time_ns >= TIME_LEAST_NS && packet->time_ns <= TIME_MOST_NS))
+        return packet->time_ns;
     if (packet->time_ns == TIME_UNKNOWN)
         return ahead->previous_ns;
-    if (packet->time_ns < TIME_LEAST_NS)
-        return TIME_LEAST_NS;
-    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+    return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
 }
 
 /* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
@@ -46,10 +47,13 @@ static void note_time(struct read_ahead *ahead, const struct packet *packet, int
     if (packet->time_ns == TIME_UNKNOWN)
         return;
     int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
-    if (!ahead->timed || agreed > ahead->now_ns)
-        ahead->now_ns = ahead->timed ? agreed : time_ns;
+    if (LIKELY(ahead->timed)) {
+        ahead->now_ns = agreed > ahead->now_ns ? agreed : ahead->now_ns;
+    } else {
+        ahead->now_ns = time_ns;
+        ahead->timed = true;
+    }
     ahead->previous_ns = time_ns;
-    ahead->timed = true;
 }
 
 static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
@@ -66,9 +70,10 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     struct analysis *analysis = ahead->analysis;
     struct capture_count *count = capture_count_of(analysis, packet->interface);
     int64_t time_ns = time_of(ahead, packet);
-    batch->out_of_memory |= !count;
-    if (!count)
+    if (!LIKELY(count)) {
+        batch->out_of_memory = true;
         return false;
+    }
     if (!is_wanted(analysis, packet, time_ns)) {
         count->filtered++;
         return false;
@@ -79,13 +84,16 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     struct headers *headers = &batch->headers[batch->headers_kept];
     packet_prepare(analysis, arrival, rest, headers, packet, time_ns);
     capture_count_headers(count, packet, headers);
-    batch->headers_kept += arrival->has_headers;
-    arrival->steps_back = step_back_ns;
-    if (step_back_ns)
-        rest->step_back_ns = step_back_ns;
     arrival->rest = (uint32_t)batch->rests_kept;
-    batch->rests_kept += arrival_has_rest(arrival);
-    return arrival->keyed || arrival->steps_back;
+    if (!LIKELY(!step_back_ns)) {
+        rest->step_back_ns = step_back_ns;
+        arrival->parts |= REST_STEP_BACK;
+    }
+    if (!arrival->parts)
+        return arrival->keyed;
+    batch->rests_kept++;
+    batch->headers_kept += (arrival->parts & REST_HEADERS) != 0;
+    return true;
 }
 
 static void set_mark(const struct read_ahead *ahead, struct batch *batch) {

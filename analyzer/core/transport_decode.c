@@ -8,23 +8,28 @@
 #define DCCP_HEADER 12
 #define PORTS       4
 
-/* Ports come first in every protocol that has them; they may be all that was captured. */
-static void read_ports(struct decoding *d, uint32_t offset) {
-    if ((uint64_t)offset + PORTS > d->captured)
-        return;
-    d->headers->source_port = load_be16(d->data + offset);
-    d->headers->destination_port = load_be16(d->data + offset + 2);
-    d->headers->ports_known = true;
-}
-
-static bool transport_has(struct decoding *d, uint32_t offset, uint32_t bytes) {
+static inline bool transport_has(struct decoding *d, uint32_t offset, uint32_t bytes) {
     return decoding_has(d, offset, bytes, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT);
 }
 
-static void transport_reached(struct decoding *d, uint32_t offset, uint32_t header_length) {
-    d->headers->layer = LAYER_TRANSPORT;
-    d->headers->transport_header_length = header_length;
+/* Whether the header's `bytes` are at hand. Ports come first in every protocol that has them; they
+ * may be all that was captured. */
+static inline bool read_ports(struct decoding *d, uint32_t offset, uint32_t bytes) {
+    struct headers *headers = d->headers;
+    const uint8_t *wire = d->data + offset;
+    bool whole = transport_has(d, offset, bytes);
+    if (LIKELY(whole) || (uint64_t)offset + PORTS <= d->captured) {
+        uint32_t ports = load_be32(wire);
+        headers->ports = ports << 16 | ports >> 16;
+        headers->ports_known = true;
+    }
+    return whole;
+}
+
+static inline void transport_reached(struct decoding *d, uint32_t offset, uint32_t header_length) {
     decoding_payload(d, offset + header_length);
+    d->headers->transport_header_length = header_length;
+    d->headers->layer = LAYER_TRANSPORT;
 }
 
 enum tcp_option_kind {
@@ -72,7 +77,7 @@ static uint16_t tcp_option_seen(const uint8_t *option) {
     return TCP_OPTION_OTHER;
 }
 
-static void fill_timestamps(struct tcp_header *tcp, const uint8_t *values) {
+static inline void fill_timestamps(struct tcp_header *tcp, const uint8_t *values) {
     tcp->options |= TCP_OPTION_TIMESTAMPS;
     tcp->timestamp_value = load_be32(values);
     tcp->timestamp_echo = load_be32(values + 4);
@@ -124,46 +129,60 @@ static enum decode_reason read_tcp_options(struct tcp_header *tcp, const uint8_t
     return at_hand < size && at >= at_hand ? REASON_OPTIONS_CUT : REASON_NONE;
 }
 
-static void fill_tcp(struct headers *headers, const uint8_t *tcp) {
-    headers->transport_checksum = load_be16(tcp + 16);
-    headers->tcp = (struct tcp_header){
-        .sequence = load_be32(tcp + 4),
-        .acknowledgment = load_be32(tcp + 8),
-        .flags = load_be16(tcp + 12) & 0x0fff,
-        .window = load_be16(tcp + 14),
-        .checksum = load_be16(tcp + 16),
-    };
+static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
+    struct tcp_header *tcp = &headers->tcp;
+    uint16_t checksum = load_be16(wire + 16);
+    headers->transport_checksum = checksum;
+    tcp->sequence = load_be32(wire + 4);
+    tcp->acknowledgment = load_be32(wire + 8);
+    tcp->flags = load_be16(wire + 12) & 0x0fff;
+    tcp->window = load_be16(wire + 14);
+    tcp->options = 0;
+    tcp->mss = 0;
+    tcp->window_scale = 0;
+    tcp->sack_count = 0;
+    tcp->checksum = checksum;
+    tcp->timestamp_value = 0;
+    tcp->timestamp_echo = 0;
 }
 
 #define NOP_NOP_TIMESTAMPS                                                                         \
     0x0101080a /* RFC 7323, appendix A: how nearly all segments have them                          \
                 */
 
-static void decode_tcp_options(struct decoding *d, uint32_t offset, uint32_t size) {
-    const uint8_t *options = d->data + offset;
+static __attribute__((noinline)) void decode_other_options(struct decoding *d, uint32_t offset,
+                                                           uint32_t size) {
+    struct headers *headers = d->headers;
     uint32_t at_hand = d->captured - offset < size ? d->captured - offset : size;
-    if (LIKELY(size == 12 && at_hand == 12 && load_be32(options) == NOP_NOP_TIMESTAMPS))
-        fill_timestamps(&d->headers->tcp, options + 4);
-    else
-        d->headers->reason = read_tcp_options(&d->headers->tcp, options, size, at_hand);
-    if (d->headers->reason == REASON_OPTIONS_CUT)
-        d->headers->tcp.options |= TCP_OPTION_CUT;
+    headers->reason = read_tcp_options(&headers->tcp, d->data + offset, size, at_hand);
+    if (headers->reason == REASON_OPTIONS_CUT)
+        headers->tcp.options |= TCP_OPTION_CUT;
 }
 
-static void decode_tcp(struct decoding *d, uint32_t offset) {
-    read_ports(d, offset);
-    if (!transport_has(d, offset, TCP_HEADER))
-        return;
+static inline void decode_tcp_options(struct decoding *d, uint32_t offset, uint32_t size) {
+    const uint8_t *options = d->data + offset;
+    if (LIKELY(size == 12 && d->captured - offset >= 12 &&
+               load_be32(options) == NOP_NOP_TIMESTAMPS))
+        fill_timestamps(&d->headers->tcp, options + 4);
+    else
+        decode_other_options(d, offset, size);
+}
+
+/* False when the header was not reached. */
+static inline bool decode_tcp(struct decoding *d, uint32_t offset) {
+    if (!read_ports(d, offset, TCP_HEADER))
+        return false;
     const uint8_t *tcp = d->data + offset;
-    uint32_t header_length = (tcp[12] >> 4) * 4u;
+    uint32_t header_length = (tcp[12] & 0xf0) >> 2; /* the upper half counts words of 4 bytes */
     if (header_length < TCP_HEADER || header_length > d->end - offset) {
         d->headers->reason = REASON_TCP_OFFSET;
-        return;
+        return false;
     }
-    fill_tcp(d->headers, tcp);
     transport_reached(d, offset, header_length);
+    fill_tcp(d->headers, tcp);
     if (header_length > TCP_HEADER)
         decode_tcp_options(d, offset + TCP_HEADER, header_length - TCP_HEADER);
+    return true;
 }
 
 /* The datagram's own length ends the payload; the IP packet may be longer (RFC 9868). In a first
@@ -171,8 +190,7 @@ static void decode_tcp(struct decoding *d, uint32_t offset) {
  * too (RFC 2675). */
 static void decode_udp(struct decoding *d, uint32_t offset) {
     struct headers *headers = d->headers;
-    read_ports(d, offset);
-    if (!transport_has(d, offset, UDP_HEADER))
+    if (!read_ports(d, offset, UDP_HEADER))
         return;
     uint32_t length = load_be16(d->data + offset + 4);
     uint32_t room = d->end - offset;
@@ -190,8 +208,7 @@ static void decode_udp(struct decoding *d, uint32_t offset) {
 
 /* RFC 3828, 3.1: in place of a length the bytes that the checksum covers, 0 for all. */
 static void decode_udp_lite(struct decoding *d, uint32_t offset) {
-    read_ports(d, offset);
-    if (!transport_has(d, offset, UDP_HEADER))
+    if (!read_ports(d, offset, UDP_HEADER))
         return;
     uint32_t coverage = load_be16(d->data + offset + 4);
     bool over = coverage > d->end - offset && !d->headers->fragment;
@@ -202,16 +219,14 @@ static void decode_udp_lite(struct decoding *d, uint32_t offset) {
 }
 
 static void decode_sctp(struct decoding *d, uint32_t offset) {
-    read_ports(d, offset);
-    if (transport_has(d, offset, SCTP_HEADER))
+    if (read_ports(d, offset, SCTP_HEADER))
         transport_reached(d, offset, SCTP_HEADER);
 }
 
 /* RFC 4340, 5.1: the data offset counts words of 4 bytes; 48-bit sequence numbers (the X bit) make
  * the generic header 16 bytes. */
 static void decode_dccp(struct decoding *d, uint32_t offset) {
-    read_ports(d, offset);
-    if (!transport_has(d, offset, DCCP_HEADER))
+    if (!read_ports(d, offset, DCCP_HEADER))
         return;
     uint32_t least = d->data[offset + 8] & 1 ? 16 : 12;
     uint32_t header_length = d->data[offset + 4] * 4u;
@@ -224,9 +239,8 @@ static void decode_dccp(struct decoding *d, uint32_t offset) {
 }
 
 /* Fragments of a tunnel's packets hold pieces of the inner packet: they stay the outer packet's. */
-void decode_transport(struct decoding *d, uint32_t offset) {
+static __attribute__((noinline)) void decode_other_transport(struct decoding *d, uint32_t offset) {
     switch (d->headers->protocol) {
-    case IP_TCP: decode_tcp(d, offset); return;
     case IP_UDP: decode_udp(d, offset); return;
     case IP_ICMP:
     case IP_ICMPV6: decode_icmp(d, offset); return;
@@ -237,4 +251,11 @@ void decode_transport(struct decoding *d, uint32_t offset) {
     }
     if (!d->headers->fragment)
         decode_ip_tunnel(d, offset);
+}
+
+void decode_transport(struct decoding *d, uint32_t offset) {
+    if (LIKELY(d->headers->protocol == IP_TCP) && decode_tcp(d, offset))
+        return;
+    decoding_payload(d, offset);
+    decode_other_transport(d, offset);
 }

@@ -2,8 +2,6 @@
 /* Encapsulations: VLAN, MPLS, PPPoE, and IP, GRE, VXLAN and Geneve over IP. */
 #include "decoding.h"
 
-#include <stddef.h>
-
 #define ETHER_BRIDGED    0x6558 /* transparent Ethernet bridging */
 #define PORT_VXLAN       4789
 #define PORT_VXLAN_LINUX 8472 /* what Linux took before RFC 7348 */
