@@ -177,15 +177,8 @@ static void set_clock(struct analysis *analysis, const struct mark *mark) {
 
 static void take_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
                          const struct mark *mark) {
-    struct turn turns[MARK_PACKETS];
-    size_t count = mark->count - first;
     set_clock(analysis, mark);
-    for (size_t i = 0; i < count; i++) {
-        const struct arrival *arrival = &batch->arrivals[first + i];
-        turns[i] = (struct turn){
-            .hash = arrival->hash, .packet = first + (uint32_t)i, .swapped = arrival->swapped};
-    }
-    take_turns(analysis, batch, turns, count);
+    take_turns(analysis, batch, &batch->order[first], mark->count - first);
     reach_mark(analysis, mark);
 }
 

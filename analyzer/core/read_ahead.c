@@ -96,6 +96,15 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     return true;
 }
 
+/* Of the arrival behind the last one. */
+static void add_turn(struct batch *batch) {
+    const struct arrival *arrival = &batch->arrivals[batch->count];
+    batch->order[batch->count] = (struct turn){.hash = arrival->keyed ? arrival->hash : 0,
+                                               .packet = (uint32_t)batch->count,
+                                               .swapped = arrival->swapped};
+    batch->count++;
+}
+
 static void set_mark(const struct read_ahead *ahead, struct batch *batch) {
     batch->marks[batch->mark_count++] = (struct mark){
         .count = (uint32_t)batch->count,
@@ -110,7 +119,8 @@ static bool read_to_mark(struct read_ahead *ahead, struct batch *batch) {
     struct packet packets[MARK_PACKETS];
     size_t count = capture_set_read(ahead->analysis->captures, packets, MARK_PACKETS);
     for (size_t i = 0; i < count; i++)
-        batch->count += prepare(ahead, batch, &packets[i], &batch->arrivals[batch->count]);
+        if (LIKELY(prepare(ahead, batch, &packets[i], &batch->arrivals[batch->count])))
+            add_turn(batch);
     batch->packets += count;
     set_mark(ahead, batch);
     return count;
@@ -122,30 +132,27 @@ static bool has_room(const struct batch *batch) {
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 
-static uint32_t group_of(const struct arrival *arrival) {
-    return arrival->hash >> (32 - GROUP_BITS);
-}
-
-/* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
-static bool is_grouped(const struct analysis_options *options) {
-    return !options->captures_only && options->packets == PACKETS_NONE;
+static uint32_t group_of(struct turn turn) {
+    return turn.hash >> (32 - GROUP_BITS);
 }
 
 /* A counting sort by the hash, the packets of a group in their order. */
 static void set_turns(struct batch *batch) {
     uint32_t places[1u << GROUP_BITS] = {0}, sum = 0;
     for (size_t i = 0; i < batch->count; i++)
-        places[group_of(&batch->arrivals[i])]++;
+        places[group_of(batch->order[i])]++;
     for (size_t group = 0; group < sizeof places / sizeof *places; group++) {
         uint32_t size = places[group];
         places[group] = sum;
         sum += size;
     }
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct arrival *arrival = &batch->arrivals[i];
-        batch->turns[places[group_of(arrival)]++] = (struct turn){
-            .hash = arrival->hash, .packet = (uint32_t)i, .swapped = arrival->swapped};
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        batch->turns[places[group_of(batch->order[i])]++] = batch->order[i];
+}
+
+/* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
+static bool is_grouped(const struct analysis_options *options) {
+    return !options->captures_only && options->packets == PACKETS_NONE;
 }
 
 /* False when nothing was read. */

@@ -30,7 +30,8 @@ struct batch {
     struct arrival arrivals[BATCH];
     struct arrival_rest rests[BATCH];      /* of some arrivals, from the first on */
     struct headers headers[BATCH_HEADERS]; /* that arrivals point to, from the first on */
-    struct turn turns[BATCH];              /* all of them, those of a flow together */
+    struct turn order[BATCH];              /* the arrivals' turns as they came */
+    struct turn turns[BATCH];              /* those of a flow together */
     struct mark marks[BATCH / MARK_PACKETS + 1];
     size_t rests_kept, headers_kept, mark_count;
     size_t count;     /* of arrivals: packets that concern somebody */
