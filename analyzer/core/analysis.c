@@ -146,7 +146,7 @@ static inline void call_ahead(const struct flow_table *flows, const struct batch
     if (is_first(turns, count, flow))
         flow_table_prefetch_flow(flows, turns[flow].hash);
     if (is_first(turns, count, lists))
-        flow_table_prefetch_lists(flows, turns[lists].hash, turns[lists].swapped);
+        flow_table_prefetch_lists(flows, turns[lists].hash);
 }
 
 static void take_turns(struct analysis *analysis, struct batch *batch, const struct turn *turns,

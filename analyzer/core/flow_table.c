@@ -122,29 +122,30 @@ static inline void prefetch_element(const void *list, uint32_t index, size_t siz
     __builtin_prefetch((const void *)((uintptr_t)list + index * size));
 }
 
-void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash, bool swapped) {
+/* What packets of one direction or the other come to touch. */
+static inline void prefetch_direction(const struct direction *direction) {
+    const struct series_bins *series = &direction->series;
+    const struct tcp_stream *stream = &direction->tcp;
+    const struct segment_ring *unacked = &stream->unacked;
+    uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
+    prefetch_element(series->bins, series->count - 1, sizeof *series->bins);
+    prefetch_element(series->bins, series->count, sizeof *series->bins);
+    prefetch_element(stream->marks, stream->next_mark, sizeof *stream->marks);
+    prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
+    prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
+    prefetch_element(stream->rtt.exact, stream->rtt.pending, sizeof *stream->rtt.exact);
+    for (unsigned line = 0; line < 2; line++) {
+        prefetch_element(stream->limit, line, LINE_BYTES);
+        prefetch_element(stream->trouble, line, LINE_BYTES);
+    }
+}
+
+void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     const struct flow *flow = likely_flow(table, hash);
     if (!flow)
         return;
-    unsigned number = swapped ^ flow->swapped;
-    const struct series_bins *own = &flow->directions[number].series;
-    const struct series_bins *other = &flow->directions[!number].series;
-    const struct tcp_stream *stream = &flow->directions[number].tcp;
-    const struct segment_ring *sent = &stream->unacked;
-    const struct segment_ring *acked = &flow->directions[!number].tcp.unacked;
-    const struct sample_set *rtt = &flow->directions[!number].tcp.rtt;
-    uint32_t tail = (sent->head + sent->count) & (sent->room - 1);
-    prefetch_element(stream->marks, stream->next_mark, sizeof *stream->marks);
-    prefetch_element(own->bins, own->count - 1, sizeof *own->bins);
-    prefetch_element(own->bins, own->count, sizeof *own->bins);
-    prefetch_element(other->bins, other->count - 1, sizeof *other->bins);
-    prefetch_element(sent->segments, tail, sizeof *sent->segments);
-    prefetch_element(acked->segments, acked->head, sizeof *acked->segments);
-    prefetch_element(rtt->exact, rtt->pending, sizeof *rtt->exact);
-    for (unsigned line = 0; line < 2; line++) {
-        prefetch_element(stream->limit, line, LINE_BYTES);
-        prefetch_element(flow->directions[!number].tcp.limit, line, LINE_BYTES);
-    }
+    prefetch_direction(&flow->directions[0]);
+    prefetch_direction(&flow->directions[1]);
 }
 
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,

@@ -19,7 +19,7 @@ uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *ke
  * what the flow points to. */
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash);
-void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash, bool swapped);
+void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key);
 

@@ -63,10 +63,17 @@ struct tcp_limit;
 
 /* What few streams need: made with the first irregular segment. */
 struct tcp_trouble {
-    /* Of the data. */
-    uint64_t retransmissions, fast, timeout, probe, spurious;
+    /* What every packet asks, in a line of a cache. */
+    uint64_t retransmissions;
     uint64_t timeouts; /* expiries: go-back-N after one is part of it */
     uint64_t suspected_timeouts;
+    /* Losses being mended: what is sent again below these was decided when they were set. */
+    int64_t recovery_point, timeout_point;
+    uint32_t recovery_frame, timeout_frame;
+    int64_t advanced_from; /* what was acknowledged before the last advance */
+    uint32_t sacked_count;
+    /* Of the data. */
+    uint64_t fast, timeout, probe, spurious;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, undecided, network_duplicates, mirror_duplicates, mirror_ip_bytes;
     uint64_t unknown_duplicates;
@@ -87,23 +94,18 @@ struct tcp_trouble {
     int64_t sacked_rtt_ns; /* least time until data was reported, 0: none was */
     struct {
         int64_t start, end;
-    } sacked[SACKED_MOST]; /* of the last acknowledgment */
-    uint32_t sacked_count;
-    /* Losses being mended: what is sent again below these was decided when they were set. */
-    int64_t recovery_point, timeout_point;
+    } sacked[SACKED_MOST];   /* of the last acknowledgment */
     int64_t suspected_point; /* end of what a suspected timeout sent again, 0: none */
     struct {                 /* what was lately reported lost, though it may have arrived since */
         int64_t start, end, time_ns;
     } reported;
-    uint32_t recovery_frame, timeout_frame;
     bool timeout_undone; /* the sender recovers as without it: needless (RFC 4015), or lost again */
     /* The last verdicts, a ring once it is full. */
     struct judged *judged;
     uint32_t judged_count, judged_room, judged_next;
     uint32_t unsettled;
-    int64_t advanced_from; /* what was acknowledged before the last advance */
-    int64_t settled_from;  /* an acknowledgment of less settles none of them */
-    int64_t held_below; /* without SACK: the receiver may hold something above a gap below this */
+    int64_t settled_from; /* an acknowledgment of less settles none of them */
+    int64_t held_below;   /* without SACK: the receiver may hold something above a gap below this */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
