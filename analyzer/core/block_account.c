@@ -122,8 +122,9 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     return add_block_row(place->analysis, &row);
 }
 
-void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned number,
-                            const struct sighting *seen, const struct payload_start *payload) {
+APART void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned number,
+                                  const struct sighting *seen,
+                                  const struct payload_start *payload) {
     struct sequence_track *track = &flow->directions[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
@@ -181,9 +182,9 @@ static struct block_stream *blocks_of(struct analysis *analysis, struct tcp_stre
     return stream->blocks;
 }
 
-void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned number,
-                           const struct sighting *seen, const struct payload_start *payload,
-                           const struct tcp_effect *effect) {
+APART void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned number,
+                                 const struct sighting *seen, const struct payload_start *payload,
+                                 const struct tcp_effect *effect) {
     struct tcp_stream *stream = &flow->directions[number].tcp;
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);

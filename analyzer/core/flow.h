@@ -121,6 +121,11 @@ struct flow {
     struct direction directions[2]; /* 0 from the initiator */
 };
 
+/* (Not &flow->directions[number]: that is computed anew wherever it is used.) */
+static inline struct direction *flow_direction(struct flow *flow, unsigned number) {
+    return flow->directions + number;
+}
+
 /* The key's end that sends in a direction. */
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
     return direction ^ flow->swapped;

@@ -26,7 +26,7 @@ static const struct tcp_listener listener = {log_event, amend_event, take_mirror
                                              spare_counts};
 
 /* The first of its direction, or one that was stored late. */
-static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+static APART void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -94,14 +94,14 @@ static void note_window(struct series_bin *bin, int64_t window) {
         bin->window = bounded(window);
 }
 
-static struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
-                                 const struct sighting *seen) {
+static inline struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
+                                        const struct sighting *seen) {
     return series_bins_at(&direction->series, seen->time_ns, direction->packets,
                           &analysis->allowance);
 }
 
-static void draw_packet(struct analysis *analysis, const struct step *step) {
-    struct direction *direction = &step->flow->directions[step->direction];
+static void draw_packet(struct analysis *analysis, const struct step *step, int64_t flight) {
+    struct direction *direction = step->own;
     const struct sighting *seen = step->seen;
     const struct tcp_effect *effect = &step->effect;
     struct series_bin *bin = bin_of(analysis, direction, seen);
@@ -116,7 +116,6 @@ static void draw_packet(struct analysis *analysis, const struct step *step) {
     bin->lost += effect->lost;
     if (step->flow->key.protocol != IP_TCP)
         return;
-    int64_t flight = stream_flight(step->stream);
     if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
         bin->flight = bounded(flight);
     note_window(bin, stream_window(step->other));
@@ -129,7 +128,7 @@ static void draw_acknowledgment(struct analysis *analysis, const struct step *st
     bool closed = effect->window_known && !effect->window;
     if (effect->rtt_ns < 0 && !closed)
         return;
-    struct direction *acknowledged = &step->flow->directions[!step->direction];
+    struct direction *acknowledged = step->across;
     struct series_bin *bin = bin_of(analysis, acknowledged, step->seen);
     if (!bin)
         return;
@@ -140,9 +139,9 @@ static void draw_acknowledgment(struct analysis *analysis, const struct step *st
         note_window(bin, effect->window);
 }
 
-static void list_packet(struct analysis *analysis, const struct flow *flow, unsigned direction,
-                        const struct tcp_header *tcp, const struct sighting *seen,
-                        const struct tcp_effect *effect) {
+static APART void list_packet(struct analysis *analysis, const struct flow *flow,
+                              unsigned direction, const struct tcp_header *tcp,
+                              const struct sighting *seen, const struct tcp_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -163,9 +162,8 @@ static void list_packet(struct analysis *analysis, const struct flow *flow, unsi
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window_known, effect->window);
-    bool sack = effect->sack_end > effect->sack_start;
-    row_set_if(&row, packets_sack_start, sack, effect->sack_start);
-    row_set_if(&row, packets_sack_end, sack, effect->sack_end);
+    row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
+    row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
@@ -181,33 +179,52 @@ static void account_blocks(struct analysis *analysis, const struct step *step, b
         block_account_datagram(analysis, step->flow, step->direction, step->seen, payload);
 }
 
+/* Set one by one: most of a step need not be cleared. */
+static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
+                              unsigned number) {
+    step->flow = flow;
+    struct direction *own = flow_direction(flow, number),
+                     *across = flow_direction(flow, number ^ 1);
+    step->own = own;
+    step->across = across;
+    step->stream = &own->tcp;
+    step->other = &across->tcp;
+    step->listener = &listener;
+    step->context = analysis;
+    step->direction = number;
+    step->allowance =
+        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
+    step->effect.positions_known = step->effect.acknowledges = false;
+    step->effect.window_known = step->effect.reports = false;
+    step->effect.copy = step->effect.probe = false;
+    step->effect.stale = step->effect.mirrored = false;
+    step->effect.lost = 0;
+    step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
+    step->effect.rtt_ns = -1;
+}
+
 void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload) {
-    bool stream = tcp || sequence;
-    struct step step = {.flow = flow,
-                        .stream = &flow->directions[number].tcp,
-                        .other = &flow->directions[!number].tcp,
-                        .tcp = tcp,
-                        .seen = seen,
-                        .allowance = &analysis->allowance,
-                        .listener = &listener,
-                        .context = analysis,
-                        .direction = number,
-                        .effect = {.rtt_ns = -1}};
-    if (analysis->packets_only && !flow->listed_packets)
-        step.allowance = &analysis->nothing;
-    count_packet(flow, &flow->directions[number], seen);
+    struct step step;
+    int64_t flight = -1;
+    begin_step(&step, analysis, flow, number);
+    step.tcp = tcp;
+    step.seen = seen;
+    step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
+    count_packet(flow, flow_direction(flow, number), seen);
     if (tcp)
-        tcp_track(&step);
+        flight = tcp_track(&step);
     else if (sequence)
-        tcp_track_data(&step, *sequence);
+        flight = tcp_track_data(&step, *sequence);
+    else if (flow->key.protocol == IP_TCP)
+        flight = stream_flight(step.stream);
     if (step.effect.mirrored)
         capture_count_mirrored(analysis, seen->capture, 1);
     if (!analysis->packets_only) {
-        account_blocks(analysis, &step, stream, payload);
+        account_blocks(analysis, &step, tcp || sequence, payload);
         if (seen->time_known) {
-            draw_packet(analysis, &step);
+            draw_packet(analysis, &step, flight);
             draw_acknowledgment(analysis, &step);
         }
     }

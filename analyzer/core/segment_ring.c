@@ -19,8 +19,8 @@ static bool grow(struct segment_ring *ring, uint32_t most, struct allowance *all
     return true;
 }
 
-struct segment *segment_ring_push_full(struct segment_ring *ring, uint32_t most,
-                                       struct allowance *allowance) {
+struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
+                                  struct allowance *allowance) {
     if (!grow(ring, most, allowance)) {
         if (!ring->room)
             return NULL;

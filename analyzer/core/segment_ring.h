@@ -36,15 +36,13 @@ static inline struct segment *segment_ring_at(const struct segment_ring *ring, u
     return &ring->segments[(ring->head + i) & (ring->room - 1)];
 }
 
-struct segment *segment_ring_push_full(struct segment_ring *ring, uint32_t most,
-                                       struct allowance *allowance);
-/* The place for a new segment at the end, NULL without any memory. */
-static inline struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
-                                                struct allowance *allowance) {
-    if (ring->count >= ring->room)
-        return segment_ring_push_full(ring, most, allowance);
-    return segment_ring_at(ring, ring->count++);
+/* The place for a new segment at the end, NULL without room; then there may be one after the list
+ * has grown, or the oldest was forgotten, but for want of any memory. */
+static inline struct segment *segment_ring_next(struct segment_ring *ring) {
+    return ring->count < ring->room ? segment_ring_at(ring, ring->count++) : NULL;
 }
+struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
+                                  struct allowance *allowance);
 
 struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
 /* Marks every segment that holds bytes of [start, end) as sent again. */

@@ -92,7 +92,8 @@ static bool has_room(struct series_bins *series, uint64_t packets, struct allowa
 
 static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
     struct series_bin *bin = &series->bins[place];
-    memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
+    if (place < series->count)
+        memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
     *bin = (struct series_bin){
         .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
     series->count++;

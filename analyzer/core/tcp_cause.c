@@ -40,7 +40,7 @@ bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end)
     return sacked_above(trouble, end) > 2 * segment_size(step, step->direction);
 }
 
-void cause_keep_report(struct step *step, struct tcp_trouble *trouble) {
+APART void cause_keep_report(struct step *step, struct tcp_trouble *trouble) {
     int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
     if (!step->other->acked_known)
         return;

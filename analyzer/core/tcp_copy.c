@@ -11,15 +11,16 @@
 #define COPY_GAP_SLACK_NS 10000
 #define COPIES_MOST       3u
 
-static uint32_t mixed(uint32_t hash, uint32_t word) {
-    return (hash ^ word) * 0x9E3779B1u ^ hash >> 15;
-}
-
-static uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
-    uint32_t hash = mixed(tcp->sequence, tcp->acknowledgment);
-    hash = mixed(hash, (uint32_t)tcp->window << 16 | tcp->checksum);
-    hash = mixed(hash, payload_bytes << 12 ^ tcp->flags);
-    return tcp->options & TCP_OPTION_TIMESTAMPS ? mixed(hash, tcp->timestamp_value) : hash;
+/* Two multiplications by odd constants (of MurmurHash, public domain): each spreads what differs to
+ * the upper half. */
+static inline uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
+    uint64_t place = (uint64_t)tcp->acknowledgment << 32 | tcp->sequence;
+    uint64_t rest = (uint64_t)tcp->checksum << 32 | (uint32_t)tcp->window << 16 | tcp->flags;
+    uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
+    hash += (uint64_t)payload_bytes << 32;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        hash += tcp->timestamp_value;
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
 }
 
 static uint32_t mark_time(const struct step *step) {
@@ -92,7 +93,7 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     judge_copy(step, start, end, &(struct copy){mirror, doubt, mark->frame});
 }
 
-static bool find_copy(struct step *step, uint32_t signature) {
+static APART bool find_copy(struct step *step, uint32_t signature) {
     struct tcp_stream *stream = step->stream;
     for (unsigned i = 1; i <= stream->mark_room; i++) {
         struct packet_mark *mark =
@@ -107,10 +108,8 @@ static bool find_copy(struct step *step, uint32_t signature) {
 }
 
 /* The list grows as long as it may; then it is a ring. */
-static bool has_room(struct tcp_stream *stream, struct allowance *allowance) {
+static APART bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
     uint32_t room = stream->mark_room;
-    if (stream->next_mark < room)
-        return true;
     stream->next_mark = 0;
     if (!allowance_grow(allowance, (void **)&stream->marks, &stream->mark_room,
                         sizeof *stream->marks, 4, MARKS_MOST))
@@ -125,7 +124,7 @@ bool tcp_copy_take(struct step *step, bool doubtful) {
     uint32_t signature = signature_of(step->tcp, step->seen->payload_bytes);
     if (doubtful && step->seen->time_known && find_copy(step, signature))
         return true;
-    if (has_room(stream, step->allowance))
+    if (stream->next_mark < stream->mark_room || make_room(stream, step->allowance))
         stream->marks[stream->next_mark++] = (struct packet_mark){.time = mark_time(step),
                                                                   .frame = step_frame(step),
                                                                   .signature = signature,

@@ -217,7 +217,7 @@ static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segme
     return sent_ns;
 }
 
-bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
+APART bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
@@ -315,7 +315,7 @@ static void tell_not_again(struct step *step, int64_t bytes, bool late, enum wor
                                         .related_frame = frame});
 }
 
-bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
+APART bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
     const struct hole *hole = &fill->hole;
     enum word evidence;
     if (hole->acked)
@@ -345,7 +345,7 @@ static enum word evidence_against_first(const struct step *step, const struct se
     return *order ? WORD_IP_ID : WORD_NONE;
 }
 
-void judge_from_before(struct step *step, int64_t start, int64_t end) {
+APART void judge_from_before(struct step *step, int64_t start, int64_t end) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, stream->base);
     if (!step->seen->time_known || (stream->acked_known && start < stream->acked))
@@ -382,11 +382,11 @@ void judge_from_before(struct step *step, int64_t start, int64_t end) {
 /* A pure acknowledgment has no place in the stream. */
 #define NOWHERE INT64_C(-2)
 
-void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
+APART void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy *copy) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     bool mirror = copy->mirror, data = start >= 0 && end > start;
     if (!trouble->mirror_duplicates)
-        trouble->packets_uncopied = step->flow->directions[step->direction].packets - 1;
+        trouble->packets_uncopied = step->own->packets - 1;
     struct tcp_event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
                               .place = mirror ? WORD_CAPTURE : WORD_NONE,
                               .evidence = step->seen->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
@@ -447,7 +447,7 @@ static void note_suspected(struct step *step, int64_t length, int64_t pause) {
     trouble->recovery_point = 0;
 }
 
-void judge_long_pause(struct step *step, int64_t pause, int64_t length, bool fin) {
+APART void judge_long_pause(struct step *step, int64_t pause, int64_t length, bool fin) {
     const struct tcp_stream *stream = step->stream;
     if ((!length && !fin) || !stream->data_sent_last || !step->seen->time_known ||
         pause < step_timeout_ns(step))

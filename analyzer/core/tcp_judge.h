@@ -27,8 +27,9 @@ void judge_copy(struct step *step, int64_t start, int64_t end, const struct copy
 /* New data or a FIN in order, `pause` ns after what was sent before it: a loss may hide in a pause
  * of a timeout. */
 void judge_long_pause(struct step *step, int64_t pause, int64_t length, bool fin);
-static inline void judge_pause(struct step *step, int64_t length, bool fin) {
-    int64_t pause = step->seen->time_ns - step->stream->last_data_ns;
+static inline void judge_pause(struct step *step, const struct tcp_stream *stream, int64_t length,
+                               bool fin) {
+    int64_t pause = step->seen->time_ns - stream->last_data_ns;
     if (pause >= TIMEOUT_LEAST_NS) /* what is less is less than any timeout */
         judge_long_pause(step, pause, length, fin);
 }
@@ -39,12 +40,8 @@ void judge_sack(struct step *step, int64_t position);
 /* A repeated acknowledgment of the other stream: without SACK it may answer what had been sent in
  * vain. */
 void judge_repeated(struct step *step);
-/* The other stream was acknowledged up to `position`: an echoed timestamp tells which sending of a
- * segment arrived (RFC 3522). */
-void judge_unsettled(struct step *step, int64_t position);
-static inline void judge_acknowledged(struct step *step, int64_t position) {
-    if (step->other->unsettled)
-        judge_unsettled(step, position);
-}
+/* The other stream, which is unsettled, was acknowledged up to `position`: an echoed timestamp
+ * tells which sending of a segment arrived (RFC 3522). */
+void judge_acknowledged(struct step *step, int64_t position);
 
 #endif

@@ -35,16 +35,17 @@ struct way {
     const struct tcp_stream *stream, *other;
 };
 
-static inline struct way way_of(const struct step *step, unsigned direction) {
-    const struct direction *directions = step->flow->directions;
-    return (struct way){&directions[direction], &directions[direction].tcp,
-                        &directions[!direction].tcp};
-}
-
 static inline int64_t full_segment(const struct way *way) {
     int64_t most = way->from->segment_max;
     int64_t announced = way->other->mss;
     return announced && announced < most ? announced : most;
+}
+
+/* A full segment is no more than the largest: where that fits, it need not be told. */
+static inline bool is_closed(const struct way *way, int64_t flight) {
+    int64_t window = stream_window(way->other);
+    return way->other->window_zero || (window > 0 && flight + way->from->segment_max > window &&
+                                       flight + full_segment(way) > window);
 }
 
 static inline bool is_mending(const struct tcp_stream *stream) {
@@ -53,10 +54,9 @@ static inline bool is_mending(const struct tcp_stream *stream) {
                        (trouble->timeouts && trouble->timeout_point > stream->acked));
 }
 
-static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit) {
-    int64_t flight = stream_flight(way->stream);
-    int64_t window = stream_window(way->other);
-    if (way->other->window_zero || (window > 0 && flight + full_segment(way) > window))
+static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit,
+                                        int64_t flight) {
+    if (is_closed(way, flight))
         return STATE_CLOSED;
     if (is_mending(way->stream))
         return STATE_MENDING;
@@ -67,7 +67,7 @@ static inline enum limit_state state_of(const struct way *way, const struct tcp_
 
 /* The time that an acknowledgment takes from here to the sender, and what it lets go back to here.
  */
-static int64_t reaction_ns(const struct step *step) {
+static inline int64_t reaction_ns(const struct step *step) {
     int64_t rtt = step_sender_rtt(step);
     return (rtt < 0 ? later_of(step_path_rtt(step), 0) : rtt) + SLACK_NS;
 }
@@ -75,7 +75,7 @@ static int64_t reaction_ns(const struct step *step) {
 /* Data that came after a time in which there seemed to be none: what of that time was the sender's
  * own. What an acknowledgment let go, the network or the receiver had held back; what the other
  * end's data let go, is the turn of the application. */
-static void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
+static inline void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
     int64_t since = later_of(limit->mark_ns, step->stream->advanced_ns);
     int64_t own = step->seen->time_ns - since - reaction_ns(step);
     bool released = own <= 0 && !limit->turned;
@@ -90,22 +90,20 @@ static void part_pause(const struct step *step, struct tcp_limit *limit, int64_t
 
 /* How much later than at once a short segment was acknowledged, where that was as late as a
  * delayed-ACK timer. */
-static int64_t held_ns(const struct step *step, const struct way *way,
-                       const struct tcp_limit *limit) {
-    if (!limit->last_short)
-        return 0;
-    const struct sample_set *rtt = &way->stream->rtt;
-    int64_t waited = step->seen->time_ns - way->stream->last_data_ns;
+static int64_t held_ns(const struct step *step, const struct tcp_stream *stream) {
+    const struct sample_set *rtt = &stream->rtt;
+    int64_t waited = step->seen->time_ns - stream->last_data_ns;
     waited -= rtt->count ? rtt->least : 0;
     return waited >= HELD_LEAST_NS ? waited : 0;
 }
 
 /* In slow start each round trip doubles what is in flight; when it no longer does, or data was
  * lost, that is over. */
-static void note_growth(const struct step *step, const struct way *way, struct tcp_limit *limit) {
-    int64_t flight = stream_flight(way->stream), now = step->seen->time_ns;
-    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)way->stream->srtt_us);
-    limit->grown = tcp_trouble_of(way->stream)->retransmissions ||
+static APART void note_growth(const struct step *step, const struct tcp_stream *stream,
+                              struct tcp_limit *limit, int64_t flight) {
+    int64_t now = step->seen->time_ns;
+    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)stream->srtt_us);
+    limit->grown = tcp_trouble_of(stream)->retransmissions ||
                    (rtt > 0 && now - limit->doubled_ns > GROWTH_TRIPS * rtt + SLACK_NS);
     if (limit->grown || flight < 2 * limit->doubled)
         return;
@@ -117,15 +115,14 @@ static void note_growth(const struct step *step, const struct way *way, struct t
 
 /* Those that were only suspected, too: the sender stood still, with what it had sent lost before
  * this point. */
-static inline uint64_t timeouts_of(const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = stream->trouble;
+static inline uint64_t timeouts_of(const struct tcp_trouble *trouble) {
     return trouble ? trouble->timeouts + trouble->suspected_timeouts : 0;
 }
 
-static inline void part(const struct step *step, const struct way *way, struct tcp_limit *limit,
-                        bool data) {
+static inline void part(const struct step *step, const struct tcp_stream *stream,
+                        struct tcp_limit *limit, bool data) {
     int64_t span = step->seen->time_ns - limit->mark_ns;
-    uint64_t timeouts = timeouts_of(way->stream);
+    uint64_t timeouts = timeouts_of(stream->trouble);
     bool pause = limit->state <= STATE_SHORT;
     if (timeouts != limit->timeouts)
         limit->ns[LIMIT_TIMEOUT] += span;
@@ -140,7 +137,7 @@ static inline void part(const struct step *step, const struct way *way, struct t
 }
 
 /* Less than a full segment, as far as both can be told: some streams never have one. */
-static bool is_short(const struct step *step, const struct way *way) {
+static inline bool is_short(const struct step *step, const struct way *way) {
     int64_t announced = way->other->mss ? way->other->mss : SEGMENT_USUAL;
     return step->seen->payload_bytes < full_segment(way) ||
            step->seen->payload_bytes < announced / 2;
@@ -153,55 +150,60 @@ static inline void note_data(const struct step *step, const struct way *way,
     limit->held_ns = 0;
 }
 
-static void begin(const struct step *step, const struct way *way) {
-    if (way->from->packets < LIMIT_PACKETS_LEAST)
+static APART void begin(const struct step *step) {
+    struct way way = {step->own, step->stream, step->other};
+    if (step->own->packets < LIMIT_PACKETS_LEAST)
         return;
     struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
     if (!limit)
         return;
     memset(limit, 0, sizeof *limit);
     limit->mark_ns = limit->doubled_ns = step->seen->time_ns;
-    limit->timeouts = timeouts_of(step->stream);
+    limit->timeouts = timeouts_of(step->stream->trouble);
     limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
     step->stream->limit = limit;
-    note_data(step, way, limit);
-    limit->state = (uint8_t)state_of(way, limit);
+    note_data(step, &way, limit);
+    limit->state = (uint8_t)state_of(&way, limit, stream_flight(step->stream));
 }
 
-static inline void take(const struct step *step, const struct way *way, struct tcp_limit *limit,
-                        bool data) {
-    if (step->seen->time_ns >= limit->mark_ns)
-        part(step, way, limit, data);
-    if (data)
-        note_data(step, way, limit);
+/* What the segment leaves behind. */
+static inline void settle(const struct step *step, const struct way *way, struct tcp_limit *limit,
+                          int64_t flight) {
     if (!limit->grown)
-        note_growth(step, way, limit);
-    limit->state = (uint8_t)state_of(way, limit);
+        note_growth(step, way->stream, limit, flight);
+    limit->state = (uint8_t)state_of(way, limit, flight);
 }
 
-static void take_data(const struct step *step) {
-    struct way way = way_of(step, step->direction);
-    if (step->stream->limit)
-        take(step, &way, step->stream->limit, true);
-    else
-        begin(step, &way);
+static inline void take_data(const struct step *step, int64_t flight) {
+    struct way way = {step->own, step->stream, step->other};
+    struct tcp_limit *limit = step->stream->limit;
+    if (!limit) {
+        begin(step);
+        return;
+    }
+    if (step->seen->time_ns >= limit->mark_ns)
+        part(step, way.stream, limit, true);
+    note_data(step, &way, limit);
+    settle(step, &way, limit, flight);
 }
 
 /* The segment as what it tells of the other direction's data. */
 static void take_answer(const struct step *step, struct tcp_limit *limit, bool data) {
-    struct way way = way_of(step, !step->direction);
+    struct way way = {step->across, step->other, step->stream};
     limit->turned |= data;
-    if (step->other->advanced_ns == step->seen->time_ns)
-        limit->held_ns = held_ns(step, &way, limit);
-    take(step, &way, limit, false);
+    if (way.stream->advanced_ns == step->seen->time_ns)
+        limit->held_ns = limit->last_short ? held_ns(step, way.stream) : 0;
+    if (step->seen->time_ns >= limit->mark_ns)
+        part(step, way.stream, limit, false);
+    settle(step, &way, limit, stream_flight(way.stream));
 }
 
-void limit_take(const struct step *step) {
+void limit_take(const struct step *step, int64_t flight) {
     bool data = step->seen->payload_bytes && !step->effect.probe;
-    if (!step->seen->time_known || !step->stream->acked_known)
+    if (!step->seen->time_known || flight < 0)
         return;
     if (data)
-        take_data(step);
+        take_data(step, flight);
     if (step->other->limit && step->effect.acknowledges)
         take_answer(step, step->other->limit, data);
 }

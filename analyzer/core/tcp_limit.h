@@ -35,8 +35,9 @@ struct tcp_limit {
     bool turned;        /* the other end sent data since */
 };
 
-/* After the segment has been taken: parts the time since the last one, in both directions. */
-void limit_take(const struct step *step);
+/* After the segment has been taken, with `flight` bytes of its direction in flight (-1: not known):
+ * parts the time since the last one, in both directions. */
+void limit_take(const struct step *step, int64_t flight);
 /* Its memory, when the stream ends. */
 void limit_free(struct tcp_stream *stream, struct allowance *allowance);
 

@@ -27,7 +27,7 @@ static bool may_be_reported(const struct judged *judged, int64_t start, int64_t 
 
 /* Whether the report is of this copy rather than of a resend. */
 static bool take_copy_report(struct step *step, struct judged *judged) {
-    const struct direction *direction = &step->flow->directions[!step->direction];
+    const struct direction *direction = step->across;
     if (judged->kind == WORD_NETWORK_DUPLICATE)
         judged->reported = true;
     else if (judged->copy && judged->doubt != COPY_OF_TWO_PORTS &&
@@ -132,12 +132,13 @@ static void note_sacked_resends(const struct step *step, struct tcp_trouble *tro
     }
 }
 
-void judge_sack(struct step *step, int64_t position) {
+APART void judge_sack(struct step *step, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < step->tcp->sack_count; i++) {
         blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
         blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
     }
+    step->effect.reports = blocks[0][0] < blocks[0][1];
     step->effect.sack_start = blocks[0][0];
     step->effect.sack_end = blocks[0][1];
     bool dsack = is_dsack(step->tcp, blocks, position);
@@ -222,7 +223,7 @@ static bool may_be_in_vain(const struct step *step, const struct judged *judged)
 /* Going back without SACK, a sender sends again what had arrived. The lowest of what an
  * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
  * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
-void judge_repeated(struct step *step) {
+APART void judge_repeated(struct step *step) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (!trouble || !is_without_sack(step))
         return;
@@ -240,7 +241,7 @@ void judge_repeated(struct step *step) {
     }
 }
 
-void judge_unsettled(struct step *step, int64_t position) {
+APART void judge_acknowledged(struct step *step, int64_t position) {
     struct tcp_trouble *trouble = step->other->trouble;
     if (position < trouble->settled_from)
         return;

@@ -12,7 +12,9 @@
 
 struct step {
     struct flow *flow;
-    struct tcp_stream *stream; /* of the segment's direction */
+    struct direction *own; /* the segment's */
+    struct direction *across;
+    struct tcp_stream *stream; /* of its own direction */
     struct tcp_stream *other;
     const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
     const struct sighting *seen;
@@ -20,11 +22,12 @@ struct step {
     const struct tcp_listener *listener;
     void *context; /* the listener's */
     unsigned direction;
+    uint32_t frame; /* 0 when it takes more */
     struct tcp_effect effect;
 };
 
 static inline uint32_t step_frame(const struct step *step) {
-    return step->seen->frame <= UINT32_MAX ? (uint32_t)step->seen->frame : 0;
+    return step->frame;
 }
 
 static inline bool step_timestamps(const struct step *step) {

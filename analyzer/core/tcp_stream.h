@@ -8,6 +8,11 @@
 #include "sample_set.h"
 #include "segment_ring.h"
 
+/* What each packet runs through is one piece of code, out of which is kept what few of them need:
+ * it would take the registers. */
+#define IN_LINE inline __attribute__((always_inline))
+#define APART   __attribute__((noinline))
+
 /* A packet as its copy would look: by these a copy is known from a retransmission. */
 struct packet_mark {
     uint32_t time;      /* in units of 128 ns, modulo 2^32 */
@@ -105,23 +110,25 @@ enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
 
 struct tcp_stream {
     uint32_t zero_sequence; /* sequence number of position 0 */
-    bool started;           /* zero_sequence is known */
-    bool based;       /* a segment of this direction was seen: what lies below `base` came before */
-    bool acked_known; /* `acked` is known */
-    bool syn_seen, syn_ack_seen, fin_seen;
-    bool sack_permitted, timestamps;
-    bool window_zero;       /* the last window announced was 0 */
-    bool window_known;      /* window_min and window_max are */
+    bool started : 1;       /* zero_sequence is known */
+    bool based : 1;         /* a segment of it was seen: what lies below `base` came before */
+    bool acked_known : 1;   /* `acked` is known */
+    bool flight_known : 1;  /* based and acked_known */
+    bool window_zero : 1;   /* the last window announced was 0 */
+    bool window_known : 1;  /* window_min and window_max are */
+    bool shift_known : 1;   /* window_shift is */
+    bool unsettled : 1;     /* verdicts of its trouble wait for their acknowledgment */
+    bool syn_seen : 1, syn_ack_seen : 1, fin_seen : 1;
+    bool sack_permitted : 1;
     bool scale_offered : 1; /* its SYN carried a window scale */
     bool syn_cut : 1;       /* its SYN's options were not captured whole */
     bool options_cut : 1;   /* some of its segments' options were not */
-    bool shift_known : 1;   /* window_shift is: both SYNs were seen */
-    bool unsettled;         /* verdicts of its trouble wait for their acknowledgment */
-    bool unjudged;          /* counts of its trouble are missing: no memory */
+    bool unjudged : 1;      /* counts of its trouble are missing: no memory */
+    bool timestamps;        /* it has some */
     bool data_sent_last;    /* its data came after the other direction's */
     bool last_tiny;         /* its last data was one byte */
     uint8_t window_scale;   /* that scale */
-    uint8_t window_shift;   /* by which its windows are shifted, see shift_known */
+    uint8_t window_shift;   /* by which its windows are shifted: known after both SYNs */
     uint8_t pending;        /* enum probe_pending: a probe waits for its answer */
     uint8_t ids_good, ids_bad;
     uint8_t ids_skips; /* of the good: steps of more than one */
@@ -169,7 +176,7 @@ static inline const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *
 
 /* Bytes of the stream in flight, -1 when not known. */
 static inline int64_t stream_flight(const struct tcp_stream *stream) {
-    if (!stream->acked_known || !stream->based)
+    if (!stream->flight_known)
         return -1;
     return stream->highest > stream->acked ? stream->highest - stream->acked : 0;
 }

@@ -15,38 +15,43 @@
 #define DELAYED_ACK_NS 25000000
 #define ID_STEP_MOST   64 /* between two packets of one direction: other connections take ids too */
 
-static void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
+static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
     stream->started = true;
     stream->zero_sequence = zero_sequence;
 }
 
 /* The first segment of a direction: what lies below it passed before the capture began. */
-static void base_stream(struct tcp_stream *stream, uint32_t sequence) {
+static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->started)
         start_stream(stream, sequence);
     int64_t position = stream_position(stream, sequence);
     stream->based = true;
+    stream->flight_known = stream->acked_known;
     stream->base = position;
     if (position > stream->highest)
         stream->highest = position;
 }
 
-static void push_unacked(const struct step *step, int64_t end, int64_t length) {
-    bool one_way = !step->other->based;
-    struct segment *segment = segment_ring_push(
-        &step->stream->unacked, one_way ? SEGMENTS_ONE_WAY : SEGMENTS_MOST, step->allowance);
+static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end,
+                                 int64_t length) {
+    const struct sighting *seen = step->seen;
+    struct segment *segment = segment_ring_next(&stream->unacked);
+    if (!segment)
+        segment = segment_ring_push(&stream->unacked,
+                                    step->other->based ? SEGMENTS_MOST : SEGMENTS_ONE_WAY,
+                                    step->allowance);
     if (!segment)
         return;
     segment->end = end;
     segment->length = (uint32_t)length;
     segment->tsval = step_timestamps(step) ? step->tcp->timestamp_value : 0;
-    segment->ip_id = step->seen->ip_id;
-    segment->time_ns = step->seen->time_ns;
+    segment->ip_id = seen->ip_id;
+    segment->time_ns = seen->time_ns;
     segment->frame = step_frame(step);
-    segment->resent = !step->seen->time_known;
+    segment->resent = !seen->time_known;
 }
 
-static void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
+static APART void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
     struct hole hole = {.start = start,
                         .end = end,
                         .opened_ns = step->seen->time_ns,
@@ -71,18 +76,18 @@ static void open_hole(struct step *step, int64_t start, int64_t end, bool acked)
 }
 
 /* Bytes above the highest seen. */
-static void take_new(struct step *step, int64_t start, int64_t end, int64_t fin) {
-    struct tcp_stream *stream = step->stream;
+static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64_t start,
+                             int64_t end, int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
         start = stream->highest < end ? stream->highest : end;
-        judge_pause(step, end - start, fin);
+        judge_pause(step, stream, end - start, fin);
     }
-    window_note_data(step, end);
+    window_note_data(step, stream, end);
     step->effect.unique_bytes += end - start;
     stream->highest = end + fin;
-    push_unacked(step, stream->highest, end + fin - start);
+    push_unacked(step, stream, stream->highest, end + fin - start);
 }
 
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
@@ -113,7 +118,7 @@ static bool take_fill(struct step *step, int64_t start, int64_t end, const struc
 }
 
 /* Bytes below the highest seen: they fill holes, or were seen before. */
-static void take_old(struct step *step, int64_t start, int64_t end) {
+static APART void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
     int64_t given_up = 0, base = stream->base, repeated = take_below_base(step, start, end);
     if (start < base)
@@ -156,38 +161,28 @@ static void take_late_fin(struct step *step, int64_t at, bool alone) {
 }
 
 /* With data before it, the FIN is sent again as part of that. */
-static void take_old_fin(struct step *step, int64_t at, bool alone) {
+static APART void take_old_fin(struct step *step, int64_t at, bool alone) {
     if (!step->stream->fin_seen)
         take_late_fin(step, at, alone);
     else if (alone && at + 1 == step->stream->fin_end)
         take_fin_again(step);
 }
 
-static void note_data(struct step *step, uint32_t length) {
-    step->stream->last_data_ns = step->seen->time_ns;
-    step->stream->last_tiny = length == 1;
-    step->stream->data_sent_last = true;
+static inline void note_data(struct step *step, struct tcp_stream *stream, uint32_t length) {
+    stream->last_data_ns = step->seen->time_ns;
+    stream->last_tiny = length == 1;
+    stream->data_sent_last = true;
     step->other->data_sent_last = false;
 }
 
-/* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static void take_data(struct step *step, uint32_t sequence, uint32_t length, bool fin) {
-    struct tcp_stream *stream = step->stream;
-    int64_t start = stream_position(stream, sequence), end = start + length;
-    step->effect.positions_known = true;
-    step->effect.sequence = start;
-    if (start > stream->highest + POSITION_SPAN || start < stream->highest - POSITION_SPAN) {
-        step_trouble(step, stream)->unknown_bytes += length;
-        return;
-    }
-    if (window_take_probe(step, start, length))
-        return;
-    window_pass_probe(step, stream, start);
-    int64_t old_end = end < stream->highest ? end : stream->highest;
+/* Bytes or a FIN, from `start` on. */
+static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
+                                 uint32_t length, bool fin) {
+    int64_t end = start + length;
     if (length && start < stream->highest)
-        take_old(step, start, old_end);
+        take_old(step, start, end < stream->highest ? end : stream->highest);
     if (end + fin > stream->highest)
-        take_new(step, start, end, fin);
+        take_new(step, stream, start, end, fin);
     else if (fin)
         take_old_fin(step, end, !length);
     if (fin) {
@@ -199,7 +194,24 @@ static void take_data(struct step *step, uint32_t sequence, uint32_t length, boo
         step_trouble(step, stream)->retransmitted_bytes +=
             (uint64_t)step->effect.retransmitted_bytes;
     if (length)
-        note_data(step, length);
+        note_data(step, stream, length);
+}
+
+/* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
+static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint32_t sequence,
+                              uint32_t length, bool fin) {
+    int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
+    step->effect.positions_known = true;
+    step->effect.sequence = start;
+    if (ahead > POSITION_SPAN || ahead < -POSITION_SPAN) {
+        step_trouble(step, stream)->unknown_bytes += length;
+        return;
+    }
+    if (window_take_probe(step, stream, start, length))
+        return;
+    window_pass_probe(step, stream, start);
+    if (length || fin || start > stream->highest) /* else it only stands somewhere */
+        take_stretch(step, stream, start, length, fin);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -216,8 +228,8 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
     return waited;
 }
 
-static void acknowledge_holes(struct step *step, int64_t position) {
-    struct tcp_stream *other = step->other;
+static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+                                     int64_t position) {
     int64_t unseen =
         other->holes.count
             ? hole_list_acknowledge(&other->holes, position, step->seen->time_ns, step->allowance)
@@ -253,24 +265,27 @@ static void smooth(struct tcp_stream *stream, int64_t rtt_ns) {
     stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
 }
 
-static void advance(struct step *step, int64_t position) {
-    struct tcp_stream *other = step->other;
-    uint32_t repeats = step->stream->repeats;
-    step->stream->repeats = 0;
+static inline void advance(struct step *step, struct tcp_stream *stream, struct tcp_stream *other,
+                           int64_t position) {
+    uint32_t repeats = stream->repeats;
+    stream->repeats = 0;
     window_pass_probe(step, other, position);
-    judge_acknowledged(step, position);
+    if (other->unsettled)
+        judge_acknowledged(step, position);
     if (other->trouble)
         other->trouble->advanced_from = other->acked;
-    acknowledge_holes(step, position);
+    acknowledge_holes(step, other, position);
     judge_note_acked(step);
     other->acked = position;
     other->acked_known = true;
+    other->flight_known = other->based;
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
-    step->effect.rtt_ns = round_trip(step, &acked, repeats);
-    if (step->effect.rtt_ns >= 0) {
-        smooth(other, step->effect.rtt_ns);
-        sample_set_add(&other->rtt, step->effect.rtt_ns, step->allowance);
+    int64_t rtt_ns = round_trip(step, &acked, repeats);
+    step->effect.rtt_ns = rtt_ns;
+    if (rtt_ns >= 0) {
+        smooth(other, rtt_ns);
+        sample_set_add(&other->rtt, rtt_ns, step->allowance);
     }
 }
 
@@ -285,7 +300,7 @@ static bool is_repeated(const struct step *step, const struct tcp_header *tcp) {
 /* An old connection's, which a SYN cannot be answered with (RFC 9293 section 3.5.1). */
 static bool is_of_old_connection(const struct step *step, int64_t position) {
     const struct tcp_stream *stream = step->stream, *other = step->other;
-    return !other->acked_known && other->syn_seen && !stream->syn_seen && other->highest <= 0 &&
+    return other->syn_seen && !stream->syn_seen && !other->acked_known && other->highest <= 0 &&
            position != 0;
 }
 
@@ -296,7 +311,7 @@ static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t p
     judge_sack(step, position);
 }
 
-static void take_repeated(struct step *step) {
+static APART void take_repeated(struct step *step) {
     judge_repeated(step);
     if (step->other->highest <= step->other->acked) /* a duplicate ACK takes data outstanding */
         return;
@@ -306,14 +321,20 @@ static void take_repeated(struct step *step) {
     step_tell_kind(step, WORD_DUPLICATE_ACK, 0, 0);
 }
 
-static void take_acknowledgment(struct step *step, const struct tcp_header *tcp) {
-    struct tcp_stream *stream = step->stream, *other = step->other;
+/* Whether the position is none that this stream can have come to. */
+static inline bool is_bad(const struct step *step, const struct tcp_stream *stream,
+                          const struct tcp_stream *other, int64_t position) {
+    int64_t ahead = position - other->highest;
+    return ahead < -POSITION_SPAN || (ahead > 0 && ahead > step_reach(stream)) ||
+           (!other->acked_known && is_of_old_connection(step, position));
+}
+
+static inline void take_acknowledgment(struct step *step, struct tcp_stream *stream,
+                                       struct tcp_stream *other, const struct tcp_header *tcp) {
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
     int64_t position = stream_position(other, tcp->acknowledgment);
-    bool above = position > other->highest;
-    if ((above && position > other->highest + step_reach(stream)) ||
-        position < other->highest - POSITION_SPAN || is_of_old_connection(step, position)) {
+    if (is_bad(step, stream, other, position)) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
         return;
@@ -326,7 +347,7 @@ static void take_acknowledgment(struct step *step, const struct tcp_header *tcp)
         return;
     }
     if (!other->acked_known || position > other->acked)
-        advance(step, position);
+        advance(step, stream, other, position);
     else if (!window_take_answer(step) && is_repeated(step, tcp))
         take_repeated(step);
     take_sack(step, tcp, position);
@@ -359,12 +380,13 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         stream->highest = stream->base = 0;
     stream->syn_seen = true;
     stream->based = true;
+    stream->flight_known = stream->acked_known;
     if (again) {
         judge_again(step, -1, 0, "SYN");
         segment_ring_mark_resent(&stream->unacked, -1, 0);
     } else if (first) {
         take_syn_options(stream, tcp);
-        push_unacked(step, 0, 1);
+        push_unacked(step, stream, 0, 1);
     }
     stream->syn_ack_seen |= answer;
     if (answer) {
@@ -378,10 +400,9 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
 }
 
 /* The initiator's first acknowledgment of the SYN-ACK completes the handshake. */
-static void complete_handshake(struct step *step, const struct tcp_header *tcp) {
+static APART void complete_handshake(struct step *step, const struct tcp_header *tcp) {
     struct flow *flow = step->flow;
-    if (flow->handshake_ack_seen || !flow->syn_ack_seen || step->direction ||
-        tcp->flags & (TCP_SYN | TCP_RST))
+    if (!flow->syn_ack_seen || step->direction || tcp->flags & (TCP_SYN | TCP_RST))
         return;
     flow->handshake_ack_seen = true;
     if (step->stream->syn_seen && !flow->handshake_doubtful && step->seen->time_known)
@@ -407,35 +428,30 @@ static void count_flags(struct step *step, uint16_t flags) {
     trouble->ecn_cwr += (flags & TCP_CWR) != 0;
 }
 
-static void note_flight(struct tcp_stream *stream) {
+static inline int64_t note_flight(struct tcp_stream *stream) {
     int64_t flight = stream_flight(stream);
     if (flight > stream->flight_max)
         stream->flight_max = flight;
+    return flight;
 }
 
 /* Whether its numbers say that the segment brings nothing new: it may be a copy. */
-static bool is_doubtful(const struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    const struct tcp_header *tcp = step->tcp;
-    if (tcp->flags & TCP_SYN)
-        return stream->syn_seen;
-    if (tcp->flags & TCP_RST)
-        return stream->resets > 0;
+static inline bool is_doubtful(const struct step *step, const struct tcp_stream *stream,
+                               const struct tcp_header *tcp) {
+    if (tcp->flags & (TCP_SYN | TCP_RST))
+        return tcp->flags & TCP_SYN ? stream->syn_seen : stream->resets > 0;
     if (step->seen->payload_bytes || tcp->flags & TCP_FIN)
         return stream->based && stream_position(stream, tcp->sequence) < stream->highest;
+    const struct tcp_stream *other = step->other;
     return other->acked_known && stream_position(other, tcp->acknowledgment) <= other->acked;
 }
 
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
-    int16_t ahead = (int16_t)(id - stream->last_ip_id);
-    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
-        return; /* says nothing, or was overtaken */
-    bool good = ahead > 0 && ahead <= ID_STEP_MOST;
-    if (stream->last_ip_id && good) {
+static inline void count_id_step(struct tcp_stream *stream, int ahead) {
+    if (ahead > 0 && ahead <= ID_STEP_MOST) {
         stream->ids_good++;
         stream->ids_skips += ahead > 1;
-    } else if (stream->last_ip_id) {
+    } else {
         stream->ids_bad++;
     }
     if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
@@ -443,60 +459,86 @@ static void note_ip_id(struct tcp_stream *stream, uint16_t id) {
         stream->ids_bad /= 2;
         stream->ids_skips /= 2;
     }
+}
+
+static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
+    int ahead = (int16_t)(id - stream->last_ip_id);
+    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
+        return; /* says nothing, or was overtaken */
+    if (stream->last_ip_id)
+        count_id_step(stream, ahead);
     stream->last_ip_id = id;
 }
 
 /* What a header seldom says. */
-static void take_rarities(struct step *step, const struct tcp_header *tcp) {
+#define FLAGS_SELDOM   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
+#define OPTIONS_SELDOM (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
+
+static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
     struct tcp_stream *stream = step->stream;
     stream->options_cut |= (tcp->options & TCP_OPTION_CUT) != 0;
     count_flags(step, tcp->flags);
     if (tcp->flags & TCP_SYN)
         take_syn(step, tcp);
-}
-
-static void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp, bool first) {
-    if (tcp->options & TCP_OPTION_TIMESTAMPS &&
-        (first || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0))
-        stream->last_tsval = tcp->timestamp_value;
-}
-
-void tcp_track(struct step *step) {
-    struct tcp_stream *stream = step->stream;
-    const struct tcp_header *tcp = step->tcp;
-    if (tcp_copy_take(step, is_doubtful(step))) {
-        step->effect.copy = true;
-        return;
-    }
-    /* The rest of a fragmented segment is still to come, and its end with it. */
-    bool fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
-    bool first = !stream->timestamps;
-    if (tcp->options & TCP_OPTION_TIMESTAMPS)
-        stream->timestamps = true;
-    if (tcp->flags & (TCP_SYN | TCP_FIN | TCP_ECE | TCP_CWR) || tcp->options & TCP_OPTION_CUT)
-        take_rarities(step, tcp);
     if (!stream->based)
         base_stream(stream, tcp->sequence);
-    if (tcp->flags & TCP_RST) {
+    if (tcp->flags & TCP_RST)
         take_reset(step);
-        return;
-    }
-    if (tcp->options & (TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER))
+    else if (tcp->options & (OPTIONS_SELDOM - TCP_OPTION_CUT))
         step_trouble(step, stream)->unusual_options++;
-    take_data(step, tcp->sequence + (tcp->flags & TCP_SYN ? 1 : 0), step->seen->payload_bytes, fin);
-    if (tcp->flags & TCP_ACK) {
-        complete_handshake(step, tcp);
-        take_acknowledgment(step, tcp);
-    }
-    if (!step->effect.stale)
-        window_take(step);
-    note_ip_id(stream, step->seen->ip_id);
-    note_timestamp(stream, tcp, first);
-    note_flight(stream);
-    limit_take(step);
 }
 
-void tcp_track_data(struct step *step, uint32_t sequence) {
-    take_data(step, sequence, step->seen->payload_bytes, false);
-    note_flight(step->stream);
+/* Whether the header has timestamps, the first of the stream's or the newest. */
+static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
+    if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
+        return false;
+    if (stream->timestamps)
+        return (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
+    stream->timestamps = true;
+    return true;
+}
+
+static inline void take_segment(struct step *step, struct tcp_stream *stream,
+                                const struct tcp_header *tcp, bool syn, bool fin) {
+    const struct sighting *seen = step->seen;
+    take_data(step, stream, tcp->sequence + syn, seen->payload_bytes, fin);
+    if (tcp->flags & TCP_ACK) {
+        if (!step->flow->handshake_ack_seen)
+            complete_handshake(step, tcp);
+        take_acknowledgment(step, stream, step->other, tcp);
+    }
+    if (!step->effect.stale)
+        window_take(step, stream, tcp);
+    note_ip_id(stream, seen->ip_id);
+}
+
+int64_t tcp_track(struct step *step) {
+    struct tcp_stream *stream = step->stream;
+    const struct tcp_header *tcp = step->tcp;
+    bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
+    bool syn = false, fin = false;
+    if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
+        step->effect.copy = true;
+        return stream_flight(stream);
+    }
+    bool newest = has_newest_timestamp(stream, tcp);
+    if (seldom || !stream->based) {
+        take_seldom(step, tcp);
+        if (tcp->flags & TCP_RST)
+            return stream_flight(stream);
+        syn = tcp->flags & TCP_SYN;
+        /* The rest of a fragmented segment is still to come, and its end with it. */
+        fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
+    }
+    take_segment(step, stream, tcp, syn, fin);
+    if (newest)
+        stream->last_tsval = tcp->timestamp_value;
+    int64_t flight = note_flight(stream);
+    limit_take(step, flight);
+    return flight;
+}
+
+int64_t tcp_track_data(struct step *step, uint32_t sequence) {
+    take_data(step, step->stream, sequence, step->seen->payload_bytes, false);
+    return note_flight(step->stream);
 }

@@ -11,15 +11,17 @@
 struct tcp_effect {
     bool positions_known; /* `sequence` is */
     bool acknowledges;    /* `acknowledged` is known */
-    bool window_known;
-    bool copy;     /* of a packet that was taken already */
-    bool probe;    /* a keep-alive or a window probe: no data */
-    bool stale;    /* its acknowledgment was overtaken by a later one */
-    bool mirrored; /* a copy that a mirror port made, as far as is known */
-    uint32_t lost; /* segments lost, as what was sent in their place tells */
+    bool window_known;    /* `window` is */
+    bool reports;         /* `sack_start` and `sack_end` are known */
+    bool copy;            /* of a packet that was taken already */
+    bool probe;           /* a keep-alive or a window probe: no data */
+    bool stale;           /* its acknowledgment was overtaken by a later one */
+    bool mirrored;        /* a copy that a mirror port made, as far as is known */
+    uint32_t lost;        /* segments lost, as what was sent in their place tells */
     int64_t unique_bytes, retransmitted_bytes;
-    int64_t rtt_ns;               /* of the other direction's data, -1 without a sample */
-    int64_t sack_start, sack_end; /* its first SACK block, equal without one */
+    int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
+    /* Not set unless they are known. */
+    int64_t sack_start, sack_end; /* its first SACK block */
     int64_t sequence;             /* stream position of its first byte */
     int64_t acknowledged;         /* position in the other direction's stream */
     int64_t window;               /* bytes, scaled */
@@ -53,11 +55,12 @@ struct tcp_listener {
 /* Whether the segment begins a new conversation on the same addresses and ports. */
 bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp);
 
-/* The header's part: options, handshake and close, acknowledgment, window; and its data. */
-void tcp_track(struct step *step);
+/* The header's part: options, handshake and close, acknowledgment, window; and its data. Returns
+ * the bytes of its direction in flight then, -1 when not known. */
+int64_t tcp_track(struct step *step);
 
 /* A later fragment of a segment's datagram: `sequence` is of its first byte. */
-void tcp_track_data(struct step *step, uint32_t sequence);
+int64_t tcp_track_data(struct step *step, uint32_t sequence);
 
 /* How far the conversation came (enum word). */
 int tcp_state(const struct flow *flow);

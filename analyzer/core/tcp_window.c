@@ -41,7 +41,7 @@ int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
     return trouble->zero_window_ns + open_since;
 }
 
-static void take_zero(struct step *step) {
+static APART void take_zero(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_windows++;
     if (!step->stream->window_zero)
@@ -50,7 +50,7 @@ static void take_zero(struct step *step) {
     step_tell_kind(step, WORD_ZERO_WINDOW, 0, 0);
 }
 
-static void take_opening(struct step *step) {
+static APART void take_opening(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_window_ns = window_closed_ns(step->stream, step->seen->time_ns);
     trouble->opened_ns = step->seen->time_ns;
@@ -58,31 +58,32 @@ static void take_opening(struct step *step) {
     step->other->pending = PROBE_NONE;
 }
 
-void window_take(struct step *step) {
-    struct tcp_stream *stream = step->stream;
-    const struct tcp_header *tcp = step->tcp;
-    bool syn = tcp->flags & TCP_SYN; /* never scaled (RFC 7323 section 2.2) */
-    if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
-        take_zero(step);
-    else if (stream->window_zero)
-        take_opening(step);
-    stream->window = -1;
-    if (!stream->shift_known && !syn)
-        return;
-    int32_t window = tcp->window << (syn ? 0 : stream->window_shift);
-    stream->window = window;
-    step->effect.window_known = true;
-    step->effect.window = window;
-    if (!stream->window_known)
-        stream->window_min = stream->window_max = window;
-    else if (window < stream->window_min)
+static void note_range(struct tcp_stream *stream, int32_t window) {
+    if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
-    else if (window > stream->window_max)
+    if (!stream->window_known || window > stream->window_max)
         stream->window_max = window;
     stream->window_known = true;
 }
 
-void window_tell_full(struct step *step) {
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
+    int32_t window = tcp->window, before = stream->window;
+    if (!window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
+        take_zero(step);
+    else if (stream->window_zero)
+        take_opening(step);
+    if (!(tcp->flags & TCP_SYN)) /* whose window is never scaled (RFC 7323 section 2.2) */
+        window = stream->shift_known ? window << stream->window_shift : -1;
+    stream->window = window;
+    if (window < 0)
+        return;
+    step->effect.window_known = true;
+    step->effect.window = window;
+    if (window != before || !stream->window_known) /* else it is within the range */
+        note_range(stream, window);
+}
+
+APART void window_tell_full(struct step *step) {
     step_trouble(step, step->stream)->window_full++;
     step_tell_kind(step, WORD_WINDOW_FULL, stream_window(step->other), 0);
 }
@@ -110,7 +111,7 @@ static bool is_keep_alive(const struct step *step, int64_t start, uint32_t lengt
            !may_be_data(step, length);
 }
 
-bool window_take_tiny(struct step *step, int64_t start, uint32_t length) {
+APART bool window_take_tiny(struct step *step, int64_t start, uint32_t length) {
     struct tcp_stream *stream = step->stream;
     if (!step->tcp || !stream->acked_known || !stream->based ||
         step->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
@@ -128,7 +129,7 @@ bool window_take_tiny(struct step *step, int64_t start, uint32_t length) {
     return true;
 }
 
-void window_pass_byte(struct step *step, struct tcp_stream *stream, int64_t position) {
+APART void window_pass_byte(struct step *step, struct tcp_stream *stream, int64_t position) {
     if (position != stream->highest + 1 || !tcp_trouble_of(stream)->probe_bytes || stream->fin_seen)
         return;
     step_trouble(step, stream)->probe_bytes--;
@@ -137,7 +138,7 @@ void window_pass_byte(struct step *step, struct tcp_stream *stream, int64_t posi
     stream->pending = PROBE_NONE;
 }
 
-bool window_settle_probe(struct step *step) {
+APART bool window_settle_probe(struct step *step) {
     uint8_t pending = step->other->pending;
     if (step->seen->payload_bytes)
         return false;

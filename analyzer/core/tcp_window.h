@@ -7,14 +7,15 @@
 #include "tcp_step.h"
 
 /* The window that the segment announces. */
-void window_take(struct step *step);
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp);
 /* Both ends' windows may be scaled otherwise from this SYN on. */
 void window_agree(struct tcp_stream *stream, struct tcp_stream *other);
 /* New data up to `end`: whether it fills the window. */
 void window_tell_full(struct step *step);
-static inline void window_note_data(struct step *step, int64_t end) {
+static inline void window_note_data(struct step *step, const struct tcp_stream *stream,
+                                    int64_t end) {
     int64_t window = stream_window(step->other);
-    if (window > 0 && step->stream->acked_known && end == step->stream->acked + window)
+    if (window > 0 && stream->acked_known && end == stream->acked + window)
         window_tell_full(step);
 }
 
@@ -22,8 +23,9 @@ static inline void window_note_data(struct step *step, int64_t end) {
  * is counted and is no data. Both stand at an edge: of what was acknowledged, or one byte below
  * what was sent. */
 bool window_take_tiny(struct step *step, int64_t start, uint32_t length);
-static inline bool window_take_probe(struct step *step, int64_t start, uint32_t length) {
-    return length <= 1 && (step->other->window_zero || start == step->stream->highest - 1) &&
+static inline bool window_take_probe(struct step *step, const struct tcp_stream *stream,
+                                     int64_t start, uint32_t length) {
+    return length <= 1 && (step->other->window_zero || start == stream->highest - 1) &&
            window_take_tiny(step, start, length);
 }
 
