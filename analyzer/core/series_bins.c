@@ -34,6 +34,7 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
     sum->payload_bytes += bin->payload_bytes;
     sum->unique_bytes += bin->unique_bytes;
     sum->retransmitted_bytes += bin->retransmitted_bytes;
+    sum->lost += bin->lost;
     sum->rtt_us = least_of(sum->rtt_us, bin->rtt_us);
     sum->flight = most_known(sum->flight, bin->flight);
     sum->window = least_of(sum->window, bin->window);
@@ -92,7 +93,8 @@ static bool has_room(struct series_bins *series, uint64_t packets, struct allowa
 
 static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
     struct series_bin *bin = &series->bins[place];
-    memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
+    if (place < series->count)
+        memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
     *bin = (struct series_bin){
         .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
     series->count++;

@@ -492,9 +492,10 @@ static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
 static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
         return false;
-    bool first = !stream->timestamps;
+    if (stream->timestamps)
+        return (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
     stream->timestamps = true;
-    return first || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
+    return true;
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
