@@ -117,10 +117,11 @@ static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysi
     return path_table_number(analysis->paths, headers->path, headers->path_depth);
 }
 
-/* Not made part of the loop that calls it: there it would lack registers. */
-__attribute__((noinline)) void packet_prepare(struct analysis *analysis, struct arrival *arrival,
-                                              struct headers *headers, const struct packet *packet,
-                                              int64_t time_ns) {
+/* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
+ * that calls it, as it would lack registers there. */
+__attribute__((noinline, flatten)) void
+packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
+               const struct packet *packet, int64_t time_ns) {
     see_frame(&arrival->seen, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
