@@ -272,7 +272,10 @@ void decode_ipv6(struct decoding *d, uint32_t offset) {
     decoding_narrow(d, offset + length);
     fill_ipv6(headers, ip);
     fill_network(d, offset, IPV6_HEADER);
-    decode_extended_payload(d, offset);
+    if (LIKELY(!extension_is_known(headers->protocol)))
+        decode_ip_payload(d, offset + IPV6_HEADER);
+    else
+        decode_extended_payload(d, offset);
 }
 
 void decode_ip(struct decoding *d, uint32_t offset) {

@@ -13,8 +13,8 @@
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
-#define NO_PATH           0  /* of a packet without encapsulations; see path_table.h */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
+#define NO_PATH           0  /* of a packet without encapsulations; see path_table.h */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
     if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
@@ -50,7 +50,7 @@ static inline void see_headers(struct sighting *seen, const struct headers *head
     seen->payload_bytes = headers->payload_length;
     seen->reset_bytes = 0;
     seen->payload_known = true;
-    if (!LIKELY(tcp && !(headers->tcp.flags & TCP_RST)))
+    if (!LIKELY(headers->layer == LAYER_TRANSPORT) || (tcp && headers->tcp.flags & TCP_RST))
         see_other_length(seen, headers);
     seen->ip_bytes = headers->ip_length;
     seen->fragment_offset = headers->fragment_offset;
@@ -88,7 +88,10 @@ static __attribute__((noinline)) void see_payload(struct payload_start *start,
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
                                                                   : SEQUENCE_BYTES_MOST);
-    memcpy(start->bytes, headers->payload, start->count);
+    if (LIKELY(start->count == SEQUENCE_BYTES_MOST)) /* a length that the compiler knows */
+        memcpy(start->bytes, headers->payload, SEQUENCE_BYTES_MOST);
+    else
+        memcpy(start->bytes, headers->payload, start->count);
     start->length = headers->udp_length >= UDP_HEADER_BYTES && udp
                         ? (uint16_t)(headers->udp_length - UDP_HEADER_BYTES)
                         : 0;
@@ -126,10 +129,11 @@ static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysi
     return path_table_number(analysis->paths, headers->path, headers->path_depth);
 }
 
-/* Not made part of the loop that calls it: there it would lack registers. */
-__attribute__((noinline)) void packet_prepare(struct analysis *analysis, struct arrival *arrival,
-                                              struct arrival_rest *rest, struct headers *headers,
-                                              const struct packet *packet, int64_t time_ns) {
+/* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
+ * that calls it, as it would lack registers there. */
+__attribute__((noinline, flatten)) void
+packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
+               const struct packet *packet, int64_t time_ns) {
     see_frame(&arrival->seen, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);

@@ -64,25 +64,38 @@ static bool is_wanted(struct analysis *analysis, const struct packet *packet, in
     return !analysis->filter || packet_filter_pass(analysis->filter, packet);
 }
 
+static struct capture_count *count_of(struct analysis *analysis, struct batch *batch,
+                                      const struct packet *packet) {
+    struct capture_count *count = capture_count_of(analysis, packet->interface);
+    if (!LIKELY(count))
+        batch->out_of_memory = true;
+    return count;
+}
+
+static __attribute__((noinline)) void count_filtered(struct analysis *analysis, struct batch *batch,
+                                                     const struct packet *packet) {
+    struct capture_count *count = count_of(analysis, batch, packet);
+    if (count)
+        count->filtered++;
+}
+
 /* Counts the packet and readies its arrival; false when it goes no further. */
 static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct packet *packet,
                     struct arrival *arrival) {
     struct analysis *analysis = ahead->analysis;
-    struct capture_count *count = capture_count_of(analysis, packet->interface);
     int64_t time_ns = time_of(ahead, packet);
-    if (!LIKELY(count)) {
-        batch->out_of_memory = true;
-        return false;
-    }
     if (!is_wanted(analysis, packet, time_ns)) {
-        count->filtered++;
+        count_filtered(analysis, batch, packet);
         return false;
     }
     note_time(ahead, packet, time_ns);
-    int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
     struct arrival_rest *rest = &batch->rests[batch->rests_kept];
     struct headers *headers = &batch->headers[batch->headers_kept];
     packet_prepare(analysis, arrival, rest, headers, packet, time_ns);
+    struct capture_count *count = count_of(analysis, batch, packet);
+    if (!count)
+        return false;
+    int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
     capture_count_headers(count, packet, headers);
     arrival->rest = (uint32_t)batch->rests_kept;
     if (!LIKELY(!step_back_ns)) {
