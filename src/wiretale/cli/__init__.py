@@ -8,6 +8,8 @@ writable; 5 a tool or a permission is missing; 130 interrupted. Only this packag
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import io
 import os
 import signal
@@ -167,6 +169,7 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if given is None else given)
     prepare_streams()
     take_terminate_as_interrupt()
+    atexit.register(gc.freeze)  # what lives to the end need not be searched for garbage then
     try:
         parsed = program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
         code = run(parsed.command, parsed)
