@@ -11,7 +11,7 @@
 
 #define BATCH_BYTES    (4u << 20) /* of one batch's fixed-width values, about */
 #define BATCH_ROWS_MAX 65536u
-#define ROWS_AT_ONCE   64 /* a word of a bitmap */
+#define ROWS_AT_ONCE   32 /* whole bytes of a bitmap, no more than a word; 1 kB of stack each */
 
 static const char *const formats[] = {
     [TYPE_INT] = "l",  [TYPE_REAL] = "g", [TYPE_BOOL] = "b",
@@ -99,7 +99,7 @@ static bool fill_texts(struct filling *filling, const struct table *table, unsig
     return true;
 }
 
-/* Rows `at` and following, which begin a word of the bitmaps. */
+/* Rows `at` and following, which begin a byte of the bitmaps. */
 static bool fill_column(struct filling *filling, const struct table *table, unsigned column,
                         const struct row *rows, size_t count, size_t at) {
     uint64_t known = 0, set = 0;

@@ -170,6 +170,8 @@ void column_pack(const struct table *table, const struct column_pack *packs, siz
                                       .code = find_code(packs[i].code),
                                       .type = table->schema->columns[packs[i].column].type,
                                       .out = out[i]};
+        if (!filling[i].code)
+            return;
         columns = packs[i].column >= columns ? packs[i].column + 1 : columns;
     }
     struct choosing choosing = begin_choosing(table, choice, columns);

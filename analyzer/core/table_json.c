@@ -145,7 +145,7 @@ size_t table_json_room(const struct schema *schema) {
 size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room) {
     size_t widest = table_json_room(table->schema);
     char *begin = out;
-    struct keys keys;
+    struct keys keys = {0};
     struct row row;
     make_keys(&keys, table->schema);
     while (room - (size_t)(out - begin) >= widest) {

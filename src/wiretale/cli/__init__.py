@@ -8,6 +8,8 @@ writable; 5 a tool or a permission is missing; 130 interrupted. Only this packag
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import io
 import os
 import signal
@@ -162,11 +164,18 @@ def take_terminate_as_interrupt() -> None:
         signal.signal(signal.SIGTERM, terminate)
 
 
+def spare_last_search() -> None:
+    """What lives to the end is not searched for garbage then; but DuckDB's binding complains of what is left."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
     arguments = list(sys.argv[1:] if given is None else given)
     prepare_streams()
     take_terminate_as_interrupt()
+    atexit.register(spare_last_search)
     try:
         parsed = program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
         code = run(parsed.command, parsed)
