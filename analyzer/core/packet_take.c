@@ -132,8 +132,8 @@ static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysi
 /* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
  * that calls it, as it would lack registers there. */
 __attribute__((noinline, flatten)) void
-packet_prepare(struct analysis *analysis, struct arrival *arrival, struct headers *headers,
-               const struct packet *packet, int64_t time_ns) {
+packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
+               struct headers *headers, const struct packet *packet, int64_t time_ns) {
     see_frame(&arrival->seen, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
