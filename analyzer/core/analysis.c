@@ -14,7 +14,7 @@
 #define ALLOWANCE_BYTES   ((size_t)512 << 20)
 #define FLOWS_LISTED_MOST (1u << 26)
 /* Turns between calling for memory and needing it, and between the first call and the last. */
-#define CALL_AHEAD 8u
+#define CALL_AHEAD 4u
 #define CALLS      4u
 
 /* Rows that a packet adds to events at most, as a rule. */

@@ -11,7 +11,7 @@
 
 #include "huge_pages.h"
 
-#define SLAB_BITS   8
+#define SLAB_BITS   12
 #define SLAB_FLOWS  (1u << SLAB_BITS)
 #define NONE        UINT32_MAX
 #define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
