@@ -99,8 +99,12 @@ void allowance_close(struct allowance *allowance) {
 bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,
                     uint32_t first, uint32_t most_room) {
     uint32_t wanted = *room ? *room * 2 : first;
-    if (wanted > most_room)
-        wanted = most_room;
+    return allowance_grow_to(allowance, list, room, element,
+                             wanted < most_room ? wanted : most_room);
+}
+
+bool allowance_grow_to(struct allowance *allowance, void **list, uint32_t *room, size_t element,
+                       uint32_t wanted) {
     void *grown = wanted > *room ? allowance_take(allowance, wanted * element) : NULL;
     if (!grown)
         return false;

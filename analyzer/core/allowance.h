@@ -32,6 +32,10 @@ void allowance_close(struct allowance *allowance);
 bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,
                     uint32_t first, uint32_t most_room);
 
+/* The same to `wanted` elements. */
+bool allowance_grow_to(struct allowance *allowance, void **list, uint32_t *room, size_t element,
+                       uint32_t wanted);
+
 static inline void allowance_release(struct allowance *allowance, void *list, size_t room,
                                      size_t element) {
     if (list)

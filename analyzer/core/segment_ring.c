@@ -11,7 +11,7 @@ static void unwrap(struct segment_ring *ring, uint32_t old_room) {
 
 static bool grow(struct segment_ring *ring, uint32_t most, struct allowance *allowance) {
     uint32_t old_room = ring->room, room = old_room;
-    if (!allowance_grow(allowance, (void **)&ring->segments, &room, sizeof *ring->segments, 4,
+    if (!allowance_grow(allowance, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
                         most > old_room ? most : old_room))
         return false;
     ring->room = (uint16_t)room;

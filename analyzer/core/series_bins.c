@@ -82,13 +82,15 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
     return place;
 }
 
+/* The list grows by half: most flows are small, and bins are most of their memory. */
 static bool has_room(struct series_bins *series, uint64_t packets, struct allowance *allowance) {
     if (series->count < series->room)
         return true;
     uint32_t allowed = bins_allowed(packets);
+    uint32_t wanted = series->room ? series->room + (series->room + 1) / 2 : 2;
     return series->count < allowed &&
-           allowance_grow(allowance, (void **)&series->bins, &series->room, sizeof *series->bins, 2,
-                          allowed);
+           allowance_grow_to(allowance, (void **)&series->bins, &series->room, sizeof *series->bins,
+                             wanted < allowed ? wanted : allowed);
 }
 
 static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {

@@ -12,6 +12,22 @@ static void add(struct series_bins *series, int64_t time_ns, uint64_t packets,
     int64_t start = series_bins_start_ns(series, bin->index);
     CHECK(time_ns >= start && time_ns < start + series_bins_width_ns(series));
     bin->packets++;
+    bin->lost += 2;
+    bin->wire_bytes += 3;
+    bin->ip_bytes += 4;
+    bin->payload_bytes += 5;
+    bin->unique_bytes += 6;
+    bin->retransmitted_bytes += 7;
+}
+
+/* Whatever was counted of a packet is in the bin that it was counted in. */
+static void check_counts(const struct series_bin *bin) {
+    CHECK_INT(bin->lost, bin->packets * 2u);
+    CHECK_INT(bin->wire_bytes, bin->packets * 3u);
+    CHECK_INT(bin->ip_bytes, bin->packets * 4u);
+    CHECK_INT(bin->payload_bytes, bin->packets * 5u);
+    CHECK_INT(bin->unique_bytes, bin->packets * 6u);
+    CHECK_INT(bin->retransmitted_bytes, bin->packets * 7u);
 }
 
 static uint64_t check_order(const struct series_bins *series) {
@@ -19,6 +35,7 @@ static uint64_t check_order(const struct series_bins *series) {
     for (uint32_t i = 0; i < series->count; i++) {
         CHECK(!i || series->bins[i - 1].index < series->bins[i].index);
         CHECK(series->bins[i].index < BINS_MOST);
+        check_counts(&series->bins[i]);
         packets += series->bins[i].packets;
     }
     return packets;
