@@ -188,9 +188,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
     with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
-    with ThreadPoolExecutor(
-        1
-    ) as beside:  # Plotly takes its time, and the core needs no interpreter to read the packets
+    # Plotly takes its time, and the core needs no interpreter to read the packets.
+    with ThreadPoolExecutor(1) as beside:
         figure = beside.submit(flow_figure)
         packets = packed_packets(trace, by_trouble, sizes, base_ns)
     return {

@@ -107,10 +107,11 @@ static int ascending(const void *a, const void *b) {
 /* The places in the order of their turns; NULL without memory. */
 static uint64_t *sorted(const void *list, size_t count, size_t size) {
     uint64_t *keys = malloc(count * sizeof *keys);
-    for (size_t i = 0; keys && i < count; i++)
+    if (!keys)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
         keys[i] = key_of(*(const uint32_t *)((const char *)list + i * size), i);
-    if (keys)
-        qsort(keys, count, sizeof *keys, ascending);
+    qsort(keys, count, sizeof *keys, ascending);
     return keys;
 }
 
