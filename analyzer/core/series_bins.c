@@ -40,20 +40,57 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
     sum->window = least_of(sum->window, bin->window);
 }
 
-static void double_width(struct series_bins *series) {
-    int64_t old_first = series->first;
-    uint32_t kept = 0;
-    series->first = old_first >> 1;
-    series->doublings++;
-    for (uint32_t i = 0; i < series->count; i++) {
-        struct series_bin bin = series->bins[i];
-        bin.index = (uint32_t)(((old_first + bin.index) >> 1) - series->first);
-        if (kept && series->bins[kept - 1].index == bin.index)
-            add_bin(&series->bins[kept - 1], &bin);
-        else
-            series->bins[kept++] = bin;
+/* Doubles the width so many times. Bins that then lie in one are joined, in place: those before the
+ * first such pair only get new indexes. */
+static __attribute__((noinline)) void widen(struct series_bins *series, unsigned doublings) {
+    const struct series_bin *end = series->bins + series->count;
+    struct series_bin *last = series->bins;
+    uint64_t within = (uint64_t)series->first & ((UINT64_C(1) << doublings) - 1);
+    last->index = (uint32_t)((within + last->index) >> doublings);
+    for (const struct series_bin *bin = last + 1; bin < end; bin++) {
+        uint32_t index = (uint32_t)((within + bin->index) >> doublings);
+        if (index == last->index) {
+            add_bin(last, bin);
+            continue;
+        }
+        if (++last != bin)
+            *last = *bin;
+        last->index = index;
     }
-    series->count = kept;
+    series->count = (uint32_t)(last - series->bins) + 1;
+    series->first >>= doublings;
+    series->doublings += (uint8_t)doublings;
+}
+
+/* The least number of doublings, one at least, after which two bins in a row have become one, or
+ * one of them and that of `index`, whose place is `place`: their numbers on the grid must no longer
+ * differ, and the highest bit in which they do decides. */
+static unsigned doublings_to_join(const struct series_bins *series, uint32_t place,
+                                  uint32_t index) {
+    const struct series_bin *bins = series->bins;
+    uint64_t first = (uint64_t)series->first, number = first + index;
+    uint64_t before = first + bins[0].index, least = UINT64_MAX;
+    for (uint32_t i = 1; i < series->count; i++) {
+        uint64_t at = first + bins[i].index, differ = at ^ before;
+        least = differ < least ? differ : least;
+        before = at;
+    }
+    if (place && (number ^ (first + bins[place - 1].index)) < least)
+        least = number ^ (first + bins[place - 1].index);
+    if (place < series->count && (number ^ (first + bins[place].index)) < least)
+        least = number ^ (first + bins[place].index);
+    return 64u - (unsigned)__builtin_clzll(least | 1);
+}
+
+/* The least number, one at least, after which the span up to `number` fits. */
+static unsigned doublings_to_span(const struct series_bins *series, int64_t number) {
+    int64_t first = series->first, last = first + series->bins[series->count - 1].index;
+    unsigned doublings = 1;
+    first = number < first ? number : first;
+    last = number > last ? number : last;
+    while ((last >> doublings) - (first >> doublings) >= BINS_MOST)
+        doublings++;
+    return doublings;
 }
 
 static uint32_t bins_allowed(uint64_t packets) {
@@ -61,18 +98,21 @@ static uint32_t bins_allowed(uint64_t packets) {
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
 }
 
-/* Whether the span from the first bin to the one at `number` fits; an earlier first bin is moved
- * to. */
-static bool spans(struct series_bins *series, int64_t number) {
-    int64_t shift = number < series->first ? series->first - number : 0;
-    int64_t last = series->bins[series->count - 1].index;
-    int64_t end = number > series->first + last ? number - series->first : last + shift;
-    if (end >= BINS_MOST)
+static __attribute__((noinline)) bool move_first(struct series_bins *series, int64_t number) {
+    int64_t shift = series->first - number;
+    if (series->bins[series->count - 1].index + shift >= BINS_MOST)
         return false;
-    for (uint32_t i = 0; shift && i < series->count; i++)
+    for (uint32_t i = 0; i < series->count; i++)
         series->bins[i].index += (uint32_t)shift;
-    series->first -= shift;
+    series->first = number;
     return true;
+}
+
+/* Whether the span from the first bin to the one at `number` fits, as it does up to the last; an
+ * earlier first bin is moved to. */
+static inline bool spans(struct series_bins *series, int64_t number) {
+    return number >= series->first ? number - series->first < BINS_MOST
+                                   : move_first(series, number);
 }
 
 static uint32_t place_of(const struct series_bins *series, uint32_t index) {
@@ -82,16 +122,21 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
     return place;
 }
 
-static bool has_room(struct series_bins *series, uint64_t packets, struct allowance *allowance) {
-    if (series->count < series->room)
-        return true;
+static __attribute__((noinline)) bool make_room(struct series_bins *series, uint64_t packets,
+                                                struct allowance *allowance) {
     uint32_t allowed = bins_allowed(packets);
     return series->count < allowed &&
            allowance_grow(allowance, (void **)&series->bins, &series->room, sizeof *series->bins, 2,
                           allowed);
 }
 
-static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
+static inline bool has_room(struct series_bins *series, uint64_t packets,
+                            struct allowance *allowance) {
+    return series->count < series->room || make_room(series, packets, allowance);
+}
+
+static inline struct series_bin *open_bin(struct series_bins *series, uint32_t place,
+                                          uint32_t index) {
     struct series_bin *bin = &series->bins[place];
     if (place < series->count)
         memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
@@ -101,10 +146,11 @@ static struct series_bin *open_bin(struct series_bins *series, uint32_t place, u
     return bin;
 }
 
-static struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
-                                       uint64_t packets, struct allowance *allowance) {
+static inline struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
+                                              uint64_t packets, struct allowance *allowance) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
+        unsigned doublings;
         if (!series->count) {
             series->first = number;
             return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
@@ -119,10 +165,14 @@ static struct series_bin *find_or_open(struct series_bins *series, int64_t time_
                 return &series->bins[place];
             if (has_room(series, packets, allowance))
                 return open_bin(series, place, index);
+            doublings = doublings_to_join(series, place, index);
+        } else {
+            doublings = doublings_to_span(series, number);
         }
-        if (series->doublings == DOUBLINGS_MAX)
+        unsigned left = DOUBLINGS_MAX - series->doublings;
+        if (!left)
             return &series->bins[series->count - 1];
-        double_width(series);
+        widen(series, doublings < left ? doublings : left);
     }
 }
 
