@@ -40,15 +40,15 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
     sum->window = least_of(sum->window, bin->window);
 }
 
-/* Doubles the width so many times. Bins that then lie in one are joined, in place: those before the
- * first such pair only get new indexes. */
-static __attribute__((noinline)) void widen(struct series_bins *series, unsigned doublings) {
+/* Bins that come to lie in one are joined, in place: those before the first such pair only get new
+ * indexes. */
+static __attribute__((noinline)) void double_width(struct series_bins *series) {
     const struct series_bin *end = series->bins + series->count;
     struct series_bin *last = series->bins;
-    uint64_t within = (uint64_t)series->first & ((UINT64_C(1) << doublings) - 1);
-    last->index = (uint32_t)((within + last->index) >> doublings);
+    uint64_t within = series->first & 1;
+    last->index = (uint32_t)((within + last->index) >> 1);
     for (const struct series_bin *bin = last + 1; bin < end; bin++) {
-        uint32_t index = (uint32_t)((within + bin->index) >> doublings);
+        uint32_t index = (uint32_t)((within + bin->index) >> 1);
         if (index == last->index) {
             add_bin(last, bin);
             continue;
@@ -58,39 +58,8 @@ static __attribute__((noinline)) void widen(struct series_bins *series, unsigned
         last->index = index;
     }
     series->count = (uint32_t)(last - series->bins) + 1;
-    series->first >>= doublings;
-    series->doublings += (uint8_t)doublings;
-}
-
-/* The least number of doublings, one at least, after which two bins in a row have become one, or
- * one of them and that of `index`, whose place is `place`: their numbers on the grid must no longer
- * differ, and the highest bit in which they do decides. */
-static unsigned doublings_to_join(const struct series_bins *series, uint32_t place,
-                                  uint32_t index) {
-    const struct series_bin *bins = series->bins;
-    uint64_t first = (uint64_t)series->first, number = first + index;
-    uint64_t before = first + bins[0].index, least = UINT64_MAX;
-    for (uint32_t i = 1; i < series->count; i++) {
-        uint64_t at = first + bins[i].index, differ = at ^ before;
-        least = differ < least ? differ : least;
-        before = at;
-    }
-    if (place && (number ^ (first + bins[place - 1].index)) < least)
-        least = number ^ (first + bins[place - 1].index);
-    if (place < series->count && (number ^ (first + bins[place].index)) < least)
-        least = number ^ (first + bins[place].index);
-    return 64u - (unsigned)__builtin_clzll(least | 1);
-}
-
-/* The least number, one at least, after which the span up to `number` fits. */
-static unsigned doublings_to_span(const struct series_bins *series, int64_t number) {
-    int64_t first = series->first, last = first + series->bins[series->count - 1].index;
-    unsigned doublings = 1;
-    first = number < first ? number : first;
-    last = number > last ? number : last;
-    while ((last >> doublings) - (first >> doublings) >= BINS_MOST)
-        doublings++;
-    return doublings;
+    series->first >>= 1;
+    series->doublings++;
 }
 
 static uint32_t bins_allowed(uint64_t packets) {
@@ -146,11 +115,11 @@ static inline struct series_bin *open_bin(struct series_bins *series, uint32_t p
     return bin;
 }
 
-static inline struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
-                                              uint64_t packets, struct allowance *allowance) {
+static __attribute__((noinline)) struct series_bin *find_or_open(struct series_bins *series,
+                                                                 int64_t time_ns, uint64_t packets,
+                                                                 struct allowance *allowance) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
-        unsigned doublings;
         if (!series->count) {
             series->first = number;
             return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
@@ -165,20 +134,25 @@ static inline struct series_bin *find_or_open(struct series_bins *series, int64_
                 return &series->bins[place];
             if (has_room(series, packets, allowance))
                 return open_bin(series, place, index);
-            doublings = doublings_to_join(series, place, index);
-        } else {
-            doublings = doublings_to_span(series, number);
         }
-        unsigned left = DOUBLINGS_MAX - series->doublings;
-        if (!left)
+        if (series->doublings == DOUBLINGS_MAX)
             return &series->bins[series->count - 1];
-        widen(series, doublings < left ? doublings : left);
+        double_width(series);
     }
+}
+
+/* Whether the bin comes behind the last one, and there is room: so do most that are opened. */
+static inline bool is_next(const struct series_bins *series, int64_t index) {
+    return series->count && series->count < series->room && index < BINS_MOST &&
+           index > series->bins[series->count - 1].index;
 }
 
 struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
                                       struct allowance *allowance) {
-    struct series_bin *bin = find_or_open(series, time_ns, packets, allowance);
+    int64_t index = bin_number(time_ns, series->doublings) - series->first;
+    struct series_bin *bin = is_next(series, index)
+                                 ? open_bin(series, series->count, (uint32_t)index)
+                                 : find_or_open(series, time_ns, packets, allowance);
     if (bin && __builtin_mul_overflow(series->first + series->bins[series->count - 1].index,
                                       series_bins_width_ns(series), &series->newest_ns))
         series->newest_ns = INT64_MAX;
