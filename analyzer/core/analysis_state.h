@@ -131,8 +131,9 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
  */
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
                     struct headers *headers, const struct packet *packet, int64_t time_ns);
+/* `rests`: those of the arrival's batch. */
 void packet_take(struct analysis *analysis, const struct arrival *arrival,
-                 const struct arrival_rest *rest);
+                 const struct arrival_rest *rests);
 
 /* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */

@@ -178,10 +178,12 @@ static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
 }
 
 __attribute__((noinline)) void packet_take(struct analysis *analysis, const struct arrival *arrival,
-                                           const struct arrival_rest *rest) {
+                                           const struct arrival_rest *rests) {
     struct tcp_header header;
     const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
     const struct sighting *seen = &arrival->seen;
+    const struct arrival_rest *rest = &rests[arrival->rest];
+    const struct payload_start *payload = NULL;
     unsigned number;
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(analysis, arrival, rest->step_back_ns);
@@ -197,9 +199,10 @@ __attribute__((noinline)) void packet_take(struct analysis *analysis, const stru
         flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
     if (!flow)
         return;
-    flow->directions[number].data_packets += seen->payload_bytes > 0;
-    packet_account(analysis, flow, number, tcp, NULL, seen,
-                   arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
+    flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
+    if (__builtin_expect(arrival->parts & REST_PAYLOAD, false))
+        payload = &rest->payload;
+    packet_account(analysis, flow, number, tcp, NULL, seen, payload);
     if (arrival->parts & REST_HEADERS)
         icmp_relate(analysis, arrival, rest);
 }

@@ -5,11 +5,12 @@
 
 #define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
 
-/* The bin on the grid, rounded down also below 0: the division is by a constant, the rest a shift.
- */
-static int64_t bin_number(int64_t time_ns, uint8_t doublings) {
-    int64_t least = time_ns / BIN_WIDTH_LEAST_NS - (time_ns % BIN_WIDTH_LEAST_NS < 0);
-    return least >> doublings;
+/* The bin on the grid, rounded down also below 0, where all bits are turned over before and after:
+ * the division is by a constant, the rest a shift. */
+static inline int64_t bin_number(int64_t time_ns, uint8_t doublings) {
+    uint64_t turn = (uint64_t)(time_ns >> 63);
+    uint64_t least = (((uint64_t)time_ns ^ turn) / BIN_WIDTH_LEAST_NS) ^ turn;
+    return (int64_t)least >> doublings;
 }
 
 int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
@@ -149,12 +150,17 @@ static inline bool is_next(const struct series_bins *series, int64_t index) {
 
 struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
                                       struct allowance *allowance) {
-    int64_t index = bin_number(time_ns, series->doublings) - series->first;
-    struct series_bin *bin = is_next(series, index)
-                                 ? open_bin(series, series->count, (uint32_t)index)
-                                 : find_or_open(series, time_ns, packets, allowance);
-    if (bin && __builtin_mul_overflow(series->first + series->bins[series->count - 1].index,
-                                      series_bins_width_ns(series), &series->newest_ns))
+    struct series_bin *bin;
+    int64_t number = bin_number(time_ns, series->doublings), index = number - series->first;
+    if (is_next(series, index)) {
+        bin = open_bin(series, series->count, (uint32_t)index);
+    } else {
+        bin = find_or_open(series, time_ns, packets, allowance);
+        if (!bin)
+            return NULL;
+        number = series->first + series->bins[series->count - 1].index;
+    }
+    if (__builtin_mul_overflow(number, series_bins_width_ns(series), &series->newest_ns))
         series->newest_ns = INT64_MAX;
     return bin;
 }
