@@ -131,34 +131,42 @@ static inline bool is_first(const struct turn *turns, size_t count, size_t i) {
     return i < count && (!i || turns[i].hash != turns[i - 1].hash);
 }
 
-/* Calls for the memory of turns to come: of the furthest for its arrival, of one that comes sooner
- * for the slot of its flow, then for the flow, then for what the flow points to. */
-static inline void call_ahead(const struct flow_table *flows, const struct batch *batch,
-                              const struct turn *turns, size_t count, size_t i) {
-    size_t slot = i - CALL_AHEAD, flow = slot - CALL_AHEAD, lists = flow - CALL_AHEAD;
-    if (i < count) {
-        const char *lines = (const char *)&batch->arrivals[turns[i].packet];
-        __builtin_prefetch(lines);
-        __builtin_prefetch(lines + LINE_BYTES);
-    }
-    if (is_first(turns, count, slot)) /* one before the first is beyond every count */
-        flow_table_prefetch_slot(flows, turns[slot].hash);
-    if (is_first(turns, count, flow))
-        flow_table_prefetch_flow(flows, turns[flow].hash);
-    if (is_first(turns, count, lists))
-        flow_table_prefetch_lists(flows, turns[lists].hash);
+/* Memory of turns to come is called for: of the furthest its arrival, of one that comes sooner the
+ * slot of its flow, then the flow, then what the flow points to. */
+static inline void call_arrival(const struct batch *batch, const struct turn *turn) {
+    const char *lines = (const char *)&batch->arrivals[turn->packet];
+    __builtin_prefetch(lines);
+    __builtin_prefetch(lines + LINE_BYTES);
+}
+
+#define BEFORE(calls) (1u << ((calls)*CALL_AHEAD))
+
+/* `firsts`: a bit for each of the last turns up to this, the last in front; whether it is a first.
+ */
+static inline void call_flows(const struct flow_table *flows, const struct turn *turns, size_t i,
+                              uint32_t firsts) {
+    if (firsts & BEFORE(1))
+        flow_table_prefetch_slot(flows, turns[i - CALL_AHEAD].hash);
+    if (firsts & BEFORE(2))
+        flow_table_prefetch_flow(flows, turns[i - 2 * CALL_AHEAD].hash);
+    if (firsts & BEFORE(3))
+        flow_table_prefetch_lists(flows, turns[i - 3 * CALL_AHEAD].hash);
 }
 
 static void take_turns(struct analysis *analysis, struct batch *batch, const struct turn *turns,
                        size_t count) {
+    uint32_t firsts = 0;
     for (size_t i = 0; i < count + CALLS * CALL_AHEAD; i++) {
         size_t taken = i - CALLS * CALL_AHEAD;
-        call_ahead(analysis->flows, batch, turns, count, i);
+        if (i < count)
+            call_arrival(batch, &turns[i]);
+        firsts = firsts << 1 | is_first(turns, count, i);
+        if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
+            call_flows(analysis->flows, turns, i, firsts);
         if (taken >= count)
             continue;
         analysis->order.turn = turns[taken].packet;
-        const struct arrival *arrival = &batch->arrivals[turns[taken].packet];
-        packet_take(analysis, arrival, &batch->rests[arrival->rest]);
+        packet_take(analysis, &batch->arrivals[turns[taken].packet], batch->rests);
     }
 }
 

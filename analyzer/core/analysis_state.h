@@ -90,20 +90,17 @@ struct payload_start {
 };
 
 /* packet_take.c: one decoded packet into its flow. */
+#define TCP_FIXED_BYTES offsetof(struct tcp_header, mss)
 /* What only some packets bring with them. */
 struct arrival_rest {
-    uint32_t sack[SACK_BLOCKS_MAX][2];
+    char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* of a struct tcp_header */
     struct payload_start payload;
     int64_t step_back_ns; /* its time lies so much before that of the packet before it */
     const struct headers *headers;
 };
 
-#define TCP_FIXED_BYTES offsetof(struct tcp_header, sack)
-_Static_assert(sizeof(struct tcp_header) == TCP_FIXED_BYTES + sizeof((struct arrival_rest){0}.sack),
-               "the SACK blocks are all that is left out");
-
 enum rest_part {
-    REST_SACK = 1,
+    REST_TCP = 1,     /* a maximum segment size or SACK blocks */
     REST_PAYLOAD = 2, /* of UDP, and of TCP where a block begins */
     REST_HEADERS = 4, /* of a fragment and of an ICMP error */
     REST_STEP_BACK = 8,
@@ -119,7 +116,7 @@ struct arrival {
     bool is_tcp;               /* with its header: `tcp` is set */
     uint8_t parts;             /* enum rest_part: what is set of its rest */
     uint32_t rest;             /* where that is in its batch */
-    char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header without the SACK blocks */
+    char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header up to what is left to its rest */
 } __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct arrival) == 128, "two lines");
@@ -134,8 +131,9 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
  */
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
                     struct headers *headers, const struct packet *packet, int64_t time_ns);
+/* `rests`: those of the arrival's batch. */
 void packet_take(struct analysis *analysis, const struct arrival *arrival,
-                 const struct arrival_rest *rest);
+                 const struct arrival_rest *rests);
 
 /* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */

@@ -143,13 +143,18 @@ static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const s
     return flow;
 }
 
+/* No flow is over without a SYN, nor by less silence than this. */
+static inline bool may_be_over(const struct flow *flow, const struct tcp_header *tcp,
+                               const struct sighting *seen) {
+    return (tcp && tcp->flags & TCP_SYN) || seen->time_ns > flow->last_ns + TCP_ENDED_NS;
+}
+
 /* Why the flow found is not the packet's, or WORD_NONE. */
-static enum word end_before(const struct flow *flow, bool swapped, const struct tcp_header *tcp,
-                            const struct sighting *seen) {
+static __attribute__((noinline)) enum word end_before(const struct flow *flow, bool swapped,
+                                                      const struct tcp_header *tcp,
+                                                      const struct sighting *seen) {
     if (tcp && tcp->flags & TCP_SYN && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
-    if (seen->time_ns <= flow->last_ns + TCP_ENDED_NS) /* no flow ends by less silence */
-        return WORD_NONE;
     return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
 }
 
@@ -163,11 +168,13 @@ replace_flow(struct analysis *analysis, struct flow *before, enum word end, uint
     return begin_flow(analysis, hash, key, swapped, tcp, seen);
 }
 
-struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
-                         bool swapped, const struct tcp_header *tcp, const struct sighting *seen,
-                         unsigned *direction) {
+inline struct flow *flow_lookup(struct analysis *analysis, uint32_t hash,
+                                const struct flow_key *key, bool swapped,
+                                const struct tcp_header *tcp, const struct sighting *seen,
+                                unsigned *direction) {
     struct flow *flow = flow_table_find(analysis->flows, hash, key);
-    enum word end = flow ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
+    enum word end =
+        flow && may_be_over(flow, tcp, seen) ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
     if (!flow || end != WORD_NONE)
         flow = replace_flow(analysis, flow, end, hash, key, swapped, tcp, seen);
     if (flow)

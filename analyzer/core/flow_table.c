@@ -31,6 +31,7 @@ struct flow_table {
     uint64_t seed[3];
     int64_t wheel_second; /* every slot before it has passed */
     bool wheel_started;
+    struct flow *found; /* last, NULL when it may be no more */
     struct {
         uint32_t first, last;
     } wheel[WHEEL_SLOTS];
@@ -148,8 +149,8 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     prefetch_direction(&flow->directions[1]);
 }
 
-struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
-                             const struct flow_key *key) {
+static __attribute__((noinline)) struct flow *
+search_entries(const struct flow_table *table, uint32_t hash, const struct flow_key *key) {
     for (uint32_t at = hash & table->mask;; at = (at + 1) & table->mask) {
         struct entry entry = table->entries[at];
         if (entry.flow == NONE)
@@ -160,6 +161,14 @@ struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
         if (flow_key_equals(&flow->key, key))
             return flow;
     }
+}
+
+/* Of several packets in a row that are of one flow only the first is searched for. */
+inline struct flow *flow_table_find(struct flow_table *table, uint32_t hash,
+                                    const struct flow_key *key) {
+    if (table->found && flow_key_equals(&table->found->key, key))
+        return table->found;
+    return table->found = search_entries(table, hash, key);
 }
 
 static void place_entry(struct flow_table *table, struct entry entry) {
@@ -283,6 +292,7 @@ static void remove_entry(struct flow_table *table, uint32_t hole) {
 void flow_table_remove(struct flow_table *table, struct flow *flow) {
     uint32_t at = entry_of(table, flow);
     uint32_t number = table->entries[at].flow;
+    table->found = NULL;
     remove_entry(table, at);
     delist(table, flow);
     flow->live = false;
@@ -349,6 +359,7 @@ struct flow *flow_table_drain(struct flow_table *table, size_t *place) {
         }
         struct flow *flow = flow_at(table, (uint32_t)*place);
         if (flow->live) {
+            table->found = NULL;
             flow->live = false;
             return flow;
         }

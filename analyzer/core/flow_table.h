@@ -20,8 +20,7 @@ uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *ke
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
-struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
-                             const struct flow_key *key);
+struct flow *flow_table_find(struct flow_table *table, uint32_t hash, const struct flow_key *key);
 
 /* A new flow, all zero but for its key and hash; NULL when the table is full or memory ended. */
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,

@@ -152,12 +152,12 @@ struct tcp_header {
     uint16_t flags;   /* enum tcp_flag */
     uint16_t window;  /* as sent, unscaled */
     uint16_t options; /* enum tcp_option_seen */
-    uint16_t mss;
     uint8_t window_scale;
     uint8_t sack_count;
-    uint16_t checksum;
+    uint32_t signature; /* not from the wire: see tcp_copy.h */
     uint32_t timestamp_value;
     uint32_t timestamp_echo;
+    uint16_t mss; /* what few have comes last */
     struct {
         uint32_t start, end;
     } sack[SACK_BLOCKS_MAX]; /* sack_count of them */

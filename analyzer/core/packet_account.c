@@ -66,8 +66,8 @@ static void note_hops(struct direction *direction, const struct sighting *seen) 
         direction->ttl_max = seen->ttl;
 }
 
-static void count_packet(struct flow *flow, struct direction *direction,
-                         const struct sighting *seen) {
+static IN_LINE void count_packet(struct flow *flow, struct direction *direction,
+                                 const struct sighting *seen) {
     note_hops(direction, seen);
     if (seen->time_known)
         note_time(flow, direction, seen->time_ns);
@@ -100,10 +100,10 @@ static inline struct series_bin *bin_of(struct analysis *analysis, struct direct
                           &analysis->allowance);
 }
 
-static void draw_packet(struct analysis *analysis, const struct step *step, int64_t flight) {
-    struct direction *direction = step->own;
-    const struct sighting *seen = step->seen;
-    const struct tcp_effect *effect = &step->effect;
+static IN_LINE void draw_packet(struct analysis *analysis, struct flow *flow, unsigned number,
+                                const struct sighting *seen, const struct tcp_effect *effect,
+                                int64_t flight) {
+    struct direction *direction = flow_direction(flow, number);
     struct series_bin *bin = bin_of(analysis, direction, seen);
     if (!bin)
         return;
@@ -114,22 +114,22 @@ static void draw_packet(struct analysis *analysis, const struct step *step, int6
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
     bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->lost += effect->lost;
-    if (step->flow->key.protocol != IP_TCP)
+    if (flow->key.protocol != IP_TCP)
         return;
     if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
         bin->flight = bounded(flight);
-    note_window(bin, stream_window(step->other));
+    note_window(bin, stream_window(&flow_direction(flow, number ^ 1)->tcp));
 }
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
  * acknowledgment. */
-static void draw_acknowledgment(struct analysis *analysis, const struct step *step) {
-    const struct tcp_effect *effect = &step->effect;
+static IN_LINE void draw_acknowledgment(struct analysis *analysis, struct direction *acknowledged,
+                                        const struct sighting *seen,
+                                        const struct tcp_effect *effect) {
     bool closed = effect->window_known && !effect->window;
     if (effect->rtt_ns < 0 && !closed)
         return;
-    struct direction *acknowledged = step->across;
-    struct series_bin *bin = bin_of(analysis, acknowledged, step->seen);
+    struct series_bin *bin = bin_of(analysis, acknowledged, seen);
     if (!bin)
         return;
     int64_t rtt_us = effect->rtt_ns / 1000;
@@ -170,8 +170,8 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
     add_row(analysis, TABLE_packets, &row);
 }
 
-static void account_blocks(struct analysis *analysis, const struct step *step, bool stream,
-                           const struct payload_start *payload) {
+static IN_LINE void account_blocks(struct analysis *analysis, const struct step *step, bool stream,
+                                   const struct payload_start *payload) {
     if (stream && (payload || step->stream->blocks || analysis->options.block_size))
         block_account_segment(analysis, step->flow, step->direction, step->seen, payload,
                               &step->effect);
@@ -203,9 +203,10 @@ static inline void begin_step(struct step *step, struct analysis *analysis, stru
     step->effect.rtt_ns = -1;
 }
 
-void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
-                    const struct tcp_header *tcp, const uint32_t *sequence,
-                    const struct sighting *seen, const struct payload_start *payload) {
+/* It is made part of those that call it. */
+IN_LINE void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
+                            const struct tcp_header *tcp, const uint32_t *sequence,
+                            const struct sighting *seen, const struct payload_start *payload) {
     struct step step;
     int64_t flight = -1;
     begin_step(&step, analysis, flow, number);
@@ -224,8 +225,8 @@ void packet_account(struct analysis *analysis, struct flow *flow, unsigned numbe
     if (!analysis->packets_only) {
         account_blocks(analysis, &step, tcp || sequence, payload);
         if (seen->time_known) {
-            draw_packet(analysis, &step, flight);
-            draw_acknowledgment(analysis, &step);
+            draw_packet(analysis, flow, number, seen, &step.effect, flight);
+            draw_acknowledgment(analysis, flow_direction(flow, number ^ 1), seen, &step.effect);
         }
     }
     if (flow->listed_packets)

@@ -9,6 +9,7 @@
 #include "analysis_state.h"
 #include "bytes.h"
 #include "decoding.h"
+#include "tcp_copy.h"
 
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
@@ -109,9 +110,9 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
 static inline unsigned see_rest(struct arrival_rest *rest, const struct headers *headers,
                                 bool tcp) {
     unsigned parts = 0;
-    if (tcp && headers->tcp.sack_count) {
-        memcpy(rest->sack, headers->tcp.sack, sizeof rest->sack);
-        parts |= REST_SACK;
+    if (tcp && (headers->tcp.sack_count || headers->tcp.options & TCP_OPTION_MSS)) {
+        memcpy(rest->tcp, (const char *)&headers->tcp + TCP_FIXED_BYTES, sizeof rest->tcp);
+        parts |= REST_TCP;
     }
     if (has_payload(headers, tcp)) {
         see_payload(&rest->payload, headers);
@@ -148,13 +149,16 @@ packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arriva
     arrival->hash = flow_key_hash(analysis->flows, &key);
     arrival->key = key;
     arrival->is_tcp = tcp;
-    if (tcp)
+    if (tcp) {
+        headers->tcp.signature = tcp_copy_signature(&headers->tcp, headers->transport_checksum,
+                                                    arrival->seen.payload_bytes);
         memcpy(arrival->tcp, &headers->tcp, sizeof arrival->tcp);
+    }
     arrival->parts = (uint8_t)see_rest(rest, headers, tcp);
 }
 
-static void log_step_back(struct analysis *analysis, const struct arrival *arrival,
-                          int64_t step_back_ns) {
+static __attribute__((noinline)) void
+log_step_back(struct analysis *analysis, const struct arrival *arrival, int64_t step_back_ns) {
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
@@ -169,15 +173,17 @@ static void log_step_back(struct analysis *analysis, const struct arrival *arriv
 static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
                         const struct arrival_rest *rest) {
     memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
-    if (arrival->parts & REST_SACK)
-        memcpy(tcp->sack, rest->sack, sizeof tcp->sack);
+    if (arrival->parts & REST_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
 }
 
-void packet_take(struct analysis *analysis, const struct arrival *arrival,
-                 const struct arrival_rest *rest) {
+__attribute__((noinline)) void packet_take(struct analysis *analysis, const struct arrival *arrival,
+                                           const struct arrival_rest *rests) {
     struct tcp_header header;
     const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
     const struct sighting *seen = &arrival->seen;
+    const struct arrival_rest *rest = &rests[arrival->rest];
+    const struct payload_start *payload = NULL;
     unsigned number;
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(analysis, arrival, rest->step_back_ns);
@@ -193,9 +199,10 @@ void packet_take(struct analysis *analysis, const struct arrival *arrival,
         flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
     if (!flow)
         return;
-    flow->directions[number].data_packets += seen->payload_bytes > 0;
-    packet_account(analysis, flow, number, tcp, NULL, seen,
-                   arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
+    flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
+    if (__builtin_expect(arrival->parts & REST_PAYLOAD, false))
+        payload = &rest->payload;
+    packet_account(analysis, flow, number, tcp, NULL, seen, payload);
     if (arrival->parts & REST_HEADERS)
         icmp_relate(analysis, arrival, rest);
 }

@@ -5,11 +5,12 @@
 
 #define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
 
-/* The bin on the grid, rounded down also below 0: the division is by a constant, the rest a shift.
- */
-static int64_t bin_number(int64_t time_ns, uint8_t doublings) {
-    int64_t least = time_ns / BIN_WIDTH_LEAST_NS - (time_ns % BIN_WIDTH_LEAST_NS < 0);
-    return least >> doublings;
+/* The bin on the grid, rounded down also below 0, where all bits are turned over before and after:
+ * the division is by a constant, the rest a shift. */
+static inline int64_t bin_number(int64_t time_ns, uint8_t doublings) {
+    uint64_t turn = (uint64_t)(time_ns >> 63);
+    uint64_t least = (((uint64_t)time_ns ^ turn) / BIN_WIDTH_LEAST_NS) ^ turn;
+    return (int64_t)least >> doublings;
 }
 
 int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
@@ -40,20 +41,26 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
     sum->window = least_of(sum->window, bin->window);
 }
 
-static void double_width(struct series_bins *series) {
-    int64_t old_first = series->first;
-    uint32_t kept = 0;
-    series->first = old_first >> 1;
-    series->doublings++;
-    for (uint32_t i = 0; i < series->count; i++) {
-        struct series_bin bin = series->bins[i];
-        bin.index = (uint32_t)(((old_first + bin.index) >> 1) - series->first);
-        if (kept && series->bins[kept - 1].index == bin.index)
-            add_bin(&series->bins[kept - 1], &bin);
-        else
-            series->bins[kept++] = bin;
+/* Bins that come to lie in one are joined, in place: those before the first such pair only get new
+ * indexes. */
+static __attribute__((noinline)) void double_width(struct series_bins *series) {
+    const struct series_bin *end = series->bins + series->count;
+    struct series_bin *last = series->bins;
+    uint64_t within = series->first & 1;
+    last->index = (uint32_t)((within + last->index) >> 1);
+    for (const struct series_bin *bin = last + 1; bin < end; bin++) {
+        uint32_t index = (uint32_t)((within + bin->index) >> 1);
+        if (index == last->index) {
+            add_bin(last, bin);
+            continue;
+        }
+        if (++last != bin)
+            *last = *bin;
+        last->index = index;
     }
-    series->count = kept;
+    series->count = (uint32_t)(last - series->bins) + 1;
+    series->first >>= 1;
+    series->doublings++;
 }
 
 static uint32_t bins_allowed(uint64_t packets) {
@@ -61,18 +68,21 @@ static uint32_t bins_allowed(uint64_t packets) {
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
 }
 
-/* Whether the span from the first bin to the one at `number` fits; an earlier first bin is moved
- * to. */
-static bool spans(struct series_bins *series, int64_t number) {
-    int64_t shift = number < series->first ? series->first - number : 0;
-    int64_t last = series->bins[series->count - 1].index;
-    int64_t end = number > series->first + last ? number - series->first : last + shift;
-    if (end >= BINS_MOST)
+static __attribute__((noinline)) bool move_first(struct series_bins *series, int64_t number) {
+    int64_t shift = series->first - number;
+    if (series->bins[series->count - 1].index + shift >= BINS_MOST)
         return false;
-    for (uint32_t i = 0; shift && i < series->count; i++)
+    for (uint32_t i = 0; i < series->count; i++)
         series->bins[i].index += (uint32_t)shift;
-    series->first -= shift;
+    series->first = number;
     return true;
+}
+
+/* Whether the span from the first bin to the one at `number` fits, as it does up to the last; an
+ * earlier first bin is moved to. */
+static inline bool spans(struct series_bins *series, int64_t number) {
+    return number >= series->first ? number - series->first < BINS_MOST
+                                   : move_first(series, number);
 }
 
 static uint32_t place_of(const struct series_bins *series, uint32_t index) {
@@ -83,9 +93,8 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
 }
 
 /* The list grows by half: most flows are small, and bins are most of their memory. */
-static bool has_room(struct series_bins *series, uint64_t packets, struct allowance *allowance) {
-    if (series->count < series->room)
-        return true;
+static __attribute__((noinline)) bool make_room(struct series_bins *series, uint64_t packets,
+                                                struct allowance *allowance) {
     uint32_t allowed = bins_allowed(packets);
     uint32_t wanted = series->room ? series->room + (series->room + 1) / 2 : 2;
     return series->count < allowed &&
@@ -93,7 +102,13 @@ static bool has_room(struct series_bins *series, uint64_t packets, struct allowa
                              wanted < allowed ? wanted : allowed);
 }
 
-static struct series_bin *open_bin(struct series_bins *series, uint32_t place, uint32_t index) {
+static inline bool has_room(struct series_bins *series, uint64_t packets,
+                            struct allowance *allowance) {
+    return series->count < series->room || make_room(series, packets, allowance);
+}
+
+static inline struct series_bin *open_bin(struct series_bins *series, uint32_t place,
+                                          uint32_t index) {
     struct series_bin *bin = &series->bins[place];
     if (place < series->count)
         memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
@@ -103,8 +118,9 @@ static struct series_bin *open_bin(struct series_bins *series, uint32_t place, u
     return bin;
 }
 
-static struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
-                                       uint64_t packets, struct allowance *allowance) {
+static __attribute__((noinline)) struct series_bin *find_or_open(struct series_bins *series,
+                                                                 int64_t time_ns, uint64_t packets,
+                                                                 struct allowance *allowance) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
         if (!series->count) {
@@ -128,11 +144,25 @@ static struct series_bin *find_or_open(struct series_bins *series, int64_t time_
     }
 }
 
+/* Whether the bin comes behind the last one, and there is room: so do most that are opened. */
+static inline bool is_next(const struct series_bins *series, int64_t index) {
+    return series->count && series->count < series->room && index < BINS_MOST &&
+           index > series->bins[series->count - 1].index;
+}
+
 struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
                                       struct allowance *allowance) {
-    struct series_bin *bin = find_or_open(series, time_ns, packets, allowance);
-    if (bin && __builtin_mul_overflow(series->first + series->bins[series->count - 1].index,
-                                      series_bins_width_ns(series), &series->newest_ns))
+    struct series_bin *bin;
+    int64_t number = bin_number(time_ns, series->doublings), index = number - series->first;
+    if (is_next(series, index)) {
+        bin = open_bin(series, series->count, (uint32_t)index);
+    } else {
+        bin = find_or_open(series, time_ns, packets, allowance);
+        if (!bin)
+            return NULL;
+        number = series->first + series->bins[series->count - 1].index;
+    }
+    if (__builtin_mul_overflow(number, series_bins_width_ns(series), &series->newest_ns))
         series->newest_ns = INT64_MAX;
     return bin;
 }

@@ -18,14 +18,16 @@
 #define BIN_RTT_NONE   UINT32_MAX
 #define BIN_BYTES_NONE UINT32_MAX
 
+/* Numbers that are read together lie in one part of 16 bytes, as they are written when the bin is
+ * opened: then what was just written can be read at once. */
 struct series_bin {
+    uint64_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
     uint32_t index; /* from the series' first bin */
     uint32_t packets;
     uint32_t rtt_us; /* least, BIN_RTT_NONE without one */
     uint32_t flight; /* most bytes, BIN_BYTES_NONE when not known */
     uint32_t window; /* least bytes, BIN_BYTES_NONE when not known */
     uint32_t lost;   /* segments or numbered packets taken for lost */
-    uint64_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
 };
 
 struct series_bins {

@@ -11,18 +11,6 @@
 #define COPY_GAP_SLACK_NS 10000
 #define COPIES_MOST       3u
 
-/* Two multiplications by odd constants (of MurmurHash, public domain): each spreads what differs to
- * the upper half. */
-static inline uint32_t signature_of(const struct tcp_header *tcp, uint32_t payload_bytes) {
-    uint64_t place = (uint64_t)tcp->acknowledgment << 32 | tcp->sequence;
-    uint64_t rest = (uint64_t)tcp->checksum << 32 | (uint32_t)tcp->window << 16 | tcp->flags;
-    uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
-    hash += (uint64_t)payload_bytes << 32;
-    if (tcp->options & TCP_OPTION_TIMESTAMPS)
-        hash += tcp->timestamp_value;
-    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
-}
-
 static uint32_t mark_time(const struct step *step) {
     return (uint32_t)(step->seen->time_ns >> MARK_UNIT_SHIFT);
 }
@@ -121,7 +109,7 @@ static APART bool make_room(struct tcp_stream *stream, struct allowance *allowan
 
 bool tcp_copy_take(struct step *step, bool doubtful) {
     struct tcp_stream *stream = step->stream;
-    uint32_t signature = signature_of(step->tcp, step->seen->payload_bytes);
+    uint32_t signature = step->tcp->signature;
     if (doubtful && step->seen->time_known && find_copy(step, signature))
         return true;
     if (stream->next_mark < stream->mark_room || make_room(stream, step->allowance))

@@ -8,6 +8,22 @@
 #define MIRROR_GAP_NS 1000000 /* a mirror port's copy comes within */
 #define HASTE_GAP_NS  500000  /* sooner than any timer */
 
+/* What is the same of a segment and its copy, in one number: they are told by it from most others.
+ * It is a part of the header so that it can be computed where that is read.
+ *
+ * Two multiplications by odd constants (of MurmurHash, public domain): each spreads what differs to
+ * the upper half. */
+static inline uint32_t tcp_copy_signature(const struct tcp_header *tcp, uint16_t checksum,
+                                          uint32_t payload_bytes) {
+    uint64_t place = (uint64_t)tcp->acknowledgment << 32 | tcp->sequence;
+    uint64_t rest = (uint64_t)checksum << 32 | (uint32_t)tcp->window << 16 | tcp->flags;
+    uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
+    hash += (uint64_t)payload_bytes << 32;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        hash += tcp->timestamp_value;
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
+}
+
 /* Whether the segment is a copy of one of the last packets; then it is counted, and is nothing
  * else. Others are remembered for their copies. `doubtful`: it brings nothing new by its numbers.
  */

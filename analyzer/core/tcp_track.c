@@ -512,7 +512,8 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
     note_ip_id(stream, seen->ip_id);
 }
 
-int64_t tcp_track(struct step *step) {
+/* All of a segment's usual way is one function, with registers of its own. */
+APART int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
     bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;

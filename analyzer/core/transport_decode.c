@@ -131,8 +131,7 @@ static enum decode_reason read_tcp_options(struct tcp_header *tcp, const uint8_t
 
 static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     struct tcp_header *tcp = &headers->tcp;
-    uint16_t checksum = load_be16(wire + 16);
-    headers->transport_checksum = checksum;
+    headers->transport_checksum = load_be16(wire + 16);
     tcp->sequence = load_be32(wire + 4);
     tcp->acknowledgment = load_be32(wire + 8);
     tcp->flags = load_be16(wire + 12) & 0x0fff;
@@ -141,7 +140,7 @@ static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     tcp->mss = 0;
     tcp->window_scale = 0;
     tcp->sack_count = 0;
-    tcp->checksum = checksum;
+    tcp->signature = 0;
     tcp->timestamp_value = 0;
     tcp->timestamp_echo = 0;
 }
