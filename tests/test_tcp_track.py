@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from scapy.all import IP, TCP, Ether, IPv6, Packet, Raw, wrpcap
 
 import wiretale
+from plain_wire import MSS, START_NS, Connection, Wire
 
 START = 1_700_000_000
 SECOND = 1_000_000_000
@@ -308,3 +310,20 @@ def test_bytes_balance_in_every_conversation_of_the_samples() -> None:
             if row["unique_bytes"] is not None and not row["unknown_bytes"]:
                 spent = row["unique_bytes"] + row["retransmitted_bytes"] + row["duplicate_bytes"] + row["probe_bytes"]
                 assert row["payload_bytes"] == spent, (path.name, row)
+
+
+def test_closed_windows_of_a_clock_that_steps_by_decades_add_up_to_no_less(tmp_path: Path) -> None:
+    """Each of six windows is closed while the clock is set back, and opened 80 years later."""
+    wire, years = Wire(), 80 * 365 * 86_400_000.0
+    talk = Connection(wire).open(years, rtt=10).data(years + 12, 0)
+    for number in range(1, 7):
+        talk.ack(100 + number, MSS, window=0).ack(years + 20 + number, MSS)
+    records = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)]
+    for ms, frame in wire.packets:  # as they were sent, whatever their times
+        at = START_NS + round(ms * 1e6)
+        records.append(struct.pack("<IIII", at // 10**9, at % 10**9, len(frame), len(frame)) + frame)
+    path = tmp_path / "decades.pcap"
+    path.write_bytes(b"".join(records))
+    receiver = wiretale.analyze(path).directions.rows()[1]
+    assert receiver["zero_windows"] == 6
+    assert receiver["zero_window_ns"] == 2**63 - 1  # 480 years do not fit

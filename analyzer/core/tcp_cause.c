@@ -294,7 +294,7 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     trouble->timeout_undone |= fast && trouble->timeout_frame && start < trouble->timeout_point;
     if (timeout && !cause->detail) {
         trouble->timeouts++;
-        trouble->timeout_ns += later_of(cause->silence_ns, 0);
+        trouble->timeout_ns = sum_of(trouble->timeout_ns, later_of(cause->silence_ns, 0));
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
         trouble->timeout_undone = false;

@@ -439,7 +439,7 @@ static bool is_loss_jump(const struct tcp_stream *stream, int16_t jump) {
 static void note_suspected(struct step *step, int64_t length, int64_t pause) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->suspected_timeouts++;
-    trouble->timeout_ns += pause;
+    trouble->timeout_ns = sum_of(trouble->timeout_ns, pause);
     trouble->timeout_frame = step_frame(step);
     trouble->timeout_undone = false;
     trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;

@@ -17,6 +17,12 @@ static inline int64_t sooner_of(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* Of silences, none negative: a capture's clock may step by decades, again and again. */
+static inline int64_t sum_of(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 static inline bool judged_overlaps(const struct judged *judged, int64_t start, int64_t end) {
     return judged->start < end && start < judged->end;
 }

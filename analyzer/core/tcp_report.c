@@ -119,7 +119,7 @@ static void note_round_trip(const struct step *step, struct tcp_trouble *trouble
      * takes the timeout for needless (RFC 5682 section 3.1, F-RTO with SACK). */
     trouble->timeout_undone |= trouble->timeout_frame && segment->frame < trouble->timeout_frame;
     int64_t rtt = later_of(step->seen->time_ns - segment->time_ns, 1);
-    if (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns)
+    if (rtt <= ROUND_TRIP_MOST && (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns))
         trouble->sacked_rtt_ns = rtt;
 }
 

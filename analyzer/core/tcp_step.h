@@ -10,6 +10,10 @@
  * 2^30 at most, RFC 7323 section 2.3). */
 #define POSITION_SPAN ((int64_t)1 << 30)
 
+/* What takes longer (13 days) is a clock's fault and no round trip; sums of some do not overflow.
+ */
+#define ROUND_TRIP_MOST (INT64_C(1) << 50)
+
 struct step {
     struct flow *flow;
     struct direction *own; /* the segment's */

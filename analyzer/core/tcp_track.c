@@ -223,7 +223,8 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
         return -1;
     int64_t waited = step->seen->time_ns - acked->newest_ns;
     bool alone = acked->count == 1 && !acked->left;
-    if (waited < 0 || (alone && rtt->count && waited > rtt->least + DELAYED_ACK_NS))
+    if (waited < 0 || waited > ROUND_TRIP_MOST ||
+        (alone && rtt->count && waited > rtt->least + DELAYED_ACK_NS))
         return -1;
     return waited;
 }
@@ -404,9 +405,11 @@ static APART void complete_handshake(struct step *step, const struct tcp_header 
     struct flow *flow = step->flow;
     if (!flow->syn_ack_seen || step->direction || tcp->flags & (TCP_SYN | TCP_RST))
         return;
+    int64_t rtt = step->seen->time_ns - flow->syn_ns;
     flow->handshake_ack_seen = true;
-    if (step->stream->syn_seen && !flow->handshake_doubtful && step->seen->time_known)
-        flow->handshake_rtt_ns = step->seen->time_ns - flow->syn_ns;
+    if (step->stream->syn_seen && !flow->handshake_doubtful && step->seen->time_known &&
+        rtt <= ROUND_TRIP_MOST)
+        flow->handshake_rtt_ns = rtt;
 }
 
 static void take_reset(struct step *step) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_window.h"
 
+#include "tcp_judged.h"
+
 #define WINDOW_SHIFT_MAX    14         /* RFC 7323 section 2.3 */
 #define KEEP_ALIVE_LEAST_NS 1000000000 /* the least that systems can be set to */
 
@@ -38,7 +40,7 @@ int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns) {
     int64_t open_since = stream->window_zero && now_ns > trouble->zero_since_ns
                              ? now_ns - trouble->zero_since_ns
                              : 0;
-    return trouble->zero_window_ns + open_since;
+    return sum_of(trouble->zero_window_ns, open_since);
 }
 
 static APART void take_zero(struct step *step) {
