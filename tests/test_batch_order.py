@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from scapy.all import ICMP, IP, TCP, raw
@@ -21,16 +22,16 @@ TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "b
 FILE_HEADER, RECORD_HEADER = 24, 16
 
 
-def tables_of(path: Path, packets: str, **options: object) -> dict[str, str]:
+def tables_of(path: Path, packets: str, **options: Any) -> dict[str, str]:
     """Every table but packets as JSON."""
-    core = _core.Analysis([str(path)], packets=packets, **options)  # type: ignore[arg-type]
+    core = _core.Analysis([str(path)], packets=packets, **options)
     while core.step(1 << 20):
         pass
     core.finish()
     return {name: b"".join(core.table(name).json()).decode() for name in TABLES}
 
 
-def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, object]]:
+def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, Any]]:
     core = _core.Analysis([str(path)], packets=packets)
     while core.step(1 << 20):
         pass
@@ -140,11 +141,11 @@ def test_flows_are_numbered_by_their_first_packets_and_events_follow_the_capture
     firsts = [row["first_frame"] for row in rows_of(path, "flows")]
     events = rows_of(path, "events")
     first_of = dict(enumerate(firsts))
-    assert len(firsts) > 400 and firsts == sorted(firsts)  # type: ignore[type-var]
+    assert len(firsts) > 400 and firsts == sorted(firsts)
     during = [row for row in events if not str(row["kind"]).startswith("block")]  # those may tell of earlier packets
     frames = [row["frame"] for row in during]
-    assert frames == sorted(frames)  # type: ignore[type-var]
-    assert all(row["frame"] >= first_of[row["flow"]] for row in during)  # type: ignore[operator,index]
+    assert frames == sorted(frames)
+    assert all(row["frame"] >= first_of[row["flow"]] for row in during)
 
 
 def test_the_same_capture_gives_the_same_rows_again(tmp_path: Path) -> None:
