@@ -164,6 +164,8 @@ static bool add_held(struct analysis *analysis, enum table_number number, const 
 void batch_order_end(struct analysis *analysis) {
     struct batch_order *order = &analysis->order;
     order->active = false;
+    if (analysis->out_of_memory) /* a birth may be missing, and there will be no tables */
+        return;
     if (!order->birth_count && !order->events.count && !order->blocks.count)
         return;
     uint32_t *ranks = malloc((order->birth_count + 1) * sizeof *ranks);

@@ -112,9 +112,8 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
 /* Of the arrival behind the last one. */
 static void add_turn(struct batch *batch) {
     const struct arrival *arrival = &batch->arrivals[batch->count];
-    batch->order[batch->count] = (struct turn){.hash = arrival->keyed ? arrival->hash : 0,
-                                               .packet = (uint32_t)batch->count,
-                                               .swapped = arrival->swapped};
+    batch->order[batch->count] =
+        (struct turn){.hash = arrival->keyed ? arrival->hash : 0, .packet = (uint32_t)batch->count};
     batch->count++;
 }
 

@@ -22,8 +22,7 @@ struct mark {
 /* An arrival of a batch whose turn it is. */
 struct turn {
     uint32_t hash;
-    uint32_t packet : 31; /* number in the batch */
-    uint32_t swapped : 1;
+    uint32_t packet; /* number in the batch */
 };
 
 struct batch {
