@@ -10,6 +10,7 @@
 #define SIZE_LEAST ((size_t)32)        /* bytes; a free block holds the address of the next */
 #define SIZE_MOST  ((size_t)128 << 10) /* larger blocks are malloc's */
 #define CHUNK_HEAD SIZE_LEAST
+#define GRANT      ((size_t)1 << 20) /* bytes from the pool at once */
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -67,8 +68,25 @@ static void *take_block(struct allowance *allowance, size_t size) {
     return block;
 }
 
+/* `size` bytes more from the pool, or a whole grant if there is one. */
+static bool extend(struct allowance *allowance, size_t size) {
+    size_t wanted, left = allowance->pool ? *allowance->pool : 0;
+    do {
+        if (size > left)
+            return false;
+        wanted = size < GRANT && left >= GRANT ? GRANT : size;
+    } while (!atomic_compare_exchange_weak(allowance->pool, &left, left - wanted));
+    allowance->most += wanted;
+    return true;
+}
+
+void allowance_settle(struct allowance *allowance) {
+    *allowance->pool += allowance->most - allowance->used;
+    allowance->most = allowance->used;
+}
+
 void *allowance_take(struct allowance *allowance, size_t size) {
-    if (size > allowance->most - allowance->used)
+    if (size > allowance->most - allowance->used && !extend(allowance, size))
         return NULL;
     void *block = is_apart(size) ? malloc(size) : take_block(allowance, size);
     allowance->used += block ? size : 0;
@@ -93,7 +111,7 @@ void allowance_close(struct allowance *allowance) {
         memcpy(&allowance->chunks, chunk, sizeof chunk);
         munmap(chunk, HUGE_PAGE);
     }
-    *allowance = (struct allowance){.most = allowance->most};
+    *allowance = (struct allowance){.most = allowance->most, .pool = allowance->pool};
 }
 
 bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis_state.h"
+#include "batch.h"
 #include "read_ahead.h"
 
 #define ALLOWANCE_BYTES   ((size_t)512 << 20)
@@ -43,15 +44,27 @@ static bool list_flows(struct analysis *analysis) {
     return analysis->packet_flows;
 }
 
+static void open_workers(struct analysis *analysis) {
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&analysis->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    analysis->allowance_left = ALLOWANCE_BYTES;
+    for (unsigned i = 0; i < WORKERS; i++)
+        analysis->workers[i] =
+            (struct worker){.analysis = analysis, .allowance = {.pool = &analysis->allowance_left}};
+}
+
 static bool open_state(struct analysis *analysis) {
-    analysis->allowance.most = ALLOWANCE_BYTES;
     analysis->packets_only = analysis->options.packets == PACKETS_OF_FLOWS;
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_init(&analysis->tables[i], (enum table_number)i, &analysis->texts,
                    grouped((enum table_number)i));
     analysis->flows = flow_table_open(analysis->options.flows_most);
     analysis->paths = path_table_open();
-    analysis->datagrams = datagram_table_open(datagram_finish, analysis, &analysis->allowance);
+    analysis->datagrams = datagram_table_open(datagram_finish, &analysis->workers[0],
+                                              &analysis->workers[0].allowance);
     return analysis->flows && analysis->paths && analysis->datagrams && list_flows(analysis);
 }
 
@@ -78,6 +91,7 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
         return NULL;
     }
     analysis->options = *options;
+    open_workers(analysis);
     if (open_input(analysis, paths, count, problem))
         return analysis;
     analysis_close(analysis);
@@ -90,7 +104,8 @@ static void close_state(struct analysis *analysis) {
         flow_table_close(analysis->flows);
     if (analysis->datagrams)
         datagram_table_close(analysis->datagrams);
-    allowance_close(&analysis->allowance);
+    for (unsigned i = 0; i < WORKERS; i++)
+        allowance_close(&analysis->workers[i].allowance);
     if (analysis->paths)
         path_table_close(analysis->paths);
     if (analysis->filter)
@@ -118,11 +133,12 @@ void analysis_close(struct analysis *analysis) {
     read_ahead_close(analysis->ahead);
     analysis->ahead = NULL;
     for (struct flow *flow; analysis->flows && (flow = flow_table_drain(analysis->flows, &place));)
-        flow_release(analysis, flow);
+        flow_release(&analysis->workers[0], flow);
     close_state(analysis);
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&analysis->tables[i]);
     text_store_free(&analysis->texts);
+    pthread_mutex_destroy(&analysis->lock);
     free(analysis);
 }
 
@@ -153,20 +169,21 @@ static inline void call_flows(const struct flow_table *flows, const struct turn 
         flow_table_prefetch_lists(flows, turns[i - 3 * CALL_AHEAD].hash);
 }
 
-static void take_turns(struct analysis *analysis, struct batch *batch, const struct turn *turns,
+static void take_turns(struct worker *worker, struct batch *batch, const struct turn *turns,
                        size_t count) {
     uint32_t firsts = 0;
+    worker->found = NULL; /* another one may have ended it */
     for (size_t i = 0; i < count + CALLS * CALL_AHEAD; i++) {
         size_t taken = i - CALLS * CALL_AHEAD;
         if (i < count)
             call_arrival(batch, &turns[i]);
         firsts = firsts << 1 | is_first(turns, count, i);
         if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
-            call_flows(analysis->flows, turns, i, firsts);
+            call_flows(worker->analysis->flows, turns, i, firsts);
         if (taken >= count)
             continue;
-        analysis->order.turn = turns[taken].packet;
-        packet_take(analysis, &batch->arrivals[turns[taken].packet], batch->rests);
+        worker->turn = turns[taken].packet;
+        packet_take(worker, &batch->arrivals[turns[taken].packet], batch->rests);
     }
 }
 
@@ -186,7 +203,7 @@ static void set_clock(struct analysis *analysis, const struct mark *mark) {
 static void take_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
                          const struct mark *mark) {
     set_clock(analysis, mark);
-    take_turns(analysis, batch, &batch->order[first], mark->count - first);
+    take_turns(&analysis->workers[0], batch, &batch->order[first], mark->count - first);
     reach_mark(analysis, mark);
 }
 
@@ -196,13 +213,19 @@ static void take_in_order(struct analysis *analysis, struct batch *batch) {
         take_to_mark(analysis, batch, first, &batch->marks[i]);
 }
 
+static void take_part(struct worker *worker, struct batch *batch, unsigned part) {
+    uint32_t first = batch->parts[part], count = batch->parts[part + 1] - first;
+    if (count)
+        take_turns(worker, batch, batch->turns + first, count);
+}
+
 static void take_by_flow(struct analysis *analysis, struct batch *batch) {
     for (size_t i = 0; i < batch->mark_count && !analysis->timed; i++) {
         set_clock(analysis, &batch->marks[i]);
         analysis->timed = batch->marks[i].timed;
     }
     batch_order_begin(analysis);
-    take_turns(analysis, batch, batch->turns, batch->count);
+    read_ahead_share(analysis->ahead, batch, take_part);
     batch_order_end(analysis);
     reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
 }
@@ -219,10 +242,12 @@ static bool order_counts(const struct analysis *analysis, const struct batch *ba
            events + EVENTS_A_PACKET * batch->count > EVENTS_MOST ||
            analysis->tables[TABLE_blocks].row_count + EVENTS_A_PACKET * batch->count >
                BLOCK_ROWS_MOST ||
-           analysis->allowance.used > analysis->allowance.most / 2;
+           analysis->allowance_left < ALLOWANCE_BYTES / 2;
 }
 
 static void take_batch(struct analysis *analysis, struct batch *batch) {
+    for (unsigned i = 0; i < WORKERS; i++)
+        allowance_settle(&analysis->workers[i].allowance);
     if (!analysis->options.captures_only) {
         if (order_counts(analysis, batch))
             take_in_order(analysis, batch);
@@ -275,8 +300,8 @@ static void finish_flows(struct analysis *analysis) {
     datagram_table_finish(analysis->datagrams);
     batch_order_begin(analysis);
     for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));) {
-        batch_order_take_flow(analysis, flow);
-        flow_finish(analysis, flow, WORD_END_OF_CAPTURE);
+        batch_order_take_flow(&analysis->workers[0], flow);
+        flow_finish(&analysis->workers[0], flow, WORD_END_OF_CAPTURE);
     }
     batch_order_end(analysis);
     capture_count_rows(analysis);

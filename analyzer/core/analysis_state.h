@@ -4,6 +4,8 @@
 #ifndef WIRETALE_ANALYSIS_STATE_H
 #define WIRETALE_ANALYSIS_STATE_H
 
+#include <pthread.h>
+
 #include "analysis.h"
 #include "batch_order.h"
 #include "capture_set.h"
@@ -31,6 +33,18 @@ struct capture_count {
 
 struct read_ahead;
 
+/* What a thread that takes packets into their flows has for itself. */
+#define WORKERS 2u
+struct worker {
+    struct analysis *analysis;
+    struct flow *found; /* of the packet before, NULL when it may be no more */
+    uint32_t turn;      /* the one at hand: of a packet its number in the batch, of a flow that is
+                           over its number */
+    struct allowance allowance;
+    struct allowance nothing; /* of a flow that is only told apart from others */
+    struct tcp_trouble spare; /* counts nothing: for when there is no memory */
+};
+
 struct analysis {
     struct analysis_options options;
     struct capture_set *captures;
@@ -38,10 +52,11 @@ struct analysis {
     struct flow_table *flows;
     struct datagram_table *datagrams;
     struct path_table *paths;
-    struct allowance allowance;
-    struct allowance nothing; /* of a flow that is only told apart from others */
-    struct tcp_trouble spare; /* counts nothing: for when there is no memory */
-    bool packets_only;        /* no table but packets is wanted */
+    bool packets_only;              /* no table but packets is wanted */
+    struct worker workers[WORKERS]; /* the first does alone what is not parted */
+    atomic_size_t allowance_left;   /* of all of theirs */
+    pthread_mutex_t lock; /* recursive; workers hold it when they add or amend a row, count what
+                             is not their own, and begin or end a flow */
     struct text_store texts;
     struct table tables[TABLE_COUNT];
     struct capture_count *counts; /* by interface */
@@ -60,6 +75,14 @@ struct analysis {
     bool out_of_memory;
 };
 
+static inline void analysis_lock(struct analysis *analysis) {
+    pthread_mutex_lock(&analysis->lock);
+}
+
+static inline void analysis_unlock(struct analysis *analysis) {
+    pthread_mutex_unlock(&analysis->lock);
+}
+
 /* capture_count.c */
 struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture);
 /* Returns by how much the packet's time lies before that of the one before it, ns. */
@@ -75,7 +98,7 @@ void capture_count_rows(struct analysis *analysis);
 struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped);
 /* By the ports that its first fragment told, 0 before. */
 struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped);
-struct flow *flow_lookup(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                          bool swapped, const struct tcp_header *tcp, const struct sighting *seen,
                          unsigned *direction);
 int64_t flow_due_ns(const struct flow *flow);
@@ -132,38 +155,37 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
                     struct headers *headers, const struct packet *packet, int64_t time_ns);
 /* `rests`: those of the arrival's batch. */
-void packet_take(struct analysis *analysis, const struct arrival *arrival,
+void packet_take(struct worker *worker, const struct arrival *arrival,
                  const struct arrival_rest *rests);
 
 /* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */
-void packet_account(struct analysis *analysis, struct flow *flow, unsigned direction,
+void packet_account(struct worker *worker, struct flow *flow, unsigned direction,
                     const struct tcp_header *tcp, const uint32_t *sequence,
                     const struct sighting *seen, const struct payload_start *payload);
 
 /* block_account.c: numbered datagrams, and blocks in TCP streams. `payload` may be NULL. */
-void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned direction,
+void block_account_datagram(struct worker *worker, struct flow *flow, unsigned direction,
                             const struct sighting *seen, const struct payload_start *payload);
-void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned direction,
+void block_account_segment(struct worker *worker, struct flow *flow, unsigned direction,
                            const struct sighting *seen, const struct payload_start *payload,
                            const struct tcp_effect *effect);
 /* The columns of both tables that tell of them. */
-void block_finish(struct analysis *analysis, struct flow *flow, unsigned direction,
-                  struct row *row);
+void block_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
 enum word block_application(struct flow *flow);
 
 /* fragment_take.c */
-void fragment_take(struct analysis *analysis, const struct arrival *arrival,
+void fragment_take(struct worker *worker, const struct arrival *arrival,
                    const struct arrival_rest *rest);
-void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagram);
+void fragment_replay_waiting(struct worker *worker, struct datagram *datagram);
 
 /* icmp_relate.c: an ICMP error and the flow that it quotes. */
-void icmp_relate(struct analysis *analysis, const struct arrival *arrival,
+void icmp_relate(struct worker *worker, const struct arrival *arrival,
                  const struct arrival_rest *rest);
 
 /* event_log.c */
 /* Returns the row, EVENT_NONE when it is over a bound. */
-uint64_t event_log(struct analysis *analysis, struct flow *flow, unsigned direction,
+uint64_t event_log(struct worker *worker, struct flow *flow, unsigned direction,
                    const struct sighting *seen, const struct tcp_event *event);
 void event_amend(struct analysis *analysis, uint64_t row, const struct tcp_event *event);
 
@@ -172,8 +194,8 @@ void series_finish(struct analysis *analysis, const struct flow *flow, unsigned 
 
 /* flow_finish.c */
 /* Frees what a flow holds; flow_finish() does so last. */
-void flow_release(struct analysis *analysis, struct flow *flow);
-void flow_finish(struct analysis *analysis, struct flow *flow, enum word end);
+void flow_release(struct worker *worker, struct flow *flow);
+void flow_finish(struct worker *worker, struct flow *flow, enum word end);
 
 /* datagram_finish.c: a datagram_finished function. */
 void datagram_finish(void *context, struct datagram *datagram);

@@ -35,16 +35,18 @@ void batch_order_begin(struct analysis *analysis) {
     order->birth_count = order->events.count = order->blocks.count = 0;
 }
 
-void batch_order_take_flow(struct analysis *analysis, const struct flow *flow) {
-    struct batch_order *order = &analysis->order;
+void batch_order_take_flow(struct worker *worker, const struct flow *flow) {
+    struct analysis *analysis = worker->analysis;
+    const struct batch_order *order = &analysis->order;
     if (order->events.count >= HELD_MOST || order->blocks.count >= HELD_MOST) {
         batch_order_end(analysis);
         batch_order_begin(analysis);
     }
-    order->turn = flow->number;
+    worker->turn = flow->number;
 }
 
-void batch_order_note_birth(struct analysis *analysis, struct flow *flow) {
+void batch_order_note_birth(const struct worker *worker, struct flow *flow) {
+    struct analysis *analysis = worker->analysis;
     struct batch_order *order = &analysis->order;
     if (!order->active)
         return;
@@ -53,7 +55,7 @@ void batch_order_note_birth(struct analysis *analysis, struct flow *flow) {
         analysis->out_of_memory = true;
         return;
     }
-    order->births[order->birth_count++] = (struct birth){order->turn, flow};
+    order->births[order->birth_count++] = (struct birth){worker->turn, flow};
 }
 
 void batch_order_note_end(struct analysis *analysis, const struct flow *flow) {
@@ -71,23 +73,24 @@ uint64_t batch_order_rows(const struct analysis *analysis, enum table_number num
     return rows + (number == TABLE_events ? order->events.count : order->blocks.count);
 }
 
-static bool hold(struct batch_order *order, struct held_rows *held, const struct row *row) {
+static bool hold(struct held_rows *held, uint32_t turn, const struct row *row) {
     if (!has_room((void **)&held->rows, &held->room, held->count, sizeof *held->rows))
         return false;
     struct held_row *place = &held->rows[held->count++];
-    place->turn = order->turn;
+    place->turn = turn;
     place->known = (uint32_t)row->known[0];
     for (unsigned i = 0; i < HELD_COLUMNS; i++)
         place->value[i] = row_known(row, i) ? row->value[i] : 0;
     return true;
 }
 
-uint64_t batch_order_add(struct analysis *analysis, enum table_number number,
+uint64_t batch_order_add(const struct worker *worker, enum table_number number,
                          const struct row *row) {
+    struct analysis *analysis = worker->analysis;
     uint64_t place = batch_order_rows(analysis, number);
     if (!analysis->order.active)
         add_row(analysis, number, row);
-    else if (!hold(&analysis->order, held_of(analysis, number), row))
+    else if (!hold(held_of(analysis, number), worker->turn, row))
         analysis->out_of_memory = true;
     return place;
 }

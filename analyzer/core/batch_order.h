@@ -32,8 +32,6 @@ struct birth {
 
 struct batch_order {
     bool active;
-    uint32_t turn;       /* the one at hand: of a packet its number in the batch, of a flow that is
-                            over its number */
     uint32_t first_flow; /* number of the first flow that the batch began */
     struct birth *births;
     size_t birth_count, birth_room;
@@ -41,23 +39,24 @@ struct batch_order {
 };
 
 struct analysis;
+struct worker;
 
-/* From here on until batch_order_end() turns may come in any order; each is announced by setting
- * `turn`. */
+/* From here on until batch_order_end() turns may come in any order, to several workers; each is
+ * announced by setting a worker's `turn`. */
 void batch_order_begin(struct analysis *analysis);
 void batch_order_end(struct analysis *analysis);
 void batch_order_free(struct batch_order *order);
 
 /* The turn of a flow that is over. Where many end at once, what those before it gave is put in
  * order first when it has become much. */
-void batch_order_take_flow(struct analysis *analysis, const struct flow *flow);
+void batch_order_take_flow(struct worker *worker, const struct flow *flow);
 
 /* A flow has got the next number; a flow is over. Both may be called at any time. */
-void batch_order_note_birth(struct analysis *analysis, struct flow *flow);
+void batch_order_note_birth(const struct worker *worker, struct flow *flow);
 void batch_order_note_end(struct analysis *analysis, const struct flow *flow);
 
 /* Adds a row to events or blocks; returns its number, by which it can be amended. */
-uint64_t batch_order_add(struct analysis *analysis, enum table_number number,
+uint64_t batch_order_add(const struct worker *worker, enum table_number number,
                          const struct row *row);
 /* Rows of the table, those held with them. */
 uint64_t batch_order_rows(const struct analysis *analysis, enum table_number number);

@@ -9,7 +9,7 @@
 
 /* A packet whose numbers are being judged. */
 struct block_place {
-    struct analysis *analysis;
+    struct worker *worker;
     struct flow *flow;
     const struct sighting *seen;
     unsigned direction;
@@ -43,15 +43,22 @@ static void note_gap(struct direction *direction, const struct sequence_event *e
 }
 
 /* A late packet takes back its loss; a gap of which nothing is missing any more was none. */
-static void take_gap_back(struct analysis *analysis, struct direction *direction, uint64_t frame) {
+static void take_gap_back(struct worker *worker, struct direction *direction, uint64_t frame) {
     for (unsigned i = 0; i < GAPS; i++) {
         struct gap_event *gap = &direction->gaps[i];
         if (!gap->missing || gap->frame != frame)
             continue;
         if (!--gap->missing)
-            event_amend(analysis, gap->event, &(struct tcp_event){.kind = WORD_BLOCK_GAP});
+            event_amend(worker->analysis, gap->event, &(struct tcp_event){.kind = WORD_BLOCK_GAP});
         return;
     }
+}
+
+static void amend_verdict(struct analysis *analysis, uint64_t row, enum word verdict) {
+    analysis_lock(analysis);
+    if (!table_amend(&analysis->tables[TABLE_blocks], row, blocks_verdict, verdict))
+        analysis->out_of_memory = true;
+    analysis_unlock(analysis);
 }
 
 /* A judgement may be of a packet some before the one at hand. */
@@ -67,7 +74,7 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
                  (unsigned long long)event->count, (unsigned long long)event->sequence);
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
-    uint64_t row = event_log(place->analysis, place->flow, place->direction, &seen,
+    uint64_t row = event_log(place->worker, place->flow, place->direction, &seen,
                              &(struct tcp_event){.kind = event_words[event->kind],
                                                  .related_frame = event->related_frame,
                                                  .detail = detail});
@@ -75,19 +82,22 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
     if (event->kind == SEQUENCE_LOST)
         note_gap(direction, event, row);
     else if (event->kind == SEQUENCE_OUT_OF_ORDER)
-        take_gap_back(place->analysis, direction, event->related_frame);
+        take_gap_back(place->worker, direction, event->related_frame);
     enum word verdict = verdict_words[event->kind];
-    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame &&
-        !table_amend(&place->analysis->tables[TABLE_blocks], place->row, blocks_verdict, verdict))
-        place->analysis->out_of_memory = true;
+    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame)
+        amend_verdict(place->worker->analysis, place->row, verdict);
 }
 
-static uint64_t add_block_row(struct analysis *analysis, const struct row *row) {
-    if (batch_order_rows(analysis, TABLE_blocks) >= BLOCK_ROWS_MOST) {
+static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
+    struct analysis *analysis = worker->analysis;
+    uint64_t number = EVENT_NONE;
+    analysis_lock(analysis);
+    if (batch_order_rows(analysis, TABLE_blocks) < BLOCK_ROWS_MOST)
+        number = batch_order_add(worker, TABLE_blocks, row);
+    else
         analysis->totals.blocks_dropped++;
-        return EVENT_NONE;
-    }
-    return batch_order_add(analysis, TABLE_blocks, row);
+    analysis_unlock(analysis);
+    return number;
 }
 
 static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool complete,
@@ -116,16 +126,16 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     row_set(&row, blocks_first_frame, (int64_t)seen->frame);
     row_set(&row, blocks_last_frame, (int64_t)seen->frame);
     row_set(&row, blocks_verdict, WORD_DELIVERED);
-    return add_block_row(place->analysis, &row);
+    return add_block_row(place->worker, &row);
 }
 
-APART void block_account_datagram(struct analysis *analysis, struct flow *flow, unsigned number,
+APART void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
                                   const struct sighting *seen,
                                   const struct payload_start *payload) {
     struct sequence_track *track = &flow->directions[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
-    struct block_place place = {analysis, flow, seen, number, EVENT_NONE};
+    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
     place.row = add_datagram(&place, payload);
     struct sequence_packet packet = {.payload = payload->bytes,
                                      .captured = payload->count,
@@ -135,7 +145,7 @@ APART void block_account_datagram(struct analysis *analysis, struct flow *flow, 
                                      .time_known = seen->time_known,
                                      .corrupt = payload->corrupt};
     struct sequence_listener listener = {tell_sequence, &place};
-    sequence_take(track, &packet, &analysis->allowance, &listener);
+    sequence_take(track, &packet, &worker->allowance, &listener);
 }
 
 static void tell_block(void *context, const struct delivered_block *block) {
@@ -161,25 +171,25 @@ static void tell_block(void *context, const struct delivered_block *block) {
             !block->complete ? WORD_UNFINISHED
             : waited         ? WORD_HEAD_OF_LINE
                              : WORD_DELIVERED);
-    add_block_row(place->analysis, &row);
+    add_block_row(place->worker, &row);
 }
 
 /* The tracker of a stream that begins with a block, or whose blocks' length the user told. */
-static struct block_stream *blocks_of(struct analysis *analysis, struct tcp_stream *stream,
+static struct block_stream *blocks_of(struct worker *worker, struct tcp_stream *stream,
                                       const struct block_header *header,
                                       const struct tcp_effect *effect, uint32_t payload_bytes) {
-    int64_t told = analysis->options.block_size;
+    int64_t told = worker->analysis->options.block_size;
     if (stream->blocks || !payload_bytes || (!header && !told))
         return stream->blocks;
     if (header)
         stream->blocks =
-            block_stream_begin(effect->sequence, header->length, header, &analysis->allowance);
+            block_stream_begin(effect->sequence, header->length, header, &worker->allowance);
     else if (stream->syn_seen)
-        stream->blocks = block_stream_begin(0, told, NULL, &analysis->allowance);
+        stream->blocks = block_stream_begin(0, told, NULL, &worker->allowance);
     return stream->blocks;
 }
 
-APART void block_account_segment(struct analysis *analysis, struct flow *flow, unsigned number,
+APART void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
                                  const struct sighting *seen, const struct payload_start *payload,
                                  const struct tcp_effect *effect) {
     struct tcp_stream *stream = &flow->directions[number].tcp;
@@ -188,10 +198,10 @@ APART void block_account_segment(struct analysis *analysis, struct flow *flow, u
     if (!effect->positions_known || effect->copy)
         return;
     struct block_stream *blocks =
-        blocks_of(analysis, stream, headed ? &header : NULL, effect, seen->payload_bytes);
+        blocks_of(worker, stream, headed ? &header : NULL, effect, seen->payload_bytes);
     if (!blocks || !seen->payload_bytes)
         return;
-    struct block_place place = {analysis, flow, seen, number, EVENT_NONE};
+    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
     struct block_listener listener = {tell_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
@@ -201,7 +211,7 @@ APART void block_account_segment(struct analysis *analysis, struct flow *flow, u
                                               .header = headed ? &header : NULL,
                                               .highest = stream->highest,
                                               .holes = &stream->holes},
-                      &analysis->allowance, &listener);
+                      &worker->allowance, &listener);
 }
 
 static void put_sequence(struct row *row, const struct sequence_summary *sum) {
@@ -219,11 +229,11 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set_if(row, directions_delay_variation_ns, sum->transit_known, sum->delay_variation_ns);
 }
 
-static void finish_sequence(struct analysis *analysis, struct flow *flow, unsigned number,
+static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
                             struct row *row) {
     struct sequence_track *track = &flow->directions[number].sequence;
     struct sighting last = {.capture = flow->first_capture};
-    struct block_place place = {analysis, flow, &last, number, EVENT_NONE};
+    struct block_place place = {worker, flow, &last, number, EVENT_NONE};
     struct sequence_listener listener = {tell_sequence, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
@@ -232,12 +242,12 @@ static void finish_sequence(struct analysis *analysis, struct flow *flow, unsign
 }
 
 /* In TCP nothing is lost, late or out of order by the time that it is delivered. */
-static void finish_stream(struct analysis *analysis, struct flow *flow, unsigned number,
+static void finish_stream(struct worker *worker, struct flow *flow, unsigned number,
                           struct row *row) {
     struct block_stream *blocks = flow->directions[number].tcp.blocks;
     if (!blocks)
         return;
-    struct block_place place = {analysis, flow, NULL, number, EVENT_NONE};
+    struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
     block_stream_finish(blocks, &(struct block_listener){tell_block, &place});
     if (blocks->lost)
@@ -250,11 +260,11 @@ static void finish_stream(struct analysis *analysis, struct flow *flow, unsigned
     row_set(row, directions_head_of_line_ns_max, blocks->head_of_line_ns_max);
 }
 
-void block_finish(struct analysis *analysis, struct flow *flow, unsigned number, struct row *row) {
+void block_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row) {
     if (flow->key.protocol == IP_UDP)
-        finish_sequence(analysis, flow, number, row);
+        finish_sequence(worker, flow, number, row);
     else if (flow->key.protocol == IP_TCP)
-        finish_stream(analysis, flow, number, row);
+        finish_stream(worker, flow, number, row);
 }
 
 enum word block_application(struct flow *flow) {

@@ -29,7 +29,7 @@ inline struct capture_count *capture_count_of(struct analysis *analysis, uint32_
                                                   : grow_counts(analysis, capture);
 }
 
-void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
+static void count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
     if (capture >= analysis->mirrored_room) {
         size_t room = 2 * ((size_t)capture + 1);
         uint64_t *grown = realloc(analysis->mirrored, room * sizeof *grown);
@@ -43,6 +43,12 @@ void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int cop
         analysis->mirrored_room = room;
     }
     analysis->mirrored[capture] += (uint64_t)copies;
+}
+
+void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
+    analysis_lock(analysis);
+    count_mirrored(analysis, capture, copies);
+    analysis_unlock(analysis);
 }
 
 static __attribute__((noinline)) void note_step_back(struct capture_count *count,

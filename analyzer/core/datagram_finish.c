@@ -71,10 +71,11 @@ static void put_fragments(struct row *row, const struct datagram *datagram, bool
 }
 
 void datagram_finish(void *context, struct datagram *datagram) {
-    struct analysis *analysis = context;
+    struct worker *worker = context;
+    struct analysis *analysis = worker->analysis;
     const struct datagram_key *key = &datagram->key;
     struct row row;
-    fragment_replay_waiting(analysis, datagram);
+    fragment_replay_waiting(worker, datagram);
     if (!datagram->complete && datagram->counted)
         count_incomplete(analysis, datagram);
     row_clear(&row);

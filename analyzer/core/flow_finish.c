@@ -265,7 +265,8 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     put_limits(row, stream);
 }
 
-static void add_direction_row(struct analysis *analysis, struct flow *flow, unsigned number) {
+static void add_direction_row(struct worker *worker, struct flow *flow, unsigned number) {
+    struct analysis *analysis = worker->analysis;
     const struct direction *direction = &flow->directions[number];
     bool tcp = flow->key.protocol == IP_TCP;
     struct row row;
@@ -280,8 +281,8 @@ static void add_direction_row(struct analysis *analysis, struct flow *flow, unsi
     put_header_fields(&row, direction);
     put_rates(&row, direction, tcp);
     if (tcp)
-        put_tcp(&row, flow, number, &analysis->allowance);
-    block_finish(analysis, flow, number, &row);
+        put_tcp(&row, flow, number, &worker->allowance);
+    block_finish(worker, flow, number, &row);
     add_row(analysis, TABLE_directions, &row);
 }
 
@@ -291,25 +292,26 @@ static bool begin_rows(struct analysis *analysis, uint32_t flow) {
            table_begin_group(&analysis->tables[TABLE_series], flow);
 }
 
-void flow_release(struct analysis *analysis, struct flow *flow) {
+void flow_release(struct worker *worker, struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
-        series_bins_free(&flow->directions[number].series, &analysis->allowance);
+        series_bins_free(&flow->directions[number].series, &worker->allowance);
         struct direction *direction = &flow->directions[number];
         if (flow->key.protocol == IP_TCP)
-            tcp_stream_free(&direction->tcp, &analysis->allowance);
+            tcp_stream_free(&direction->tcp, &worker->allowance);
         else if (flow->key.protocol == IP_UDP)
-            sequence_free(&direction->sequence, &analysis->allowance);
+            sequence_free(&direction->sequence, &worker->allowance);
     }
 }
 
-static void add_rows(struct analysis *analysis, struct flow *flow, enum word end) {
+static void add_rows(struct worker *worker, struct flow *flow, enum word end) {
+    struct analysis *analysis = worker->analysis;
     if (!begin_rows(analysis, flow->number)) {
         analysis->out_of_memory = true;
         return;
     }
     add_flow_row(analysis, flow, end);
     for (unsigned number = 0; number < 2; number++) {
-        add_direction_row(analysis, flow, number);
+        add_direction_row(worker, flow, number);
         series_finish(analysis, flow, number);
     }
 }
@@ -326,10 +328,11 @@ static void settle_copies(struct analysis *analysis, struct flow *flow) {
                       analysis);
 }
 
-void flow_finish(struct analysis *analysis, struct flow *flow, enum word end) {
+void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
+    struct analysis *analysis = worker->analysis;
     if (!analysis->packets_only)
         settle_copies(analysis, flow);
     if (!analysis->packets_only)
-        add_rows(analysis, flow, end);
-    flow_release(analysis, flow);
+        add_rows(worker, flow, end);
+    flow_release(worker, flow);
 }

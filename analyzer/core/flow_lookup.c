@@ -78,18 +78,20 @@ int64_t flow_due_ns(const struct flow *flow) {
     return flow->last_ns + TCP_OPEN_NS;
 }
 
-static void end_flow(struct analysis *analysis, struct flow *flow, enum word end) {
-    batch_order_note_end(analysis, flow);
-    flow_finish(analysis, flow, end);
-    flow_table_remove(analysis->flows, flow);
+static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
+    batch_order_note_end(worker->analysis, flow);
+    flow_finish(worker, flow, end);
+    flow_table_remove(worker->analysis->flows, flow);
+    worker->found = NULL;
 }
 
 void flow_expire(struct analysis *analysis) {
+    struct worker *worker = &analysis->workers[0];
     struct flow *flow;
     batch_order_begin(analysis);
     while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns))) {
-        batch_order_take_flow(analysis, flow);
-        end_flow(analysis, flow, WORD_IDLE);
+        batch_order_take_flow(worker, flow);
+        end_flow(worker, flow, WORD_IDLE);
     }
     batch_order_end(analysis);
     datagram_table_expire(analysis->datagrams, analysis->now_ns);
@@ -111,29 +113,31 @@ static bool is_listed(const struct analysis *analysis, uint32_t number) {
             analysis->packet_flows[number / 8] >> number % 8 & 1);
 }
 
-static struct flow *add_flow(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                              int64_t due_ns) {
+    struct analysis *analysis = worker->analysis;
     struct flow *flow = flow_table_add(analysis->flows, hash, key, due_ns);
     struct flow *oldest = flow ? NULL : flow_table_oldest(analysis->flows, flow_due_ns);
     if (!oldest)
         return flow;
-    end_flow(analysis, oldest, WORD_EVICTED);
+    end_flow(worker, oldest, WORD_EVICTED);
     analysis->totals.evicted_flows++;
     return flow_table_add(analysis->flows, hash, key, due_ns);
 }
 
-static struct flow *begin_flow(struct analysis *analysis, uint32_t hash, const struct flow_key *key,
+static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
                                const struct sighting *seen) {
+    struct analysis *analysis = worker->analysis;
     struct flow *flow = analysis->flow_count < UINT32_MAX
-                            ? add_flow(analysis, hash, key, seen->time_ns + TCP_ENDED_NS)
+                            ? add_flow(worker, hash, key, seen->time_ns + TCP_ENDED_NS)
                             : NULL;
     if (!flow) {
         analysis->out_of_memory = true;
         return NULL;
     }
     flow->number = analysis->flow_count++;
-    batch_order_note_birth(analysis, flow);
+    batch_order_note_birth(worker, flow);
     flow->listed_packets = is_listed(analysis, flow->number);
     flow->first_ns = flow->last_ns = seen->time_ns;
     flow->first_frame = seen->frame;
@@ -160,23 +164,33 @@ static __attribute__((noinline)) enum word end_before(const struct flow *flow, b
 
 /* A new flow in the place of the one before, if there was one. */
 static __attribute__((noinline, cold)) struct flow *
-replace_flow(struct analysis *analysis, struct flow *before, enum word end, uint32_t hash,
+replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
              const struct sighting *seen) {
+    analysis_lock(worker->analysis);
     if (before)
-        end_flow(analysis, before, end);
-    return begin_flow(analysis, hash, key, swapped, tcp, seen);
+        end_flow(worker, before, end);
+    struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, seen);
+    analysis_unlock(worker->analysis);
+    return flow;
 }
 
-inline struct flow *flow_lookup(struct analysis *analysis, uint32_t hash,
-                                const struct flow_key *key, bool swapped,
-                                const struct tcp_header *tcp, const struct sighting *seen,
-                                unsigned *direction) {
-    struct flow *flow = flow_table_find(analysis->flows, hash, key);
+/* Of several packets in a row that are of one flow only the first is searched for. */
+static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
+                                     const struct flow_key *key) {
+    if (!worker->found || !flow_key_equals(&worker->found->key, key))
+        worker->found = flow_table_find(worker->analysis->flows, hash, key);
+    return worker->found;
+}
+
+inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
+                                bool swapped, const struct tcp_header *tcp,
+                                const struct sighting *seen, unsigned *direction) {
+    struct flow *flow = find_flow(worker, hash, key);
     enum word end =
         flow && may_be_over(flow, tcp, seen) ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
     if (!flow || end != WORD_NONE)
-        flow = replace_flow(analysis, flow, end, hash, key, swapped, tcp, seen);
+        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, seen);
     if (flow)
         *direction = swapped ^ flow->swapped;
     return flow;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing over (hash, flow number) pairs; flows lie in slabs that never
- * move. Expiry is a wheel of one-second slots: a flow stays in the slot of its last known due time
- * and is looked at again only when that slot passes, so that a packet costs the wheel nothing. */
+/* Open addressing with linear probing over (hash, flow number) pairs, in an index for each part;
+ * flows lie in slabs that never move. Expiry is a wheel of one-second slots: a flow stays in the
+ * slot of its last known due time and is looked at again only when that slot passes, so that a
+ * packet costs the wheel nothing. */
 #include "flow_table.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define SLAB_BITS   12
 #define SLAB_FLOWS  (1u << SLAB_BITS)
 #define NONE        UINT32_MAX
+#define PART_LEAST  32u   /* entries */
 #define WHEEL_SLOTS 8192u /* seconds; longer than the longest silence allowed */
 #define NS_A_SECOND 1000000000
 
@@ -22,16 +24,20 @@ struct entry {
     uint32_t flow; /* NONE: empty */
 };
 
-struct flow_table {
+struct part {
     struct entry *entries;
-    uint32_t mask, count, most;
-    struct flow **slabs;
-    uint32_t slab_count, slab_room, used; /* flows ever handed out */
+    uint32_t mask, count;
+};
+
+struct flow_table {
+    struct part parts[FLOW_PARTS];
+    uint32_t count, most;
+    struct flow **slabs;       /* as many as the most flows need */
+    uint32_t slab_count, used; /* flows ever handed out */
     uint32_t free;
     uint64_t seed[3];
     int64_t wheel_second; /* every slot before it has passed */
     bool wheel_started;
-    struct flow *found; /* last, NULL when it may be no more */
     struct {
         uint32_t first, last;
     } wheel[WHEEL_SLOTS];
@@ -48,25 +54,38 @@ static struct entry *make_entries(uint32_t count) {
     return entries;
 }
 
-struct flow_table *flow_table_open(uint32_t most) {
-    struct flow_table *table = calloc(1, sizeof *table);
-    if (!table)
-        return NULL;
-    table->mask = (1u << 12) - 1;
-    table->entries = make_entries(table->mask + 1);
-    table->most = most;
-    table->free = NONE;
-    memset(table->wheel, 0xFF, sizeof table->wheel);
-    /* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place.
-     */
+static bool open_parts(struct flow_table *table) {
+    for (unsigned i = 0; i < FLOW_PARTS; i++) {
+        struct part *part = &table->parts[i];
+        part->mask = PART_LEAST - 1;
+        part->entries = make_entries(PART_LEAST);
+        if (!part->entries)
+            return false;
+    }
+    return true;
+}
+
+/* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place. */
+static void choose_seed(struct flow_table *table) {
     if (getrandom(table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
         table->seed[0] = (uintptr_t)table;
     table->seed[0] ^= UINT64_C(0xA0761D6478BD642F);
     table->seed[1] ^= UINT64_C(0xE7037ED1A0B428DB);
     table->seed[2] ^= UINT64_C(0x8EBC6AF09C88C6E3);
-    if (table->entries)
+}
+
+struct flow_table *flow_table_open(uint32_t most) {
+    struct flow_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->most = most;
+    table->free = NONE;
+    memset(table->wheel, 0xFF, sizeof table->wheel);
+    choose_seed(table);
+    table->slabs = calloc((size_t)most / SLAB_FLOWS + 1, sizeof(struct flow *));
+    if (table->slabs && open_parts(table))
         return table;
-    free(table);
+    flow_table_close(table);
     return NULL;
 }
 
@@ -75,7 +94,8 @@ void flow_table_close(struct flow_table *table) {
         if (table->slabs[i])
             munmap(table->slabs[i], SLAB_FLOWS * sizeof(struct flow));
     free(table->slabs);
-    free(table->entries);
+    for (unsigned i = 0; i < FLOW_PARTS; i++)
+        free(table->parts[i].entries);
     free(table);
 }
 
@@ -95,12 +115,22 @@ inline uint32_t flow_key_hash(const struct flow_table *table, const struct flow_
     return (uint32_t)fold(ends, flow_key_word(key, 4) ^ seed[2]);
 }
 
+static struct part *part_of(struct flow_table *table, uint32_t hash) {
+    return &table->parts[flow_part(hash)];
+}
+
+/* Where a search for the hash begins. */
+static const struct entry *first_entry(const struct flow_table *table, uint32_t hash) {
+    const struct part *part = &table->parts[flow_part(hash)];
+    return &part->entries[hash & part->mask];
+}
+
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash) {
-    __builtin_prefetch(&table->entries[hash & table->mask]);
+    __builtin_prefetch(first_entry(table, hash));
 }
 
 static struct flow *likely_flow(const struct flow_table *table, uint32_t hash) {
-    const struct entry *entry = &table->entries[hash & table->mask];
+    const struct entry *entry = first_entry(table, hash);
     return entry->hash == hash && entry->flow != NONE ? flow_at(table, entry->flow) : NULL;
 }
 
@@ -149,10 +179,11 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     prefetch_direction(&flow->directions[1]);
 }
 
-static __attribute__((noinline)) struct flow *
-search_entries(const struct flow_table *table, uint32_t hash, const struct flow_key *key) {
-    for (uint32_t at = hash & table->mask;; at = (at + 1) & table->mask) {
-        struct entry entry = table->entries[at];
+struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
+                             const struct flow_key *key) {
+    const struct part *part = &table->parts[flow_part(hash)];
+    for (uint32_t at = hash & part->mask;; at = (at + 1) & part->mask) {
+        struct entry entry = part->entries[at];
         if (entry.flow == NONE)
             return NULL;
         if (entry.hash != hash)
@@ -163,47 +194,31 @@ search_entries(const struct flow_table *table, uint32_t hash, const struct flow_
     }
 }
 
-/* Of several packets in a row that are of one flow only the first is searched for. */
-inline struct flow *flow_table_find(struct flow_table *table, uint32_t hash,
-                                    const struct flow_key *key) {
-    if (table->found && flow_key_equals(&table->found->key, key))
-        return table->found;
-    return table->found = search_entries(table, hash, key);
+static void place_entry(struct part *part, struct entry entry) {
+    uint32_t at = entry.hash & part->mask;
+    while (part->entries[at].flow != NONE)
+        at = (at + 1) & part->mask;
+    part->entries[at] = entry;
 }
 
-static void place_entry(struct flow_table *table, struct entry entry) {
-    uint32_t at = entry.hash & table->mask;
-    while (table->entries[at].flow != NONE)
-        at = (at + 1) & table->mask;
-    table->entries[at] = entry;
-}
-
-static bool grow_entries(struct flow_table *table) {
-    struct entry *old = table->entries;
-    uint32_t old_size = table->mask + 1;
-    if (table->count < old_size / 2)
+static bool grow_part(struct part *part) {
+    struct entry *old = part->entries;
+    uint32_t old_size = part->mask + 1;
+    if (part->count < old_size / 2)
         return true;
     struct entry *entries = make_entries(old_size * 2);
     if (!entries)
         return false;
-    table->entries = entries;
-    table->mask = old_size * 2 - 1;
+    part->entries = entries;
+    part->mask = old_size * 2 - 1;
     for (uint32_t i = 0; i < old_size; i++)
         if (old[i].flow != NONE)
-            place_entry(table, old[i]);
+            place_entry(part, old[i]);
     free(old);
     return true;
 }
 
 static bool add_slab(struct flow_table *table) {
-    if (table->slab_count == table->slab_room) {
-        uint32_t room = table->slab_room ? table->slab_room * 2 : 64;
-        struct flow **slabs = realloc(table->slabs, room * sizeof *slabs);
-        if (!slabs)
-            return false;
-        table->slabs = slabs;
-        table->slab_room = room;
-    }
     void *slab = huge_pages_map(SLAB_FLOWS * sizeof(struct flow));
     if (!slab)
         return false;
@@ -253,7 +268,8 @@ static void delist(struct flow_table *table, const struct flow *flow) {
 
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,
                             int64_t due_ns) {
-    if (table->count == table->most || !grow_entries(table))
+    struct part *part = part_of(table, hash);
+    if (table->count == table->most || !grow_part(part))
         return NULL;
     uint32_t number = take_place(table);
     if (number == NONE)
@@ -262,38 +278,41 @@ struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struc
     flow->key = *key;
     flow->hash = hash;
     flow->live = true;
-    place_entry(table, (struct entry){hash, number});
+    place_entry(part, (struct entry){hash, number});
     enlist(table, number, due_ns);
+    part->count++;
     table->count++;
     return flow;
 }
 
-static uint32_t entry_of(const struct flow_table *table, const struct flow *flow) {
-    uint32_t at = flow->hash & table->mask;
-    while (flow_at(table, table->entries[at].flow) != flow)
-        at = (at + 1) & table->mask;
+static uint32_t entry_of(const struct flow_table *table, const struct part *part,
+                         const struct flow *flow) {
+    uint32_t at = flow->hash & part->mask;
+    while (flow_at(table, part->entries[at].flow) != flow)
+        at = (at + 1) & part->mask;
     return at;
 }
 
 /* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never
  * ages. */
-static void remove_entry(struct flow_table *table, uint32_t hole) {
-    for (uint32_t at = (hole + 1) & table->mask; table->entries[at].flow != NONE;
-         at = (at + 1) & table->mask) {
-        uint32_t home = table->entries[at].hash & table->mask;
-        if (((at - home) & table->mask) < ((at - hole) & table->mask))
+static void remove_entry(struct part *part, uint32_t hole) {
+    for (uint32_t at = (hole + 1) & part->mask; part->entries[at].flow != NONE;
+         at = (at + 1) & part->mask) {
+        uint32_t home = part->entries[at].hash & part->mask;
+        if (((at - home) & part->mask) < ((at - hole) & part->mask))
             continue;
-        table->entries[hole] = table->entries[at];
+        part->entries[hole] = part->entries[at];
         hole = at;
     }
-    table->entries[hole] = (struct entry){NONE, NONE};
+    part->entries[hole] = (struct entry){NONE, NONE};
+    part->count--;
 }
 
 void flow_table_remove(struct flow_table *table, struct flow *flow) {
-    uint32_t at = entry_of(table, flow);
-    uint32_t number = table->entries[at].flow;
-    table->found = NULL;
-    remove_entry(table, at);
+    struct part *part = part_of(table, flow->hash);
+    uint32_t at = entry_of(table, part, flow);
+    uint32_t number = part->entries[at].flow;
+    remove_entry(part, at);
     delist(table, flow);
     flow->live = false;
     flow->next = table->free;
@@ -359,7 +378,6 @@ struct flow *flow_table_drain(struct flow_table *table, size_t *place) {
         }
         struct flow *flow = flow_at(table, (uint32_t)*place);
         if (flow->live) {
-            table->found = NULL;
             flow->live = false;
             return flow;
         }

@@ -8,6 +8,15 @@
 
 #define LINE_BYTES 64 /* of a cache */
 
+/* Flows are parted by their hashes. While one thread begins or ends flows others may search parts
+ * that these are not of. */
+#define FLOW_PART_BITS 7
+#define FLOW_PARTS     (1u << FLOW_PART_BITS)
+
+static inline unsigned flow_part(uint32_t hash) {
+    return hash >> (32 - FLOW_PART_BITS);
+}
+
 struct flow_table;
 
 /* At most `most` live flows. NULL without memory. */
@@ -20,7 +29,8 @@ uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *ke
 void flow_table_prefetch_slot(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash);
 void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
-struct flow *flow_table_find(struct flow_table *table, uint32_t hash, const struct flow_key *key);
+struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
+                             const struct flow_key *key);
 
 /* A new flow, all zero but for its key and hash; NULL when the table is full or memory ended. */
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,

@@ -14,8 +14,8 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
     datagram->direction = number;
 }
 
-static void account_fragment(struct analysis *analysis, struct datagram *datagram,
-                             struct flow *flow, unsigned number, const struct tcp_header *tcp,
+static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
+                             unsigned number, const struct tcp_header *tcp,
                              const struct sighting *seen, const struct payload_start *payload) {
     bool first = !seen->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
@@ -27,7 +27,7 @@ static void account_fragment(struct analysis *analysis, struct datagram *datagra
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
                      flow->key.protocol == IP_TCP;
-    packet_account(analysis, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
+    packet_account(worker, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
 }
 
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
@@ -43,54 +43,54 @@ static void learn_first(struct datagram *datagram, const struct headers *headers
 }
 
 /* The flow of a datagram's fragments, by the ports that its first one told. */
-static struct flow *flow_of_datagram(struct analysis *analysis, const struct datagram *datagram,
+static struct flow *flow_of_datagram(struct worker *worker, const struct datagram *datagram,
                                      const struct tcp_header *tcp, const struct sighting *seen,
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
-    return flow_lookup(analysis, flow_key_hash(analysis->flows, &key), &key, swapped, tcp, seen,
-                       number);
+    return flow_lookup(worker, flow_key_hash(worker->analysis->flows, &key), &key, swapped, tcp,
+                       seen, number);
 }
 
-void fragment_replay_waiting(struct analysis *analysis, struct datagram *datagram) {
+void fragment_replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
         const struct sighting *seen = &datagram->waiting[i];
         unsigned number;
-        struct flow *flow = flow_of_datagram(analysis, datagram, NULL, seen, &number);
+        struct flow *flow = flow_of_datagram(worker, datagram, NULL, seen, &number);
         if (flow)
-            account_fragment(analysis, datagram, flow, number, NULL, seen, NULL);
+            account_fragment(worker, datagram, flow, number, NULL, seen, NULL);
     }
     datagram->waiting_count = 0;
 }
 
-void fragment_take(struct analysis *analysis, const struct arrival *arrival,
+void fragment_take(struct worker *worker, const struct arrival *arrival,
                    const struct arrival_rest *rest) {
     const struct headers *headers = rest->headers;
     const struct tcp_header *tcp = headers_tcp(headers);
     const struct sighting *seen = &arrival->seen;
     enum fragment_verdict verdict;
     unsigned number;
-    struct datagram *datagram =
-        datagram_table_take(analysis->datagrams, headers, arrival->key.path, seen, &verdict);
+    struct datagram *datagram = datagram_table_take(worker->analysis->datagrams, headers,
+                                                    arrival->key.path, seen, &verdict);
     bool first = !headers->fragment_offset;
     if (!datagram) {
-        analysis->out_of_memory = true;
+        worker->analysis->out_of_memory = true;
         return;
     }
     if (first && !datagram->first_seen)
         learn_first(datagram, headers);
-    if (!datagram->first_seen && datagram_wait(analysis->datagrams, datagram, seen))
+    if (!datagram->first_seen && datagram_wait(worker->analysis->datagrams, datagram, seen))
         return;
-    struct flow *flow = flow_of_datagram(analysis, datagram, tcp, seen, &number);
+    struct flow *flow = flow_of_datagram(worker, datagram, tcp, seen, &number);
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
-        event_log(analysis, flow, number, seen,
+        event_log(worker, flow, number, seen,
                   &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
                                       .bytes = headers->fragment_length,
                                       .related_frame = datagram->first_frame});
-    account_fragment(analysis, datagram, flow, number, tcp, seen,
+    account_fragment(worker, datagram, flow, number, tcp, seen,
                      first && arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
     if (first)
-        fragment_replay_waiting(analysis, datagram);
+        fragment_replay_waiting(worker, datagram);
 }

@@ -55,7 +55,7 @@ static void describe(const struct headers *headers, char *text, size_t room) {
         snprintf(text + used, room - (size_t)used, ", MTU %u", icmp->mtu);
 }
 
-void icmp_relate(struct analysis *analysis, const struct arrival *arrival,
+void icmp_relate(struct worker *worker, const struct arrival *arrival,
                  const struct arrival_rest *rest) {
     const struct icmp_header *icmp = &rest->headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
@@ -67,12 +67,12 @@ void icmp_relate(struct analysis *analysis, const struct arrival *arrival,
     memcpy(quoted.source, icmp->quoted_source, sizeof quoted.source);
     memcpy(quoted.destination, icmp->quoted_destination, sizeof quoted.destination);
     struct flow_key key = flow_key_of(&quoted, arrival->key.path, &swapped);
-    struct flow *flow =
-        flow_table_find(analysis->flows, flow_key_hash(analysis->flows, &key), &key);
+    struct flow *flow = flow_table_find(worker->analysis->flows,
+                                        flow_key_hash(worker->analysis->flows, &key), &key);
     if (!flow)
         return;
     flow->icmp_errors++;
     describe(rest->headers, detail, sizeof detail);
-    event_log(analysis, flow, swapped ^ flow->swapped, &arrival->seen,
+    event_log(worker, flow, swapped ^ flow->swapped, &arrival->seen,
               &(struct tcp_event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

@@ -11,15 +11,15 @@ static uint64_t log_event(const struct step *step, const struct tcp_event *event
 }
 
 static void amend_event(const struct step *step, uint64_t row, const struct tcp_event *event) {
-    event_amend(step->context, row, event);
+    event_amend(((struct worker *)step->context)->analysis, row, event);
 }
 
 static void take_mirrored_back(const struct step *step, uint32_t capture) {
-    capture_count_mirrored(step->context, capture, -1);
+    capture_count_mirrored(((struct worker *)step->context)->analysis, capture, -1);
 }
 
 static struct tcp_trouble *spare_counts(const struct step *step) {
-    return &((struct analysis *)step->context)->spare;
+    return &((struct worker *)step->context)->spare;
 }
 
 static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
@@ -94,17 +94,17 @@ static void note_window(struct series_bin *bin, int64_t window) {
         bin->window = bounded(window);
 }
 
-static inline struct series_bin *bin_of(struct analysis *analysis, struct direction *direction,
+static inline struct series_bin *bin_of(struct worker *worker, struct direction *direction,
                                         const struct sighting *seen) {
     return series_bins_at(&direction->series, seen->time_ns, direction->packets,
-                          &analysis->allowance);
+                          &worker->allowance);
 }
 
-static IN_LINE void draw_packet(struct analysis *analysis, struct flow *flow, unsigned number,
+static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsigned number,
                                 const struct sighting *seen, const struct tcp_effect *effect,
                                 int64_t flight) {
     struct direction *direction = flow_direction(flow, number);
-    struct series_bin *bin = bin_of(analysis, direction, seen);
+    struct series_bin *bin = bin_of(worker, direction, seen);
     if (!bin)
         return;
     bin->packets++;
@@ -123,13 +123,13 @@ static IN_LINE void draw_packet(struct analysis *analysis, struct flow *flow, un
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
  * acknowledgment. */
-static IN_LINE void draw_acknowledgment(struct analysis *analysis, struct direction *acknowledged,
+static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
                                         const struct sighting *seen,
                                         const struct tcp_effect *effect) {
     bool closed = effect->window_known && !effect->window;
     if (effect->rtt_ns < 0 && !closed)
         return;
-    struct series_bin *bin = bin_of(analysis, acknowledged, seen);
+    struct series_bin *bin = bin_of(worker, acknowledged, seen);
     if (!bin)
         return;
     int64_t rtt_us = effect->rtt_ns / 1000;
@@ -170,17 +170,17 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
     add_row(analysis, TABLE_packets, &row);
 }
 
-static IN_LINE void account_blocks(struct analysis *analysis, const struct step *step, bool stream,
+static IN_LINE void account_blocks(struct worker *worker, const struct step *step, bool stream,
                                    const struct payload_start *payload) {
-    if (stream && (payload || step->stream->blocks || analysis->options.block_size))
-        block_account_segment(analysis, step->flow, step->direction, step->seen, payload,
+    if (stream && (payload || step->stream->blocks || worker->analysis->options.block_size))
+        block_account_segment(worker, step->flow, step->direction, step->seen, payload,
                               &step->effect);
     if (payload && step->flow->key.protocol == IP_UDP)
-        block_account_datagram(analysis, step->flow, step->direction, step->seen, payload);
+        block_account_datagram(worker, step->flow, step->direction, step->seen, payload);
 }
 
 /* Set one by one: most of a step need not be cleared. */
-static inline void begin_step(struct step *step, struct analysis *analysis, struct flow *flow,
+static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
                               unsigned number) {
     step->flow = flow;
     struct direction *own = flow_direction(flow, number),
@@ -190,10 +190,10 @@ static inline void begin_step(struct step *step, struct analysis *analysis, stru
     step->stream = &own->tcp;
     step->other = &across->tcp;
     step->listener = &listener;
-    step->context = analysis;
+    step->context = worker;
     step->direction = number;
-    step->allowance =
-        analysis->packets_only && !flow->listed_packets ? &analysis->nothing : &analysis->allowance;
+    step->allowance = worker->analysis->packets_only && !flow->listed_packets ? &worker->nothing
+                                                                              : &worker->allowance;
     step->effect.positions_known = step->effect.acknowledges = false;
     step->effect.window_known = step->effect.reports = false;
     step->effect.copy = step->effect.probe = false;
@@ -204,12 +204,12 @@ static inline void begin_step(struct step *step, struct analysis *analysis, stru
 }
 
 /* It is made part of those that call it. */
-IN_LINE void packet_account(struct analysis *analysis, struct flow *flow, unsigned number,
+IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
                             const struct tcp_header *tcp, const uint32_t *sequence,
                             const struct sighting *seen, const struct payload_start *payload) {
     struct step step;
     int64_t flight = -1;
-    begin_step(&step, analysis, flow, number);
+    begin_step(&step, worker, flow, number);
     step.tcp = tcp;
     step.seen = seen;
     step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
@@ -221,14 +221,14 @@ IN_LINE void packet_account(struct analysis *analysis, struct flow *flow, unsign
     else if (flow->key.protocol == IP_TCP)
         flight = stream_flight(step.stream);
     if (step.effect.mirrored)
-        capture_count_mirrored(analysis, seen->capture, 1);
-    if (!analysis->packets_only) {
-        account_blocks(analysis, &step, tcp || sequence, payload);
+        capture_count_mirrored(worker->analysis, seen->capture, 1);
+    if (!worker->analysis->packets_only) {
+        account_blocks(worker, &step, tcp || sequence, payload);
         if (seen->time_known) {
-            draw_packet(analysis, flow, number, seen, &step.effect, flight);
-            draw_acknowledgment(analysis, flow_direction(flow, number ^ 1), seen, &step.effect);
+            draw_packet(worker, flow, number, seen, &step.effect, flight);
+            draw_acknowledgment(worker, flow_direction(flow, number ^ 1), seen, &step.effect);
         }
     }
     if (flow->listed_packets)
-        list_packet(analysis, flow, number, tcp, seen, &step.effect);
+        list_packet(worker->analysis, flow, number, tcp, seen, &step.effect);
 }

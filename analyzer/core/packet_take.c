@@ -158,11 +158,11 @@ packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arriva
 }
 
 static __attribute__((noinline)) void
-log_step_back(struct analysis *analysis, const struct arrival *arrival, int64_t step_back_ns) {
+log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step_back_ns) {
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
-    event_log(analysis, NULL, 0, &arrival->seen,
+    event_log(worker, NULL, 0, &arrival->seen,
               &(struct tcp_event){.kind = WORD_TIME_BACKWARD,
                                   .place = WORD_CAPTURE,
                                   .related_frame = arrival->seen.frame - 1,
@@ -177,7 +177,7 @@ static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
         memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
 }
 
-__attribute__((noinline)) void packet_take(struct analysis *analysis, const struct arrival *arrival,
+__attribute__((noinline)) void packet_take(struct worker *worker, const struct arrival *arrival,
                                            const struct arrival_rest *rests) {
     struct tcp_header header;
     const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
@@ -186,23 +186,23 @@ __attribute__((noinline)) void packet_take(struct analysis *analysis, const stru
     const struct payload_start *payload = NULL;
     unsigned number;
     if (arrival->parts & REST_STEP_BACK)
-        log_step_back(analysis, arrival, rest->step_back_ns);
+        log_step_back(worker, arrival, rest->step_back_ns);
     if (!arrival->keyed)
         return;
     if (seen->fragment) {
-        fragment_take(analysis, arrival, rest);
+        fragment_take(worker, arrival, rest);
         return;
     }
     if (tcp)
         restore_tcp(&header, arrival, rest);
     struct flow *flow =
-        flow_lookup(analysis, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
+        flow_lookup(worker, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
     if (!flow)
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
     if (__builtin_expect(arrival->parts & REST_PAYLOAD, false))
         payload = &rest->payload;
-    packet_account(analysis, flow, number, tcp, NULL, seen, payload);
+    packet_account(worker, flow, number, tcp, NULL, seen, payload);
     if (arrival->parts & REST_HEADERS)
-        icmp_relate(analysis, arrival, rest);
+        icmp_relate(worker, arrival, rest);
 }

@@ -12,9 +12,8 @@
 #include "decoding.h"
 #include "huge_pages.h"
 
-#define BATCHES    2u /* one is filled while the other is taken */
-#define WAIT_NS    200000000
-#define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
+#define BATCHES 2u /* one is filled while the other is taken */
+#define WAIT_NS 200000000
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
@@ -30,6 +29,10 @@ struct read_ahead {
     uint64_t read, taken;  /* batches ever */
     bool ended, joined;
     atomic_bool stopping;
+    part_taken *take; /* of a batch that is shared, NULL while none is */
+    struct batch *shared;
+    atomic_uint next_part;
+    bool helping;                /* the thread, with that batch */
     int64_t previous_ns, now_ns; /* time of the packet before; see struct batch */
     bool timed;
 };
@@ -144,24 +147,6 @@ static bool has_room(const struct batch *batch) {
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 
-static uint32_t group_of(struct turn turn) {
-    return turn.hash >> (32 - GROUP_BITS);
-}
-
-/* A counting sort by the hash, the packets of a group in their order. */
-static void set_turns(struct batch *batch) {
-    uint32_t places[1u << GROUP_BITS] = {0}, sum = 0;
-    for (size_t i = 0; i < batch->count; i++)
-        places[group_of(batch->order[i])]++;
-    for (size_t group = 0; group < sizeof places / sizeof *places; group++) {
-        uint32_t size = places[group];
-        places[group] = sum;
-        sum += size;
-    }
-    for (size_t i = 0; i < batch->count; i++)
-        batch->turns[places[group_of(batch->order[i])]++] = batch->order[i];
-}
-
 /* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
 static bool is_grouped(const struct analysis_options *options) {
     return !options->captures_only && options->packets == PACKETS_NONE;
@@ -175,15 +160,49 @@ static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))
-        set_turns(batch);
+        batch_set_turns(batch);
     return batch->packets;
+}
+
+static void take_parts(struct read_ahead *ahead, struct worker *worker) {
+    for (unsigned part; (part = atomic_fetch_add(&ahead->next_part, 1)) < FLOW_PARTS;)
+        ahead->take(worker, ahead->shared, part);
+}
+
+/* Called and left with the lock held. */
+static void help(struct read_ahead *ahead) {
+    ahead->helping = true;
+    pthread_mutex_unlock(&ahead->lock);
+    take_parts(ahead, &ahead->analysis->workers[1]);
+    pthread_mutex_lock(&ahead->lock);
+    ahead->helping = false;
+    pthread_cond_broadcast(&ahead->changed);
+}
+
+void read_ahead_share(struct read_ahead *ahead, struct batch *batch, part_taken *take) {
+    pthread_mutex_lock(&ahead->lock);
+    ahead->take = take;
+    ahead->shared = batch;
+    ahead->next_part = 0;
+    pthread_cond_broadcast(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+    take_parts(ahead, &ahead->analysis->workers[0]);
+    pthread_mutex_lock(&ahead->lock);
+    while (ahead->helping)
+        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    ahead->take = NULL;
+    pthread_mutex_unlock(&ahead->lock);
 }
 
 /* A free batch, or NULL when the reading is to stop. */
 static struct batch *wait_for_room(struct read_ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
-    while (ahead->read - ahead->taken == BATCHES && !ahead->stopping)
-        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    while (ahead->read - ahead->taken == BATCHES && !ahead->stopping) {
+        if (ahead->take && ahead->next_part < FLOW_PARTS)
+            help(ahead);
+        else
+            pthread_cond_wait(&ahead->changed, &ahead->lock);
+    }
     struct batch *batch = ahead->stopping ? NULL : &ahead->batches[ahead->read % BATCHES];
     pthread_mutex_unlock(&ahead->lock);
     return batch;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the reading hands on at once. */
+#ifndef WIRETALE_BATCH_H
+#define WIRETALE_BATCH_H
+
+#include "analysis_state.h"
+
+/* Packets of a batch: enough that most of a flow's come together, few enough for a cache. */
+#define BATCH         98304u
+#define MARK_PACKETS  128u /* between two marks */
+#define BATCH_HEADERS 1024u
+
+/* How far the reading had come after some packets of a batch. */
+struct mark {
+    uint32_t count;      /* of the batch's arrivals */
+    uint64_t bytes_read; /* of the files, so far */
+    int64_t now_ns;      /* the latest time that two packets in a row reached */
+    bool timed;          /* it is known */
+};
+
+/* An arrival of a batch whose turn it is. */
+struct turn {
+    uint32_t hash;
+    uint32_t packet; /* number in the batch */
+};
+
+struct batch {
+    struct arrival arrivals[BATCH];
+    struct arrival_rest rests[BATCH];      /* of some arrivals, from the first on */
+    struct headers headers[BATCH_HEADERS]; /* that arrivals point to, from the first on */
+    struct turn order[BATCH];              /* the arrivals' turns as they came */
+    struct turn turns[BATCH];              /* those of a flow together, and so those of a part */
+    uint32_t parts[FLOW_PARTS + 1];        /* where the turns of each begin, and where they end */
+    struct mark marks[BATCH / MARK_PACKETS + 1];
+    size_t rests_kept, headers_kept, mark_count;
+    size_t count;     /* of arrivals: packets that concern somebody */
+    uint64_t packets; /* read, those left out included */
+    bool out_of_memory;
+};
+
+/* The turns by flow, from those in order. */
+void batch_set_turns(struct batch *batch);
+
+#endif
