@@ -10,7 +10,7 @@
 
 /* Flows are parted by their hashes. While one thread begins or ends flows others may search parts
  * that these are not of. */
-#define FLOW_PART_BITS 7
+#define FLOW_PART_BITS 6
 #define FLOW_PARTS     (1u << FLOW_PART_BITS)
 
 static inline unsigned flow_part(uint32_t hash) {

@@ -194,26 +194,32 @@ void read_ahead_share(struct read_ahead *ahead, struct batch *batch, part_taken 
     pthread_mutex_unlock(&ahead->lock);
 }
 
-/* A free batch, or NULL when the reading is to stop. */
+/* Whether nothing can be read but there are batches to be taken. */
+static bool is_free(const struct read_ahead *ahead) {
+    uint64_t waiting = ahead->read - ahead->taken;
+    return waiting == BATCHES || (ahead->ended && waiting);
+}
+
+/* A free batch, or NULL when the reading is over. */
 static struct batch *wait_for_room(struct read_ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
-    while (ahead->read - ahead->taken == BATCHES && !ahead->stopping) {
+    while (is_free(ahead) && !ahead->stopping) {
         if (ahead->take && ahead->next_part < FLOW_PARTS)
             help(ahead);
         else
             pthread_cond_wait(&ahead->changed, &ahead->lock);
     }
-    struct batch *batch = ahead->stopping ? NULL : &ahead->batches[ahead->read % BATCHES];
+    bool over = ahead->stopping || ahead->ended;
+    struct batch *batch = over ? NULL : &ahead->batches[ahead->read % BATCHES];
     pthread_mutex_unlock(&ahead->lock);
     return batch;
 }
 
 static void *read_all(void *context) {
     struct read_ahead *ahead = context;
-    bool ended = false;
-    for (struct batch *batch; !ended && (batch = wait_for_room(ahead));) {
+    for (struct batch *batch; (batch = wait_for_room(ahead));) {
         bool filled = fill_batch(ahead, batch);
-        ended = !filled && capture_set_ended(ahead->analysis->captures);
+        bool ended = !filled && capture_set_ended(ahead->analysis->captures);
         pthread_mutex_lock(&ahead->lock);
         ahead->read += filled;
         ahead->ended = ended;
