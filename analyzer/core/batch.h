@@ -32,7 +32,9 @@ struct batch {
     struct turn turns[BATCH];              /* those of a flow together, and so those of a part */
     uint32_t parts[FLOW_PARTS + 1];        /* where the turns of each begin, and where they end */
     struct mark marks[BATCH / MARK_PACKETS + 1];
-    size_t rests_kept, headers_kept, mark_count;
+    struct arrival_rest *next_rest; /* not yet of an arrival */
+    struct headers *next_headers;   /* not yet pointed to */
+    size_t mark_count;
     size_t count;     /* of arrivals: packets that concern somebody */
     uint64_t packets; /* read, those left out included */
     bool out_of_memory;
