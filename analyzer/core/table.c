@@ -153,9 +153,10 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     return in;
 }
 
-static void count_in_group(struct table *table, uint64_t offset) {
-    if (!table->group_sizes[table->group]++)
+static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
+    if (!table->group_sizes[table->group])
         table->group_offsets[table->group] = offset;
+    table->group_sizes[table->group] += rows;
 }
 
 /* Numbers as great as times are near those of the first row, and their differences short. */
@@ -171,13 +172,26 @@ bool table_add(struct table *table, const struct row *row) {
     if (!place)
         return false;
     if (table->grouped)
-        count_in_group(table, offset);
+        count_in_group(table, offset, 1);
     if (!table->row_count)
         choose_origins(table, row);
     uint8_t *end = pack_row(place, row, table);
     arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
     table->row_count++;
     return true;
+}
+
+uint8_t *table_begin_record(struct table *table, const struct record_kind *kind) {
+    table->records = kind;
+    return arena_reserve(&table->rows, kind->room, &table->record_offset);
+}
+
+void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
+    const uint8_t *record = arena_at(&table->rows, table->record_offset);
+    arena_trim(&table->rows, table->records->room - (size_t)(end - record));
+    if (table->grouped)
+        count_in_group(table, table->record_offset, rows);
+    table->row_count += rows;
 }
 
 bool table_begin_moved(struct table *table, size_t count) {
@@ -295,17 +309,29 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
     cursor->offset = table->group_offsets[cursor->group++];
 }
 
+/* The end of what lies at `place` if the cursor is through with it, else NULL. */
+static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
+                                     struct table_cursor *cursor, size_t columns, struct row *row) {
+    return table->records ? table->records->next(place, cursor, columns, row)
+                          : unpack_row(place, row, table, columns);
+}
+
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row) {
+    size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
     if (cursor->row == table->row_count)
         return false;
     if (table->grouped && !cursor->left)
         enter_next_group(table, cursor);
-    if (cursor->offset % ARENA_CHUNK + ROW_BYTES_MAX > ARENA_CHUNK)
+    if (!cursor->of_record && cursor->offset % ARENA_CHUNK + room > ARENA_CHUNK)
         cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
-    const uint8_t *packed = arena_at(&table->rows, cursor->offset);
-    const uint8_t *end = unpack_row(packed, row, table, columns);
-    cursor->offset += (uint64_t)(end - packed);
+    const uint8_t *place = arena_at(&table->rows, cursor->offset);
+    const uint8_t *end = next_at(table, place, cursor, columns, row);
+    if (end) {
+        cursor->offset += (uint64_t)(end - place);
+        cursor->of_record = 0;
+        cursor->sum = 0;
+    }
     if (table->amendment_count)
         apply_amendments(table, cursor->row, row);
     if (table->grouped)
