@@ -123,7 +123,7 @@ def frames_of_kinds(
 
     Events stay packed: as Python objects, millions of them would take more memory than the analysis.
     """
-    events, chosen = trace.events, sorted(set(flows))
+    chosen = sorted(set(flows))
     numbers = word_numbers()
     wanted, where = {numbers[kind] for kind in kinds}, place and numbers[place]
     columns = zip(*events_of(trace, chosen, ("flow", "direction", "kind", "place", "spurious", "frame")), strict=True)

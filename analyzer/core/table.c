@@ -123,23 +123,31 @@ static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table
     return end;
 }
 
-/* Reads on behind `columns` columns, skipping what is filled of the others. */
 static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const int64_t *origins,
-                                    uint64_t filled, size_t columns) {
-    uint64_t wanted = columns < 64 ? filled & ((UINT64_C(1) << columns) - 1) : filled;
-    for (uint64_t bits = wanted; bits; bits &= bits - 1) {
-        unsigned bit = (unsigned)__builtin_ctzll(bits);
+                                    uint64_t filled) {
+    for (; filled; filled &= filled - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(filled);
         in = get_varint(in, &values[bit]);
         values[bit] = (int64_t)((uint64_t)values[bit] + (uint64_t)origins[bit]);
     }
-    for (uint64_t bits = filled & ~wanted; bits; bits &= bits - 1)
+    return in;
+}
+
+/* As many varints as bits are set. */
+static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
+    for (; filled; filled &= filled - 1)
         in += varint_size(get_word(in));
     return in;
 }
 
-/* The values of the first `wanted` columns at least, which are all that may be read. */
+static inline uint64_t first_bits(uint64_t bits, size_t count) {
+    return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
+}
+
+/* The values of the first `wanted` columns at least, which are all that may be read. Returns the
+ * row's end, unless it is the last one of its group: then nothing is read on from there. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
-                                 size_t wanted) {
+                                 size_t wanted, bool last) {
     uint64_t filled[2] = {0, 0};
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
     row_clear(row);
@@ -147,9 +155,12 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     memcpy(filled, in + mask_bytes, mask_bytes);
     in += 2 * mask_bytes;
     memset(row->value, 0, wanted * sizeof *row->value);
-    for (size_t w = 0; w * 64 < columns; w++)
-        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, filled[w],
-                           wanted > w * 64 ? wanted - w * 64 : 0);
+    for (size_t w = 0; w * 64 < columns; w++) {
+        uint64_t read = first_bits(filled[w], wanted > w * 64 ? wanted - w * 64 : 0);
+        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, read);
+        if (!last)
+            in = skip_values(in, filled[w] & ~read);
+    }
     return in;
 }
 
@@ -312,8 +323,9 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
 /* The end of what lies at `place` if the cursor is through with it, else NULL. */
 static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
                                      struct table_cursor *cursor, size_t columns, struct row *row) {
-    return table->records ? table->records->next(place, cursor, columns, row)
-                          : unpack_row(place, row, table, columns);
+    return table->records
+               ? table->records->next(place, cursor, columns, row)
+               : unpack_row(place, row, table, columns, table->grouped && cursor->left == 1);
 }
 
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
