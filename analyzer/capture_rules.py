@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
 from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, rows_with, total
+from wiretale.analyzer.odd_counts import odd_counts
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def capture_drops(trace: Trace) -> Iterator[Finding]:
 
 def capture_missed(trace: Trace) -> Iterator[Finding]:
     """Bytes acknowledged by the receiver and never seen: lost at the capture, or on another path."""
-    unseen = trace.directions.nonzero(["unseen_bytes"])["unseen_bytes"]
+    unseen = odd_counts(trace)["unseen_bytes"]
     if not unseen:
         return
     missed, payload = sum(size for _, size in unseen), total(trace.directions, "payload_bytes")

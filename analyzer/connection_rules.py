@@ -19,6 +19,7 @@ from wiretale.analyzer.finding import (
     total,
 )
 from wiretale.analyzer.flow_rules import by_state
+from wiretale.analyzer.odd_counts import odd_counts
 from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -40,7 +41,7 @@ Row = dict[str, Any]
 
 def direction_rows(trace: Trace, column: str) -> list[Row]:
     """The rows of directions in which a column is neither null nor 0; the first of them."""
-    chosen = survey_of(trace).odd[column][:READ_MOST]
+    chosen = odd_counts(trace)[column][:READ_MOST]
     return [row_at(trace.directions, number) for number, _ in chosen]
 
 

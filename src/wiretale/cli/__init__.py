@@ -38,6 +38,7 @@ examples:
   wiretale theory --link 1G --mtu 1500             what a link can carry at most
   wiretale doctor                                  what this machine lacks
 """
+OBJECTS_A_SEARCH = 100_000
 # Each has a module of its name here, but for the C programs (program.py); only the one that is asked for is imported.
 COMMANDS = {
     "analyze": "flows, findings and a report of captures",
@@ -164,6 +165,11 @@ def take_terminate_as_interrupt() -> None:
         signal.signal(signal.SIGTERM, terminate)
 
 
+def seldom_search() -> None:
+    """Garbage that refers to itself is searched for after every 100,000 new objects, not after 700: hardly any is made."""
+    gc.set_threshold(OBJECTS_A_SEARCH)
+
+
 def spare_last_search() -> None:
     """What lives to the end is not searched for garbage then; but DuckDB's binding complains of what is left."""
     if "duckdb" not in sys.modules:
@@ -173,6 +179,7 @@ def spare_last_search() -> None:
 def main(given: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
     arguments = list(sys.argv[1:] if given is None else given)
+    seldom_search()
     prepare_streams()
     take_terminate_as_interrupt()
     atexit.register(spare_last_search)
