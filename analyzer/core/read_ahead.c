@@ -28,7 +28,7 @@ struct read_ahead {
     struct batch *batches; /* BATCHES of them */
     uint64_t read, taken;  /* batches ever */
     bool ended, joined;
-    atomic_bool stopping;
+    atomic_bool stopping, flows_many;
     part_taken *take; /* of a batch that is shared, NULL while none is */
     struct batch *shared;
     atomic_uint next_part;
@@ -146,7 +146,7 @@ static bool read_to_mark(struct read_ahead *ahead, struct batch *batch) {
 }
 
 static bool has_room(const struct batch *batch) {
-    return batch->count + MARK_PACKETS <= BATCH &&
+    return batch->count + MARK_PACKETS <= batch->most &&
            batch->next_headers + MARK_PACKETS < batch->headers + BATCH_HEADERS &&
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
@@ -158,11 +158,7 @@ static bool is_grouped(const struct analysis_options *options) {
 
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    batch->count = batch->mark_count = 0;
-    batch->next_rest = batch->rests;
-    batch->next_headers = batch->headers;
-    batch->packets = 0;
-    batch->out_of_memory = false;
+    batch_begin(batch, ahead->flows_many ? BATCH_SMALL : BATCH);
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))
@@ -285,6 +281,7 @@ struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
 }
 
 void read_ahead_done(struct read_ahead *ahead) {
+    ahead->flows_many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
     pthread_mutex_lock(&ahead->lock);
     ahead->taken++;
     pthread_cond_broadcast(&ahead->changed);
