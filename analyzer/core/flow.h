@@ -72,8 +72,8 @@ struct direction {
     struct series_bins series;
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
-    bool timed;           /* first_ns and last_ns are known */
-    bool payload_unknown; /* of a packet at least */
+    bool timed : 1;           /* first_ns and last_ns are known */
+    bool payload_unknown : 1; /* of a packet at least */
     union {
         struct tcp_stream tcp;
         struct { /* UDP */
