@@ -2,6 +2,7 @@
 /* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
  * packets row. */
 #include "analysis_state.h"
+#include "decoding.h"
 #include "tcp_step.h"
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
@@ -25,8 +26,7 @@ static struct tcp_trouble *spare_counts(const struct step *step) {
 static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
                                              spare_counts};
 
-/* The first of its direction, or one that was stored late. */
-static APART void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -42,9 +42,22 @@ static APART void note_any_time(struct flow *flow, struct direction *direction, 
     flow->timed = direction->timed = true;
 }
 
-static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
-    if (!direction->timed || now < direction->last_ns) {
-        note_any_time(flow, direction, now);
+/* The first of its direction, or one that was stored late or without its time. */
+static APART void note_any(struct flow *flow, struct direction *direction,
+                           const struct sighting *seen) {
+    if (!direction->packets) {
+        direction->ttl_min = direction->ttl_max = seen->ttl;
+        direction->dscp = seen->traffic_class >> 2;
+    }
+    if (seen->time_known)
+        note_any_time(flow, direction, seen->time_ns);
+}
+
+static inline void note_time(struct flow *flow, struct direction *direction,
+                             const struct sighting *seen) {
+    int64_t now = seen->time_ns;
+    if (!seen->time_known || !direction->timed || now < direction->last_ns) {
+        note_any(flow, direction, seen);
         return;
     }
     int64_t idle = now - direction->last_ns;
@@ -56,10 +69,6 @@ static inline void note_time(struct flow *flow, struct direction *direction, int
 }
 
 static void note_hops(struct direction *direction, const struct sighting *seen) {
-    if (!direction->packets) {
-        direction->ttl_min = direction->ttl_max = seen->ttl;
-        direction->dscp = seen->traffic_class >> 2;
-    }
     if (seen->ttl < direction->ttl_min)
         direction->ttl_min = seen->ttl;
     if (seen->ttl > direction->ttl_max)
@@ -68,14 +77,14 @@ static void note_hops(struct direction *direction, const struct sighting *seen) 
 
 static IN_LINE void count_packet(struct flow *flow, struct direction *direction,
                                  const struct sighting *seen) {
+    note_time(flow, direction, seen);
     note_hops(direction, seen);
-    if (seen->time_known)
-        note_time(flow, direction, seen->time_ns);
     direction->packets++;
     direction->wire_bytes += seen->wire_bytes;
     direction->ip_bytes += seen->ip_bytes;
     direction->payload_bytes += seen->payload_bytes;
-    direction->payload_unknown |= !seen->payload_known;
+    if (!seen->payload_known)
+        direction->payload_unknown = true;
     if ((seen->traffic_class & ECN_CE) == ECN_CE)
         direction->ecn_ce++;
     if (seen->fragment)
@@ -89,9 +98,18 @@ static uint32_t bounded(int64_t bytes) {
     return bytes < BIN_BYTES_NONE ? (uint32_t)bytes : BIN_BYTES_NONE - 1;
 }
 
-static void note_window(struct series_bin *bin, int64_t window) {
-    if (window >= 0 && bounded(window) < bin->window)
-        bin->window = bounded(window);
+_Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
+
+/* Without one (-1) there is none less. */
+static void note_window(struct series_bin *bin, int32_t window) {
+    if ((uint32_t)window < bin->window)
+        bin->window = (uint32_t)window;
+}
+
+/* One more than none is 0: any is as much. Without one (-1) it never is. */
+static void note_flight(struct series_bin *bin, int64_t flight) {
+    if (flight >= (uint32_t)(bin->flight + 1))
+        bin->flight = bounded(flight);
 }
 
 static inline struct series_bin *bin_of(struct worker *worker, struct direction *direction,
@@ -100,10 +118,10 @@ static inline struct series_bin *bin_of(struct worker *worker, struct direction 
                           &worker->allowance);
 }
 
-static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsigned number,
-                                const struct sighting *seen, const struct tcp_effect *effect,
-                                int64_t flight) {
-    struct direction *direction = flow_direction(flow, number);
+static IN_LINE void draw_packet(struct worker *worker, const struct step *step,
+                                struct direction *direction, int64_t flight) {
+    const struct sighting *seen = step->seen;
+    const struct tcp_effect *effect = &step->effect;
     struct series_bin *bin = bin_of(worker, direction, seen);
     if (!bin)
         return;
@@ -114,11 +132,10 @@ static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsign
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
     bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->lost += effect->lost;
-    if (flow->key.protocol != IP_TCP)
+    if (step->flow->key.protocol != IP_TCP)
         return;
-    if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
-        bin->flight = bounded(flight);
-    note_window(bin, stream_window(&flow_direction(flow, number ^ 1)->tcp));
+    note_flight(bin, flight);
+    note_window(bin, step->other->window);
 }
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
@@ -126,17 +143,14 @@ static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsign
 static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
                                         const struct sighting *seen,
                                         const struct tcp_effect *effect) {
-    bool closed = effect->window_known && !effect->window;
-    if (effect->rtt_ns < 0 && !closed)
+    if (effect->rtt_ns < 0 && effect->window)
         return;
     struct series_bin *bin = bin_of(worker, acknowledged, seen);
     if (!bin)
         return;
-    int64_t rtt_us = effect->rtt_ns / 1000;
-    if (effect->rtt_ns >= 0 && rtt_us < bin->rtt_us)
-        bin->rtt_us = (uint32_t)rtt_us;
-    if (effect->window_known)
-        note_window(bin, effect->window);
+    if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
+        bin->rtt_us = (uint32_t)(effect->rtt_ns / 1000);
+    note_window(bin, effect->window);
 }
 
 static APART void list_packet(struct analysis *analysis, const struct flow *flow,
@@ -161,7 +175,7 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
         row_set(&row, packets_unique_bytes, effect->unique_bytes);
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
-    row_set_if(&row, packets_window, effect->window_known, effect->window);
+    row_set_if(&row, packets_window, effect->window >= 0, effect->window);
     row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
     row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
@@ -172,7 +186,7 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
 
 static IN_LINE void account_blocks(struct worker *worker, const struct step *step, bool stream,
                                    const struct payload_start *payload) {
-    if (stream && (payload || step->stream->blocks || worker->analysis->options.block_size))
+    if (stream && (payload || step->stream->blocks || step->flow->blocks_asked))
         block_account_segment(worker, step->flow, step->direction, step->seen, payload,
                               &step->effect);
     if (payload && step->flow->key.protocol == IP_UDP)
@@ -183,23 +197,20 @@ static IN_LINE void account_blocks(struct worker *worker, const struct step *ste
 static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
                               unsigned number) {
     step->flow = flow;
-    struct direction *own = flow_direction(flow, number),
-                     *across = flow_direction(flow, number ^ 1);
-    step->own = own;
-    step->across = across;
-    step->stream = &own->tcp;
-    step->other = &across->tcp;
+    step->stream = &flow_direction(flow, number)->tcp;
+    step->other = &flow_direction(flow, number ^ 1)->tcp;
     step->listener = &listener;
     step->context = worker;
     step->direction = number;
-    step->allowance = worker->analysis->packets_only && !flow->listed_packets ? &worker->nothing
-                                                                              : &worker->allowance;
+    step->allowance =
+        LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
     step->effect.positions_known = step->effect.acknowledges = false;
-    step->effect.window_known = step->effect.reports = false;
+    step->effect.reports = false;
     step->effect.copy = step->effect.probe = false;
     step->effect.stale = step->effect.mirrored = false;
     step->effect.lost = 0;
     step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
+    step->effect.window = -1;
     step->effect.rtt_ns = -1;
 }
 
@@ -212,8 +223,9 @@ IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned n
     begin_step(&step, worker, flow, number);
     step.tcp = tcp;
     step.seen = seen;
-    step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
-    count_packet(flow, flow_direction(flow, number), seen);
+    step.frame = LIKELY(seen->frame <= UINT32_MAX) ? (uint32_t)seen->frame : 0;
+    struct direction *own = direction_of(step.stream);
+    count_packet(flow, own, seen);
     if (tcp)
         flight = tcp_track(&step);
     else if (sequence)
@@ -222,11 +234,11 @@ IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned n
         flight = stream_flight(step.stream);
     if (step.effect.mirrored)
         capture_count_mirrored(worker->analysis, seen->capture, 1);
-    if (!worker->analysis->packets_only) {
+    if (flow->drawn) {
         account_blocks(worker, &step, tcp || sequence, payload);
         if (seen->time_known) {
-            draw_packet(worker, flow, number, seen, &step.effect, flight);
-            draw_acknowledgment(worker, flow_direction(flow, number ^ 1), seen, &step.effect);
+            draw_packet(worker, &step, own, flight);
+            draw_acknowledgment(worker, direction_of(step.other), seen, &step.effect);
         }
     }
     if (flow->listed_packets)

@@ -16,9 +16,7 @@
 
 struct step {
     struct flow *flow;
-    struct direction *own; /* the segment's */
-    struct direction *across;
-    struct tcp_stream *stream; /* of its own direction */
+    struct tcp_stream *stream; /* of the segment's own direction */
     struct tcp_stream *other;
     const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
     const struct sighting *seen;

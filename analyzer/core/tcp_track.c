@@ -81,7 +81,7 @@ static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
-        start = stream->highest < end ? stream->highest : end;
+        start = stream->highest; /* no more than the end: with the FIN, that is above it */
         judge_pause(step, stream, end - start, fin);
     }
     window_note_data(step, stream, end);
@@ -416,6 +416,7 @@ static void take_reset(struct step *step) {
     struct flow *flow = step->flow;
     bool answers_syn = step->other->syn_seen && !flow->syn_ack_seen && !step->stream->syn_seen;
     step->stream->resets++;
+    step->stream->timestamps |= (step->tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     flow->refused |= answers_syn;
     flow->reset = true;
     step_tell_kind(step, WORD_CONNECTION_RESET, step->seen->reset_bytes, 0);
@@ -449,27 +450,34 @@ static inline bool is_doubtful(const struct step *step, const struct tcp_stream 
     return other->acked_known && stream_position(other, tcp->acknowledgment) <= other->acked;
 }
 
+/* Of late counts more. */
+static APART void halve_ids(struct tcp_stream *stream) {
+    stream->ids_good /= 2;
+    stream->ids_bad /= 2;
+    stream->ids_skips /= 2;
+}
+
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static inline void count_id_step(struct tcp_stream *stream, int ahead) {
-    if (ahead > 0 && ahead <= ID_STEP_MOST) {
-        stream->ids_good++;
-        stream->ids_skips += ahead > 1;
-    } else {
-        stream->ids_bad++;
+static inline void count_id_step(struct tcp_stream *stream, unsigned ahead) {
+    uint8_t *count = &stream->ids_bad;
+    if (ahead - 1 < ID_STEP_MOST) {
+        count = &stream->ids_good;
+        if (ahead > 1)
+            stream->ids_skips++;
     }
-    if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
-        stream->ids_good /= 2; /* of late counts more */
-        stream->ids_bad /= 2;
-        stream->ids_skips /= 2;
-    }
+    if (++*count == UINT8_MAX)
+        halve_ids(stream);
 }
 
 static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
-    int ahead = (int16_t)(id - stream->last_ip_id);
-    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
-        return; /* says nothing, or was overtaken */
-    if (stream->last_ip_id)
+    uint16_t ahead = (uint16_t)(id - stream->last_ip_id), behind = (uint16_t)-ahead;
+    if (!id)
+        return; /* says nothing */
+    if (stream->last_ip_id) {
+        if (ahead > INT16_MAX && behind <= ID_STEP_MOST)
+            return; /* was overtaken */
         count_id_step(stream, ahead);
+    }
     stream->last_ip_id = id;
 }
 
@@ -491,14 +499,14 @@ static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
         step_trouble(step, stream)->unusual_options++;
 }
 
-/* Whether the header has timestamps, the first of the stream's or the newest. */
-static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
+/* The header's timestamp is kept if it is the stream's first or the newest: after the segment has
+ * been judged by what was there before. */
+static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
-        return false;
-    if (stream->timestamps)
-        return (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
+        return;
+    if (!stream->timestamps || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0)
+        stream->last_tsval = tcp->timestamp_value;
     stream->timestamps = true;
-    return true;
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
@@ -519,14 +527,12 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
 APART int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
-    bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
     bool syn = false, fin = false;
     if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
         return stream_flight(stream);
     }
-    bool newest = has_newest_timestamp(stream, tcp);
-    if (seldom || !stream->based) {
+    if (tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM || !stream->based) {
         take_seldom(step, tcp);
         if (tcp->flags & TCP_RST)
             return stream_flight(stream);
@@ -535,8 +541,7 @@ APART int64_t tcp_track(struct step *step) {
         fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
     }
     take_segment(step, stream, tcp, syn, fin);
-    if (newest)
-        stream->last_tsval = tcp->timestamp_value;
+    note_timestamp(stream, tcp);
     int64_t flight = note_flight(stream);
     limit_take(step, flight);
     return flight;
