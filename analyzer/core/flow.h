@@ -105,7 +105,7 @@ struct flow {
     bool swapped;            /* the initiator is the key's second end */
     bool listed_packets : 1; /* its packets go into the packets table */
     bool drawn : 1;          /* they go into the others: not only packets are wanted */
-    bool blocks_asked : 1;   /* blocks are looked for in all of its streams */
+    bool with_blocks : 1;    /* its streams may be of blocks: one is, or the user told so */
     bool refused, reset;
     bool timed; /* first_ns and last_ns are times of its packets */
     bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
  * packets row. */
+#include <stddef.h>
+#include <string.h>
+
 #include "analysis_state.h"
 #include "decoding.h"
 #include "tcp_step.h"
@@ -118,13 +121,8 @@ static inline struct series_bin *bin_of(struct worker *worker, struct direction 
                           &worker->allowance);
 }
 
-static IN_LINE void draw_packet(struct worker *worker, const struct step *step,
-                                struct direction *direction, int64_t flight) {
-    const struct sighting *seen = step->seen;
-    const struct tcp_effect *effect = &step->effect;
-    struct series_bin *bin = bin_of(worker, direction, seen);
-    if (!bin)
-        return;
+static inline void draw_packet(struct series_bin *bin, const struct sighting *seen,
+                               const struct tcp_effect *effect) {
     bin->packets++;
     bin->wire_bytes += seen->wire_bytes;
     bin->ip_bytes += seen->ip_bytes;
@@ -132,10 +130,11 @@ static IN_LINE void draw_packet(struct worker *worker, const struct step *step,
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
     bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->lost += effect->lost;
-    if (step->flow->key.protocol != IP_TCP)
-        return;
+}
+
+static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t window) {
     note_flight(bin, flight);
-    note_window(bin, step->other->window);
+    note_window(bin, window);
 }
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
@@ -184,34 +183,40 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
     add_row(analysis, TABLE_packets, &row);
 }
 
-static IN_LINE void account_blocks(struct worker *worker, const struct step *step, bool stream,
+/* In streams where nobody told of blocks they begin with one. */
+static IN_LINE void account_blocks(struct worker *worker, const struct step *step,
+                                   struct flow *flow, unsigned number, bool stream,
+                                   const struct sighting *seen,
                                    const struct payload_start *payload) {
-    if (stream && (payload || step->stream->blocks || step->flow->blocks_asked))
-        block_account_segment(worker, step->flow, step->direction, step->seen, payload,
-                              &step->effect);
-    if (payload && step->flow->key.protocol == IP_UDP)
-        block_account_datagram(worker, step->flow, step->direction, step->seen, payload);
+    if (stream && (payload || flow->with_blocks))
+        block_account_segment(worker, flow, number, seen, payload, &step->effect);
+    if (payload && flow->key.protocol == IP_UDP)
+        block_account_datagram(worker, flow, number, seen, payload);
 }
 
-/* Set one by one: most of a step need not be cleared. */
+/* Of most of its parts, set one by one: the rest need not be cleared. */
+static inline void begin_effect(struct tcp_effect *effect) {
+    memset(effect, 0, offsetof(struct tcp_effect, window));
+    effect->window = -1;
+    effect->rtt_ns = -1;
+}
+
 static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
-                              unsigned number) {
+                              unsigned number, const struct sighting *seen) {
+    struct direction *first = flow->directions, *second = first + 1;
     step->flow = flow;
-    step->stream = &flow_direction(flow, number)->tcp;
-    step->other = &flow_direction(flow, number ^ 1)->tcp;
+    step->stream = number ? &second->tcp : &first->tcp;
+    step->other = number ? &first->tcp : &second->tcp;
+    step->seen = seen;
     step->listener = &listener;
     step->context = worker;
     step->direction = number;
     step->allowance =
         LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
-    step->effect.positions_known = step->effect.acknowledges = false;
-    step->effect.reports = false;
-    step->effect.copy = step->effect.probe = false;
-    step->effect.stale = step->effect.mirrored = false;
-    step->effect.lost = 0;
-    step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
-    step->effect.window = -1;
-    step->effect.rtt_ns = -1;
+    step->frame = (uint32_t)seen->frame;
+    if (!LIKELY(seen->frame <= UINT32_MAX))
+        step->frame = 0;
+    begin_effect(&step->effect);
 }
 
 /* It is made part of those that call it. */
@@ -220,25 +225,27 @@ IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned n
                             const struct sighting *seen, const struct payload_start *payload) {
     struct step step;
     int64_t flight = -1;
-    begin_step(&step, worker, flow, number);
+    begin_step(&step, worker, flow, number, seen);
     step.tcp = tcp;
-    step.seen = seen;
-    step.frame = LIKELY(seen->frame <= UINT32_MAX) ? (uint32_t)seen->frame : 0;
-    struct direction *own = direction_of(step.stream);
+    struct direction *own = direction_of(step.stream), *across = direction_of(step.other);
     count_packet(flow, own, seen);
     if (tcp)
         flight = tcp_track(&step);
     else if (sequence)
         flight = tcp_track_data(&step, *sequence);
     else if (flow->key.protocol == IP_TCP)
-        flight = stream_flight(step.stream);
+        flight = stream_flight(&own->tcp);
     if (step.effect.mirrored)
         capture_count_mirrored(worker->analysis, seen->capture, 1);
     if (flow->drawn) {
-        account_blocks(worker, &step, tcp || sequence, payload);
+        account_blocks(worker, &step, flow, number, tcp || sequence, seen, payload);
         if (seen->time_known) {
-            draw_packet(worker, &step, own, flight);
-            draw_acknowledgment(worker, direction_of(step.other), seen, &step.effect);
+            struct series_bin *bin = bin_of(worker, own, seen);
+            if (bin)
+                draw_packet(bin, seen, &step.effect);
+            if (bin && (tcp || flow->key.protocol == IP_TCP))
+                draw_stream(bin, flight, across->tcp.window);
+            draw_acknowledgment(worker, across, seen, &step.effect);
         }
     }
     if (flow->listed_packets)

@@ -169,29 +169,30 @@ log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step
                                   .detail = detail});
 }
 
-/* What few packets bring: the rest of the header goes to where its front is. Returns the payload's
- * beginning, NULL without one. */
-static APART const struct payload_start *take_rest(struct worker *worker,
-                                                   const struct arrival *arrival,
-                                                   const struct arrival_rest *rest,
-                                                   struct tcp_header *tcp) {
+/* What few packets bring. Returns the payload's beginning, NULL without one. */
+static APART const struct payload_start *
+take_rest(struct worker *worker, const struct arrival *arrival, const struct arrival_rest *rest) {
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
-    if (arrival->parts & REST_TCP)
-        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
     return arrival->parts & REST_PAYLOAD ? &rest->payload : NULL;
 }
 
-__attribute__((noinline)) void packet_take(struct worker *worker, const struct arrival *arrival,
-                                           const struct arrival_rest *rests) {
-    struct tcp_header header;
-    const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
+/* The header as a whole again. */
+static inline void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
+                               const struct arrival_rest *rests) {
+    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
+    if (arrival->parts & REST_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, rests[arrival->rest].tcp, sizeof rests->tcp);
+}
+
+/* It is made part of those that call it: once for TCP, once for all others. */
+static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
+                            const struct arrival_rest *rests, const struct tcp_header *tcp) {
     const struct sighting *seen = &arrival->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
-    memcpy(&header, arrival->tcp, sizeof arrival->tcp); /* of others it stays unread */
     if (!LIKELY(!arrival->parts))
-        payload = take_rest(worker, arrival, &rests[arrival->rest], &header);
+        payload = take_rest(worker, arrival, &rests[arrival->rest]);
     if (!LIKELY(arrival->keyed))
         return;
     if (!LIKELY(!seen->fragment)) {
@@ -206,4 +207,20 @@ __attribute__((noinline)) void packet_take(struct worker *worker, const struct a
     packet_account(worker, flow, number, tcp, NULL, seen, payload);
     if (arrival->parts & REST_HEADERS)
         icmp_relate(worker, arrival, &rests[arrival->rest]);
+}
+
+static APART void take_other(struct worker *worker, const struct arrival *arrival,
+                             const struct arrival_rest *rests) {
+    take_of(worker, arrival, rests, NULL);
+}
+
+APART void packet_take(struct worker *worker, const struct arrival *arrival,
+                       const struct arrival_rest *rests) {
+    struct tcp_header tcp;
+    if (!arrival->is_tcp) {
+        take_other(worker, arrival, rests);
+        return;
+    }
+    restore_tcp(&tcp, arrival, rests);
+    take_of(worker, arrival, rests, &tcp);
 }
