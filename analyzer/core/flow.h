@@ -128,6 +128,10 @@ static inline struct direction *flow_direction(struct flow *flow, unsigned numbe
     return flow->directions + number;
 }
 
+static inline struct direction *flow_across(struct flow *flow, unsigned number) {
+    return flow->directions + 1 - number;
+}
+
 /* The direction that the stream is of. */
 static inline struct direction *direction_of(struct tcp_stream *stream) {
     return (struct direction *)((char *)stream - offsetof(struct direction, tcp));

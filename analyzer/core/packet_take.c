@@ -169,30 +169,27 @@ log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step
                                   .detail = detail});
 }
 
-/* What few packets bring. Returns the payload's beginning, NULL without one. */
-static APART const struct payload_start *
-take_rest(struct worker *worker, const struct arrival *arrival, const struct arrival_rest *rest) {
+/* What few packets bring: the rest of the header goes to where its front is. Returns the payload's
+ * beginning, NULL without one. */
+static APART const struct payload_start *take_rest(struct worker *worker,
+                                                   const struct arrival *arrival,
+                                                   const struct arrival_rest *rest,
+                                                   struct tcp_header *tcp) {
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
+    if (tcp && arrival->parts & REST_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
     return arrival->parts & REST_PAYLOAD ? &rest->payload : NULL;
-}
-
-/* The header as a whole again. */
-static inline void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
-                               const struct arrival_rest *rests) {
-    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
-    if (arrival->parts & REST_TCP)
-        memcpy((char *)tcp + TCP_FIXED_BYTES, rests[arrival->rest].tcp, sizeof rests->tcp);
 }
 
 /* It is made part of those that call it: once for TCP, once for all others. */
 static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
-                            const struct arrival_rest *rests, const struct tcp_header *tcp) {
+                            const struct arrival_rest *rests, struct tcp_header *tcp) {
     const struct sighting *seen = &arrival->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
     if (!LIKELY(!arrival->parts))
-        payload = take_rest(worker, arrival, &rests[arrival->rest]);
+        payload = take_rest(worker, arrival, &rests[arrival->rest], tcp);
     if (!LIKELY(arrival->keyed))
         return;
     if (!LIKELY(!seen->fragment)) {
@@ -221,6 +218,6 @@ APART void packet_take(struct worker *worker, const struct arrival *arrival,
         take_other(worker, arrival, rests);
         return;
     }
-    restore_tcp(&tcp, arrival, rests);
+    memcpy(&tcp, arrival->tcp, sizeof arrival->tcp);
     take_of(worker, arrival, rests, &tcp);
 }

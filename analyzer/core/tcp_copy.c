@@ -106,15 +106,17 @@ static APART bool make_room(struct tcp_stream *stream, struct allowance *allowan
     return true;
 }
 
-/* One by one, as what lies together then is copied at once. */
+/* All is read before anything is written, so that what lies together is copied at once. */
 static inline void set_mark(struct packet_mark *mark, const struct step *step) {
-    const struct sighting *seen = step->seen;
-    mark->time = mark_time(step);
-    mark->frame = step_frame(step);
-    mark->signature = step->tcp->signature;
-    mark->ip_id = seen->ip_id;
-    mark->ttl = seen->ttl;
-    mark->link = seen->link;
+    uint32_t time = mark_time(step), frame = step_frame(step), signature = step->tcp->signature;
+    uint16_t ip_id = step->seen->ip_id;
+    uint8_t ttl = step->seen->ttl, link = step->seen->link;
+    mark->time = time;
+    mark->frame = frame;
+    mark->signature = signature;
+    mark->ip_id = ip_id;
+    mark->ttl = ttl;
+    mark->link = link;
 }
 
 bool tcp_copy_take(struct step *step, bool doubtful) {

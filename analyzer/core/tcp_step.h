@@ -22,11 +22,14 @@ struct step {
     const struct sighting *seen;
     struct allowance *allowance;
     const struct tcp_listener *listener;
-    void *context; /* the listener's */
-    unsigned direction;
+    void *context;  /* the listener's */
     uint32_t frame; /* 0 when it takes more */
     struct tcp_effect effect;
 };
+
+static inline unsigned step_direction(const struct step *step) {
+    return (unsigned)(direction_of(step->stream) - step->flow->directions);
+}
 
 static inline uint32_t step_frame(const struct step *step) {
     return step->frame;

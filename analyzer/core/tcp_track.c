@@ -32,8 +32,8 @@ static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
         stream->highest = position;
 }
 
-static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end,
-                                 int64_t length) {
+static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream,
+                                 const struct tcp_header *tcp, int64_t end, int64_t length) {
     const struct sighting *seen = step->seen;
     struct segment *segment = segment_ring_next(&stream->unacked);
     if (!segment)
@@ -44,10 +44,10 @@ static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *str
         return;
     segment->end = end;
     segment->length = (uint32_t)length;
-    segment->tsval = step_timestamps(step) ? step->tcp->timestamp_value : 0;
+    segment->frame = step_frame(step);
+    segment->tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0;
     segment->ip_id = seen->ip_id;
     segment->time_ns = seen->time_ns;
-    segment->frame = step_frame(step);
     segment->resent = !seen->time_known;
 }
 
@@ -76,8 +76,9 @@ static APART void open_hole(struct step *step, int64_t start, int64_t end, bool 
 }
 
 /* Bytes above the highest seen. */
-static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64_t start,
-                             int64_t end, int64_t fin) {
+static IN_LINE void take_new(struct step *step, struct tcp_stream *stream,
+                             const struct tcp_header *tcp, int64_t start, int64_t end,
+                             int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
@@ -87,7 +88,7 @@ static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64
     window_note_data(step, stream, end);
     step->effect.unique_bytes += end - start;
     stream->highest = end + fin;
-    push_unacked(step, stream, stream->highest, end + fin - start);
+    push_unacked(step, stream, tcp, stream->highest, end + fin - start);
 }
 
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
@@ -176,13 +177,14 @@ static inline void note_data(struct step *step, struct tcp_stream *stream, uint3
 }
 
 /* Bytes or a FIN, from `start` on. */
-static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
-                                 uint32_t length, bool fin) {
+static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream,
+                                 const struct tcp_header *tcp, int64_t start, uint32_t length,
+                                 bool fin) {
     int64_t end = start + length;
     if (length && start < stream->highest)
         take_old(step, start, end < stream->highest ? end : stream->highest);
     if (end + fin > stream->highest)
-        take_new(step, stream, start, end, fin);
+        take_new(step, stream, tcp, start, end, fin);
     else if (fin)
         take_old_fin(step, end, !length);
     if (fin) {
@@ -198,8 +200,9 @@ static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, i
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint32_t sequence,
-                              uint32_t length, bool fin) {
+static IN_LINE void take_data(struct step *step, struct tcp_stream *stream,
+                              const struct tcp_header *tcp, uint32_t sequence, uint32_t length,
+                              bool fin) {
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
     step->effect.sequence = start;
@@ -211,7 +214,7 @@ static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint
         return;
     window_pass_probe(step, stream, start);
     if (length || fin || start > stream->highest) /* else it only stands somewhere */
-        take_stretch(step, stream, start, length, fin);
+        take_stretch(step, stream, tcp, start, length, fin);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -387,7 +390,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         segment_ring_mark_resent(&stream->unacked, -1, 0);
     } else if (first) {
         take_syn_options(stream, tcp);
-        push_unacked(step, stream, 0, 1);
+        push_unacked(step, stream, tcp, 0, 1);
     }
     stream->syn_ack_seen |= answer;
     if (answer) {
@@ -403,7 +406,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
 /* The initiator's first acknowledgment of the SYN-ACK completes the handshake. */
 static APART void complete_handshake(struct step *step, const struct tcp_header *tcp) {
     struct flow *flow = step->flow;
-    if (!flow->syn_ack_seen || step->direction || tcp->flags & (TCP_SYN | TCP_RST))
+    if (!flow->syn_ack_seen || step_direction(step) || tcp->flags & (TCP_SYN | TCP_RST))
         return;
     int64_t rtt = step->seen->time_ns - flow->syn_ns;
     flow->handshake_ack_seen = true;
@@ -458,25 +461,29 @@ static APART void halve_ids(struct tcp_stream *stream) {
 }
 
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static inline void count_id_step(struct tcp_stream *stream, unsigned ahead) {
-    uint8_t *count = &stream->ids_bad;
-    if (ahead - 1 < ID_STEP_MOST) {
-        count = &stream->ids_good;
-        if (ahead > 1)
-            stream->ids_skips++;
-    }
-    if (++*count == UINT8_MAX)
+static inline void count_good_step(struct tcp_stream *stream, unsigned ahead) {
+    if (ahead > 1)
+        stream->ids_skips++;
+    if (++stream->ids_good == UINT8_MAX)
+        halve_ids(stream);
+}
+
+static APART void count_bad_step(struct tcp_stream *stream) {
+    if (++stream->ids_bad == UINT8_MAX)
         halve_ids(stream);
 }
 
 static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
-    uint16_t ahead = (uint16_t)(id - stream->last_ip_id), behind = (uint16_t)-ahead;
+    unsigned ahead = (uint16_t)(id - stream->last_ip_id), behind = (uint16_t)-ahead;
     if (!id)
         return; /* says nothing */
     if (stream->last_ip_id) {
-        if (ahead > INT16_MAX && behind <= ID_STEP_MOST)
+        if (ahead - 1 < ID_STEP_MOST)
+            count_good_step(stream, ahead);
+        else if (behind - 1 < ID_STEP_MOST)
             return; /* was overtaken */
-        count_id_step(stream, ahead);
+        else
+            count_bad_step(stream);
     }
     stream->last_ip_id = id;
 }
@@ -504,15 +511,16 @@ static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
 static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
         return;
-    if (!stream->timestamps || (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0)
-        stream->last_tsval = tcp->timestamp_value;
+    if (stream->timestamps && (int32_t)(tcp->timestamp_value - stream->last_tsval) <= 0)
+        return;
     stream->timestamps = true;
+    stream->last_tsval = tcp->timestamp_value;
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
                                 const struct tcp_header *tcp, bool syn, bool fin) {
     const struct sighting *seen = step->seen;
-    take_data(step, stream, tcp->sequence + syn, seen->payload_bytes, fin);
+    take_data(step, stream, tcp, tcp->sequence + syn, seen->payload_bytes, fin);
     if (tcp->flags & TCP_ACK) {
         if (!step->flow->handshake_ack_seen)
             complete_handshake(step, tcp);
@@ -521,6 +529,7 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
     if (!step->effect.stale)
         window_take(step, stream, tcp);
     note_ip_id(stream, seen->ip_id);
+    note_timestamp(stream, tcp);
 }
 
 /* All of a segment's usual way is one function, with registers of its own. */
@@ -541,13 +550,12 @@ APART int64_t tcp_track(struct step *step) {
         fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
     }
     take_segment(step, stream, tcp, syn, fin);
-    note_timestamp(stream, tcp);
     int64_t flight = note_flight(stream);
     limit_take(step, flight);
     return flight;
 }
 
 int64_t tcp_track_data(struct step *step, uint32_t sequence) {
-    take_data(step, step->stream, sequence, step->seen->payload_bytes, false);
+    take_data(step, step->stream, NULL, sequence, step->seen->payload_bytes, false);
     return note_flight(step->stream);
 }
