@@ -169,12 +169,17 @@ log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step
                                   .detail = detail});
 }
 
+/* Of an arrival with parts. */
+static const struct arrival_rest *rest_of(const struct worker *worker,
+                                          const struct arrival *arrival) {
+    return &worker->rests[arrival->rest];
+}
+
 /* What few packets bring: the rest of the header goes to where its front is. Returns the payload's
  * beginning, NULL without one. */
-static APART const struct payload_start *take_rest(struct worker *worker,
-                                                   const struct arrival *arrival,
-                                                   const struct arrival_rest *rest,
-                                                   struct tcp_header *tcp) {
+static APART const struct payload_start *
+take_rest(struct worker *worker, const struct arrival *arrival, struct tcp_header *tcp) {
+    const struct arrival_rest *rest = rest_of(worker, arrival);
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
     if (tcp && arrival->parts & REST_TCP)
@@ -184,16 +189,16 @@ static APART const struct payload_start *take_rest(struct worker *worker,
 
 /* It is made part of those that call it: once for TCP, once for all others. */
 static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
-                            const struct arrival_rest *rests, struct tcp_header *tcp) {
+                            struct tcp_header *tcp) {
     const struct sighting *seen = &arrival->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
     if (!LIKELY(!arrival->parts))
-        payload = take_rest(worker, arrival, &rests[arrival->rest], tcp);
+        payload = take_rest(worker, arrival, tcp);
     if (!LIKELY(arrival->keyed))
         return;
     if (!LIKELY(!seen->fragment)) {
-        fragment_take(worker, arrival, &rests[arrival->rest]);
+        fragment_take(worker, arrival, rest_of(worker, arrival));
         return;
     }
     struct flow *flow =
@@ -202,22 +207,20 @@ static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
     packet_account(worker, flow, number, tcp, NULL, seen, payload);
-    if (arrival->parts & REST_HEADERS)
-        icmp_relate(worker, arrival, &rests[arrival->rest]);
+    if (!LIKELY(!(arrival->parts & REST_HEADERS)))
+        icmp_relate(worker, arrival, rest_of(worker, arrival));
 }
 
-static APART void take_other(struct worker *worker, const struct arrival *arrival,
-                             const struct arrival_rest *rests) {
-    take_of(worker, arrival, rests, NULL);
+static APART void take_other(struct worker *worker, const struct arrival *arrival) {
+    take_of(worker, arrival, NULL);
 }
 
-APART void packet_take(struct worker *worker, const struct arrival *arrival,
-                       const struct arrival_rest *rests) {
+APART void packet_take(struct worker *worker, const struct arrival *arrival) {
     struct tcp_header tcp;
-    if (!arrival->is_tcp) {
-        take_other(worker, arrival, rests);
+    if (!LIKELY(arrival->is_tcp)) {
+        take_other(worker, arrival);
         return;
     }
     memcpy(&tcp, arrival->tcp, sizeof arrival->tcp);
-    take_of(worker, arrival, rests, &tcp);
+    take_of(worker, arrival, &tcp);
 }

@@ -43,9 +43,9 @@ static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *str
     if (!segment)
         return;
     segment->end = end;
-    segment->length = (uint32_t)length;
     segment->frame = step_frame(step);
     segment->tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0;
+    segment->length = (uint32_t)length;
     segment->ip_id = seen->ip_id;
     segment->time_ns = seen->time_ns;
     segment->resent = !seen->time_known;
@@ -179,7 +179,7 @@ static inline void note_data(struct step *step, struct tcp_stream *stream, uint3
 /* Bytes or a FIN, from `start` on. */
 static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream,
                                  const struct tcp_header *tcp, int64_t start, uint32_t length,
-                                 bool fin) {
+                                 int64_t fin) {
     int64_t end = start + length;
     if (length && start < stream->highest)
         take_old(step, start, end < stream->highest ? end : stream->highest);
@@ -202,7 +202,7 @@ static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream,
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
 static IN_LINE void take_data(struct step *step, struct tcp_stream *stream,
                               const struct tcp_header *tcp, uint32_t sequence, uint32_t length,
-                              bool fin) {
+                              int64_t fin) {
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
     step->effect.sequence = start;
@@ -333,7 +333,8 @@ static inline bool is_bad(const struct step *step, const struct tcp_stream *stre
            (!other->acked_known && is_of_old_connection(step, position));
 }
 
-static inline void take_acknowledgment(struct step *step, struct tcp_stream *stream,
+/* Returns whether what the segment says is not of the past. */
+static inline bool take_acknowledgment(struct step *step, struct tcp_stream *stream,
                                        struct tcp_stream *other, const struct tcp_header *tcp) {
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
@@ -341,16 +342,16 @@ static inline void take_acknowledgment(struct step *step, struct tcp_stream *str
     if (is_bad(step, stream, other, position)) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
-        return;
+        return true;
     }
+    int64_t acked = other->acked_known ? other->acked : INT64_MIN;
     step->effect.acknowledges = true;
     step->effect.acknowledged = position;
-    if (other->acked_known && position < other->acked) {
-        step->effect.stale = true; /* overtaken by a later one: its window is old too */
+    if (position < acked) { /* overtaken by a later one: its window is old too */
         take_sack(step, tcp, position);
-        return;
+        return false;
     }
-    if (!other->acked_known || position > other->acked)
+    if (position > acked)
         advance(step, stream, other, position);
     else if (!window_take_answer(step) && is_repeated(step, tcp))
         take_repeated(step);
@@ -358,6 +359,7 @@ static inline void take_acknowledgment(struct step *step, struct tcp_stream *str
     cause_note_report(step);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
+    return true;
 }
 
 static void take_syn_options(struct tcp_stream *stream, const struct tcp_header *tcp) {
@@ -518,15 +520,13 @@ static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_he
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
-                                const struct tcp_header *tcp, bool syn, bool fin) {
+                                const struct tcp_header *tcp, uint32_t sequence, int64_t fin) {
     const struct sighting *seen = step->seen;
-    take_data(step, stream, tcp, tcp->sequence + syn, seen->payload_bytes, fin);
-    if (tcp->flags & TCP_ACK) {
-        if (!step->flow->handshake_ack_seen)
-            complete_handshake(step, tcp);
-        take_acknowledgment(step, stream, step->other, tcp);
-    }
-    if (!step->effect.stale)
+    take_data(step, stream, tcp, sequence, seen->payload_bytes, fin);
+    bool acknowledges = tcp->flags & TCP_ACK;
+    if (acknowledges && !step->flow->handshake_ack_seen)
+        complete_handshake(step, tcp);
+    if (!acknowledges || take_acknowledgment(step, stream, step->other, tcp))
         window_take(step, stream, tcp);
     note_ip_id(stream, seen->ip_id);
     note_timestamp(stream, tcp);
@@ -536,7 +536,8 @@ static inline void take_segment(struct step *step, struct tcp_stream *stream,
 APART int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
-    bool syn = false, fin = false;
+    uint32_t sequence = tcp->sequence; /* of its first byte */
+    int64_t fin = 0;                   /* or 1, the position that it takes */
     if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
         return stream_flight(stream);
@@ -545,17 +546,17 @@ APART int64_t tcp_track(struct step *step) {
         take_seldom(step, tcp);
         if (tcp->flags & TCP_RST)
             return stream_flight(stream);
-        syn = tcp->flags & TCP_SYN;
+        sequence += (tcp->flags & TCP_SYN) != 0;
         /* The rest of a fragmented segment is still to come, and its end with it. */
         fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
     }
-    take_segment(step, stream, tcp, syn, fin);
+    take_segment(step, stream, tcp, sequence, fin);
     int64_t flight = note_flight(stream);
     limit_take(step, flight);
     return flight;
 }
 
 int64_t tcp_track_data(struct step *step, uint32_t sequence) {
-    take_data(step, step->stream, NULL, sequence, step->seen->payload_bytes, false);
+    take_data(step, step->stream, NULL, sequence, step->seen->payload_bytes, 0);
     return note_flight(step->stream);
 }

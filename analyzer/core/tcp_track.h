@@ -14,7 +14,6 @@ struct tcp_effect {
     bool reports;         /* `sack_start` and `sack_end` are known */
     bool copy;            /* of a packet that was taken already */
     bool probe;           /* a keep-alive or a window probe: no data */
-    bool stale;           /* its acknowledgment was overtaken by a later one */
     bool mirrored;        /* a copy that a mirror port made, as far as is known */
     uint32_t lost;        /* segments lost, as what was sent in their place tells */
     int64_t unique_bytes, retransmitted_bytes;
