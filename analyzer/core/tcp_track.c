@@ -232,7 +232,7 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
     return waited;
 }
 
-static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+static APART void acknowledge_unseen(struct step *step, struct tcp_stream *other,
                                      int64_t position) {
     int64_t unseen =
         other->holes.count
@@ -254,6 +254,12 @@ static inline void acknowledge_holes(struct step *step, struct tcp_stream *other
                                                          .evidence = WORD_ACKS,
                                                          .bytes = unseen});
     hole_list_tell(&other->holes, step->seen->time_ns, event);
+}
+
+static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+                                     int64_t position) {
+    if (other->holes.count || position > other->highest)
+        acknowledge_unseen(step, other, position);
 }
 
 /* RFC 6298 section 2. */
@@ -281,8 +287,10 @@ static inline void advance(struct step *step, struct tcp_stream *stream, struct 
     acknowledge_holes(step, other, position);
     judge_note_acked(step);
     other->acked = position;
-    other->acked_known = true;
-    other->flight_known = other->based;
+    if (!other->flight_known) { /* else both are */
+        other->acked_known = true;
+        other->flight_known = other->based;
+    }
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
     int64_t rtt_ns = round_trip(step, &acked, repeats);

@@ -81,9 +81,10 @@ static APART int32_t take_unusual(struct step *step, const struct tcp_header *tc
 }
 
 void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
-    bool unusual = !tcp->window || stream->window_zero || !stream->shift_known;
-    int32_t window = unusual || tcp->flags & TCP_SYN ? take_unusual(step, tcp)
-                                                     : tcp->window << stream->window_shift;
+    bool usual = stream->shift_known && !stream->window_zero;
+    int32_t window = usual && tcp->window && !(tcp->flags & TCP_SYN)
+                         ? tcp->window << stream->window_shift
+                         : take_unusual(step, tcp);
     step->effect.window = window;
     if (window == stream->window) /* so it is within the range, or not known */
         return;
