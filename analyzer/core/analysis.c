@@ -142,11 +142,6 @@ void analysis_close(struct analysis *analysis) {
     free(analysis);
 }
 
-/* Whether the turn is there and the first of several in a row that seem to be of one flow. */
-static inline bool is_first(const struct turn *turns, size_t count, size_t i) {
-    return i < count && (!i || turns[i].hash != turns[i - 1].hash);
-}
-
 /* Memory of turns to come is called for: of the furthest its arrival, of one that comes sooner the
  * slot of its flow, then the flow, then what the flow points to. */
 static inline void call_arrival(const struct batch *batch, const struct turn *turn) {
@@ -169,21 +164,34 @@ static inline void call_flows(const struct flow_table *flows, const struct turn 
         flow_table_prefetch_lists(flows, turns[i - 3 * CALL_AHEAD].hash);
 }
 
+/* Memory for the turn `i`, if there is one, and for those before it. `firsts` are of those before;
+ * returns them with its own. Of several in a row that seem to be of one flow only the first counts.
+ */
+static inline uint32_t call_ahead(const struct flow_table *flows, const struct batch *batch,
+                                  const struct turn *turns, size_t count, size_t i,
+                                  uint32_t firsts) {
+    firsts <<= 1;
+    if (i < count) {
+        call_arrival(batch, &turns[i]);
+        firsts |= !i || turns[i].hash != turns[i - 1].hash;
+    }
+    if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
+        call_flows(flows, turns, i, firsts);
+    return firsts;
+}
+
 static void take_turns(struct worker *worker, struct batch *batch, const struct turn *turns,
                        size_t count) {
+    const struct flow_table *flows = worker->analysis->flows;
     uint32_t firsts = 0;
     worker->found = NULL; /* another one may have ended it */
-    for (size_t i = 0; i < count + CALLS * CALL_AHEAD; i++) {
-        size_t taken = i - CALLS * CALL_AHEAD;
-        if (i < count)
-            call_arrival(batch, &turns[i]);
-        firsts = firsts << 1 | is_first(turns, count, i);
-        if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
-            call_flows(worker->analysis->flows, turns, i, firsts);
-        if (taken >= count)
-            continue;
-        worker->turn = turns[taken].packet;
-        packet_take(worker, &batch->arrivals[turns[taken].packet], batch->rests);
+    worker->rests = batch->rests;
+    for (size_t i = 0; i < CALLS * CALL_AHEAD; i++)
+        firsts = call_ahead(flows, batch, turns, count, i, firsts);
+    for (size_t i = 0; i < count; i++) {
+        firsts = call_ahead(flows, batch, turns, count, i + CALLS * CALL_AHEAD, firsts);
+        worker->turn = turns[i].packet;
+        packet_take(worker, &batch->arrivals[turns[i].packet]);
     }
 }
 

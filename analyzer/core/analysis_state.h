@@ -31,15 +31,17 @@ struct capture_count {
     uint64_t reasons[REASON_COUNT];
 };
 
+struct arrival_rest;
 struct read_ahead;
 
 /* What a thread that takes packets into their flows has for itself. */
 #define WORKERS 2u
 struct worker {
     struct analysis *analysis;
-    struct flow *found; /* of the packet before, NULL when it may be no more */
-    uint32_t turn;      /* the one at hand: of a packet its number in the batch, of a flow that is
-                           over its number */
+    struct flow *found;               /* of the packet before, NULL when it may be no more */
+    const struct arrival_rest *rests; /* of the batch at hand */
+    uint32_t turn; /* the one at hand: of a packet its number in the batch, of a flow that is
+                      over its number */
     struct allowance allowance;
     struct allowance nothing; /* of a flow that is only told apart from others */
     struct tcp_trouble spare; /* counts nothing: for when there is no memory */
@@ -154,9 +156,7 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
  */
 void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
                     struct headers *headers, const struct packet *packet, int64_t time_ns);
-/* `rests`: those of the arrival's batch. */
-void packet_take(struct worker *worker, const struct arrival *arrival,
-                 const struct arrival_rest *rests);
+void packet_take(struct worker *worker, const struct arrival *arrival);
 
 /* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */

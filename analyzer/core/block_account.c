@@ -175,12 +175,13 @@ static void tell_block(void *context, const struct delivered_block *block) {
 }
 
 /* The tracker of a stream that begins with a block, or whose blocks' length the user told. */
-static struct block_stream *blocks_of(struct worker *worker, struct tcp_stream *stream,
-                                      const struct block_header *header,
+static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
+                                      struct tcp_stream *stream, const struct block_header *header,
                                       const struct tcp_effect *effect, uint32_t payload_bytes) {
     int64_t told = worker->analysis->options.block_size;
     if (stream->blocks || !payload_bytes || (!header && !told))
         return stream->blocks;
+    flow->with_blocks = true;
     if (header)
         stream->blocks =
             block_stream_begin(effect->sequence, header->length, header, &worker->allowance);
@@ -198,7 +199,7 @@ APART void block_account_segment(struct worker *worker, struct flow *flow, unsig
     if (!effect->positions_known || effect->copy)
         return;
     struct block_stream *blocks =
-        blocks_of(worker, stream, headed ? &header : NULL, effect, seen->payload_bytes);
+        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, seen->payload_bytes);
     if (!blocks || !seen->payload_bytes)
         return;
     struct block_place place = {worker, flow, seen, number, EVENT_NONE};

@@ -52,10 +52,11 @@ struct sighting {
     bool fragment : 1, more_fragments : 1;
     bool time_known;
     bool payload_known; /* payload_bytes is: the headers before it were read */
+    uint8_t traffic_class;
+    /* As in a packet_mark, so that they are copied at once. */
+    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
     uint8_t ttl;
     uint8_t link; /* 6 bits of the link addresses' hash */
-    uint8_t traffic_class;
-    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };
 
 /* Numbers that were missing when a packet came; late ones may still take that back. */
@@ -72,8 +73,8 @@ struct direction {
     struct series_bins series;
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
-    bool timed;           /* first_ns and last_ns are known */
-    bool payload_unknown; /* of a packet at least */
+    bool timed : 1;           /* first_ns and last_ns are known */
+    bool payload_unknown : 1; /* of a packet at least */
     union {
         struct tcp_stream tcp;
         struct { /* UDP */
@@ -101,8 +102,10 @@ struct flow {
     uint32_t slot;
     uint32_t event_count; /* events written for it */
     bool live;
-    bool swapped;        /* the initiator is the key's second end */
-    bool listed_packets; /* its packets go into the packets table */
+    bool swapped;            /* the initiator is the key's second end */
+    bool listed_packets : 1; /* its packets go into the packets table */
+    bool drawn : 1;          /* they go into the others: not only packets are wanted */
+    bool with_blocks : 1;    /* its streams may be of blocks: one is, or the user told so */
     bool refused, reset;
     bool timed; /* first_ns and last_ns are times of its packets */
     bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
@@ -123,6 +126,15 @@ struct flow {
 /* (Not &flow->directions[number]: that is computed anew wherever it is used.) */
 static inline struct direction *flow_direction(struct flow *flow, unsigned number) {
     return flow->directions + number;
+}
+
+static inline struct direction *flow_across(struct flow *flow, unsigned number) {
+    return flow->directions + 1 - number;
+}
+
+/* The direction that the stream is of. */
+static inline struct direction *direction_of(struct tcp_stream *stream) {
+    return (struct direction *)((char *)stream - offsetof(struct direction, tcp));
 }
 
 /* The key's end that sends in a direction. */

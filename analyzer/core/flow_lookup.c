@@ -139,6 +139,10 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->number = analysis->flow_count++;
     batch_order_note_birth(worker, flow);
     flow->listed_packets = is_listed(analysis, flow->number);
+    flow->drawn = !analysis->packets_only;
+    flow->with_blocks = analysis->options.block_size != 0;
+    for (unsigned i = 0; i < 2 && key->protocol == IP_TCP; i++)
+        flow->directions[i].tcp.window = -1;
     flow->first_ns = flow->last_ns = seen->time_ns;
     flow->first_frame = seen->frame;
     flow->first_capture = seen->capture;

@@ -159,8 +159,8 @@ static inline void prefetch_direction(const struct direction *direction) {
     const struct tcp_stream *stream = &direction->tcp;
     const struct segment_ring *unacked = &stream->unacked;
     uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
-    prefetch_element(series->bins, series->count - 1, sizeof *series->bins);
-    prefetch_element(series->bins, series->count, sizeof *series->bins);
+    prefetch_element(series->newest, 0, sizeof *series->bins);
+    prefetch_element(series->newest, 1, sizeof *series->bins);
     prefetch_element(stream->marks, stream->next_mark, sizeof *stream->marks);
     prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
     prefetch_element(unacked->segments, tail, sizeof *unacked->segments);

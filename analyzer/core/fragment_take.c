@@ -20,6 +20,7 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     bool first = !seen->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
+    direction->fragments++;
     count_datagram(datagram, flow, number, direction);
     if (!first && seen->wire_bytes > seen->payload_bytes) {
         direction->fragment_overhead_bytes += seen->wire_bytes - seen->payload_bytes;

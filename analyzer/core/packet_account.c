@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
  * packets row. */
+#include <stddef.h>
+#include <string.h>
+
 #include "analysis_state.h"
+#include "decoding.h"
 #include "tcp_step.h"
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
 static uint64_t log_event(const struct step *step, const struct tcp_event *event) {
-    return event_log(step->context, step->flow, step->direction, step->seen, event);
+    return event_log(step->context, step->flow, step_direction(step), step->seen, event);
 }
 
 static void amend_event(const struct step *step, uint64_t row, const struct tcp_event *event) {
@@ -25,8 +29,7 @@ static struct tcp_trouble *spare_counts(const struct step *step) {
 static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
                                              spare_counts};
 
-/* The first of its direction, or one that was stored late. */
-static APART void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
     if (now - direction->last_ns > direction->idle_ns_max)
@@ -42,9 +45,22 @@ static APART void note_any_time(struct flow *flow, struct direction *direction, 
     flow->timed = direction->timed = true;
 }
 
-static inline void note_time(struct flow *flow, struct direction *direction, int64_t now) {
-    if (!direction->timed || now < direction->last_ns) {
-        note_any_time(flow, direction, now);
+/* The first of its direction, or one that was stored late or without its time. */
+static APART void note_any(struct flow *flow, struct direction *direction,
+                           const struct sighting *seen) {
+    if (!direction->packets) {
+        direction->ttl_min = direction->ttl_max = seen->ttl;
+        direction->dscp = seen->traffic_class >> 2;
+    }
+    if (seen->time_known)
+        note_any_time(flow, direction, seen->time_ns);
+}
+
+static inline void note_time(struct flow *flow, struct direction *direction,
+                             const struct sighting *seen) {
+    int64_t now = seen->time_ns;
+    if (!seen->time_known || !direction->timed || now < direction->last_ns) {
+        note_any(flow, direction, seen);
         return;
     }
     int64_t idle = now - direction->last_ns;
@@ -56,30 +72,25 @@ static inline void note_time(struct flow *flow, struct direction *direction, int
 }
 
 static void note_hops(struct direction *direction, const struct sighting *seen) {
-    if (!direction->packets) {
-        direction->ttl_min = direction->ttl_max = seen->ttl;
-        direction->dscp = seen->traffic_class >> 2;
-    }
     if (seen->ttl < direction->ttl_min)
         direction->ttl_min = seen->ttl;
     if (seen->ttl > direction->ttl_max)
         direction->ttl_max = seen->ttl;
 }
 
+/* The sums lie between conditions: side by side they are added as vectors, which takes more. */
 static IN_LINE void count_packet(struct flow *flow, struct direction *direction,
                                  const struct sighting *seen) {
-    note_hops(direction, seen);
-    if (seen->time_known)
-        note_time(flow, direction, seen->time_ns);
+    note_time(flow, direction, seen);
     direction->packets++;
+    note_hops(direction, seen);
     direction->wire_bytes += seen->wire_bytes;
+    if (!seen->payload_known)
+        direction->payload_unknown = true;
     direction->ip_bytes += seen->ip_bytes;
-    direction->payload_bytes += seen->payload_bytes;
-    direction->payload_unknown |= !seen->payload_known;
     if ((seen->traffic_class & ECN_CE) == ECN_CE)
         direction->ecn_ce++;
-    if (seen->fragment)
-        direction->fragments++;
+    direction->payload_bytes += seen->payload_bytes;
     if (seen->payload_bytes > direction->segment_max)
         direction->segment_max = seen->payload_bytes;
     flow->last_frame = seen->frame;
@@ -89,9 +100,18 @@ static uint32_t bounded(int64_t bytes) {
     return bytes < BIN_BYTES_NONE ? (uint32_t)bytes : BIN_BYTES_NONE - 1;
 }
 
-static void note_window(struct series_bin *bin, int64_t window) {
-    if (window >= 0 && bounded(window) < bin->window)
-        bin->window = bounded(window);
+_Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
+
+/* Without one (-1) there is none less. */
+static void note_window(struct series_bin *bin, int32_t window) {
+    if ((uint32_t)window < bin->window)
+        bin->window = (uint32_t)window;
+}
+
+/* One more than none is 0: any is as much. Without one (-1) it never is. */
+static void note_flight(struct series_bin *bin, int64_t flight) {
+    if (flight >= (uint32_t)(bin->flight + 1))
+        bin->flight = bounded(flight);
 }
 
 static inline struct series_bin *bin_of(struct worker *worker, struct direction *direction,
@@ -100,25 +120,22 @@ static inline struct series_bin *bin_of(struct worker *worker, struct direction 
                           &worker->allowance);
 }
 
-static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsigned number,
-                                const struct sighting *seen, const struct tcp_effect *effect,
-                                int64_t flight) {
-    struct direction *direction = flow_direction(flow, number);
-    struct series_bin *bin = bin_of(worker, direction, seen);
-    if (!bin)
-        return;
+static inline void draw_packet(struct series_bin *bin, const struct sighting *seen,
+                               const struct tcp_effect *effect) {
     bin->packets++;
     bin->wire_bytes += seen->wire_bytes;
+    if (effect->lost)
+        bin->lost += effect->lost;
     bin->ip_bytes += seen->ip_bytes;
+    if (effect->retransmitted_bytes)
+        bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
     bin->payload_bytes += seen->payload_bytes;
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
-    bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
-    bin->lost += effect->lost;
-    if (flow->key.protocol != IP_TCP)
-        return;
-    if (flight >= 0 && (bin->flight == BIN_BYTES_NONE || bounded(flight) > bin->flight))
-        bin->flight = bounded(flight);
-    note_window(bin, stream_window(&flow_direction(flow, number ^ 1)->tcp));
+}
+
+static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t window) {
+    note_flight(bin, flight);
+    note_window(bin, window);
 }
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
@@ -126,17 +143,14 @@ static IN_LINE void draw_packet(struct worker *worker, struct flow *flow, unsign
 static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
                                         const struct sighting *seen,
                                         const struct tcp_effect *effect) {
-    bool closed = effect->window_known && !effect->window;
-    if (effect->rtt_ns < 0 && !closed)
+    if (effect->rtt_ns < 0 && effect->window)
         return;
     struct series_bin *bin = bin_of(worker, acknowledged, seen);
     if (!bin)
         return;
-    int64_t rtt_us = effect->rtt_ns / 1000;
-    if (effect->rtt_ns >= 0 && rtt_us < bin->rtt_us)
-        bin->rtt_us = (uint32_t)rtt_us;
-    if (effect->window_known)
-        note_window(bin, effect->window);
+    if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
+        bin->rtt_us = (uint32_t)(effect->rtt_ns / 1000);
+    note_window(bin, effect->window);
 }
 
 static APART void list_packet(struct analysis *analysis, const struct flow *flow,
@@ -161,7 +175,7 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
         row_set(&row, packets_unique_bytes, effect->unique_bytes);
     row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
     row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
-    row_set_if(&row, packets_window, effect->window_known, effect->window);
+    row_set_if(&row, packets_window, effect->window >= 0, effect->window);
     row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
     row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
@@ -170,37 +184,38 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
     add_row(analysis, TABLE_packets, &row);
 }
 
-static IN_LINE void account_blocks(struct worker *worker, const struct step *step, bool stream,
+/* In streams where nobody told of blocks they begin with one. */
+static IN_LINE void account_blocks(struct worker *worker, const struct step *step,
+                                   struct flow *flow, unsigned number, bool stream,
+                                   const struct sighting *seen,
                                    const struct payload_start *payload) {
-    if (stream && (payload || step->stream->blocks || worker->analysis->options.block_size))
-        block_account_segment(worker, step->flow, step->direction, step->seen, payload,
-                              &step->effect);
-    if (payload && step->flow->key.protocol == IP_UDP)
-        block_account_datagram(worker, step->flow, step->direction, step->seen, payload);
+    if (stream && (payload || flow->with_blocks))
+        block_account_segment(worker, flow, number, seen, payload, &step->effect);
+    if (payload && flow->key.protocol == IP_UDP)
+        block_account_datagram(worker, flow, number, seen, payload);
 }
 
-/* Set one by one: most of a step need not be cleared. */
+/* Of most of its parts, set one by one: the rest need not be cleared. */
+static inline void begin_effect(struct tcp_effect *effect) {
+    memset(effect, 0, offsetof(struct tcp_effect, window));
+    effect->window = -1;
+    effect->rtt_ns = -1;
+}
+
 static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
-                              unsigned number) {
+                              unsigned number, const struct sighting *seen) {
     step->flow = flow;
-    struct direction *own = flow_direction(flow, number),
-                     *across = flow_direction(flow, number ^ 1);
-    step->own = own;
-    step->across = across;
-    step->stream = &own->tcp;
-    step->other = &across->tcp;
+    step->stream = &flow_direction(flow, number)->tcp;
+    step->other = &flow_across(flow, number)->tcp;
+    step->seen = seen;
     step->listener = &listener;
     step->context = worker;
-    step->direction = number;
-    step->allowance = worker->analysis->packets_only && !flow->listed_packets ? &worker->nothing
-                                                                              : &worker->allowance;
-    step->effect.positions_known = step->effect.acknowledges = false;
-    step->effect.window_known = step->effect.reports = false;
-    step->effect.copy = step->effect.probe = false;
-    step->effect.stale = step->effect.mirrored = false;
-    step->effect.lost = 0;
-    step->effect.unique_bytes = step->effect.retransmitted_bytes = 0;
-    step->effect.rtt_ns = -1;
+    step->allowance =
+        LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
+    step->frame = (uint32_t)seen->frame;
+    if (!LIKELY(seen->frame <= UINT32_MAX))
+        step->frame = 0;
+    begin_effect(&step->effect);
 }
 
 /* It is made part of those that call it. */
@@ -209,24 +224,27 @@ IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned n
                             const struct sighting *seen, const struct payload_start *payload) {
     struct step step;
     int64_t flight = -1;
-    begin_step(&step, worker, flow, number);
+    begin_step(&step, worker, flow, number, seen);
     step.tcp = tcp;
-    step.seen = seen;
-    step.frame = seen->frame <= UINT32_MAX ? (uint32_t)seen->frame : 0;
-    count_packet(flow, flow_direction(flow, number), seen);
+    struct direction *own = direction_of(step.stream), *across = direction_of(step.other);
+    count_packet(flow, own, seen);
     if (tcp)
         flight = tcp_track(&step);
     else if (sequence)
         flight = tcp_track_data(&step, *sequence);
     else if (flow->key.protocol == IP_TCP)
-        flight = stream_flight(step.stream);
+        flight = stream_flight(&own->tcp);
     if (step.effect.mirrored)
         capture_count_mirrored(worker->analysis, seen->capture, 1);
-    if (!worker->analysis->packets_only) {
-        account_blocks(worker, &step, tcp || sequence, payload);
+    if (flow->drawn) {
+        account_blocks(worker, &step, flow, number, tcp || sequence, seen, payload);
         if (seen->time_known) {
-            draw_packet(worker, flow, number, seen, &step.effect, flight);
-            draw_acknowledgment(worker, flow_direction(flow, number ^ 1), seen, &step.effect);
+            struct series_bin *bin = bin_of(worker, own, seen);
+            if (bin)
+                draw_packet(bin, seen, &step.effect);
+            if (bin && (tcp || flow->key.protocol == IP_TCP))
+                draw_stream(bin, flight, across->tcp.window);
+            draw_acknowledgment(worker, across, seen, &step.effect);
         }
     }
     if (flow->listed_packets)

@@ -171,40 +171,58 @@ log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step
                                   .detail = detail});
 }
 
-/* The header as a whole again. */
-static void restore_tcp(struct tcp_header *tcp, const struct arrival *arrival,
-                        const struct arrival_rest *rest) {
-    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
-    if (arrival->parts & REST_TCP)
-        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
+/* Of an arrival with parts. */
+static const struct arrival_rest *rest_of(const struct worker *worker,
+                                          const struct arrival *arrival) {
+    return &worker->rests[arrival->rest];
 }
 
-__attribute__((noinline)) void packet_take(struct worker *worker, const struct arrival *arrival,
-                                           const struct arrival_rest *rests) {
-    struct tcp_header header;
-    const struct tcp_header *tcp = arrival->is_tcp ? &header : NULL;
-    const struct sighting *seen = &arrival->seen;
-    const struct arrival_rest *rest = &rests[arrival->rest];
-    const struct payload_start *payload = NULL;
-    unsigned number;
+/* What few packets bring: the rest of the header goes to where its front is. Returns the payload's
+ * beginning, NULL without one. */
+static APART const struct payload_start *
+take_rest(struct worker *worker, const struct arrival *arrival, struct tcp_header *tcp) {
+    const struct arrival_rest *rest = rest_of(worker, arrival);
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
-    if (!arrival->keyed)
+    if (tcp && arrival->parts & REST_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
+    return arrival->parts & REST_PAYLOAD ? &rest->payload : NULL;
+}
+
+/* It is made part of those that call it: once for TCP, once for all others. */
+static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
+                            struct tcp_header *tcp) {
+    const struct sighting *seen = &arrival->seen;
+    const struct payload_start *payload = NULL;
+    unsigned number;
+    if (!LIKELY(!arrival->parts))
+        payload = take_rest(worker, arrival, tcp);
+    if (!LIKELY(arrival->keyed))
         return;
-    if (seen->fragment) {
-        fragment_take(worker, arrival, rest);
+    if (!LIKELY(!seen->fragment)) {
+        fragment_take(worker, arrival, rest_of(worker, arrival));
         return;
     }
-    if (tcp)
-        restore_tcp(&header, arrival, rest);
     struct flow *flow =
         flow_lookup(worker, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
     if (!flow)
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
-    if (__builtin_expect(arrival->parts & REST_PAYLOAD, false))
-        payload = &rest->payload;
     packet_account(worker, flow, number, tcp, NULL, seen, payload);
-    if (arrival->parts & REST_HEADERS)
-        icmp_relate(worker, arrival, rest);
+    if (!LIKELY(!(arrival->parts & REST_HEADERS)))
+        icmp_relate(worker, arrival, rest_of(worker, arrival));
+}
+
+static APART void take_other(struct worker *worker, const struct arrival *arrival) {
+    take_of(worker, arrival, NULL);
+}
+
+APART void packet_take(struct worker *worker, const struct arrival *arrival) {
+    struct tcp_header tcp;
+    if (!LIKELY(arrival->is_tcp)) {
+        take_other(worker, arrival);
+        return;
+    }
+    memcpy(&tcp, arrival->tcp, sizeof arrival->tcp);
+    take_of(worker, arrival, &tcp);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+_Static_assert(BINS_MOST <= UINT16_MAX, "count and room fit");
+
 #define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
 
 /* The bin on the grid, rounded down also below 0, where all bits are turned over before and after:
@@ -47,18 +49,18 @@ static __attribute__((noinline)) void double_width(struct series_bins *series) {
     const struct series_bin *end = series->bins + series->count;
     struct series_bin *last = series->bins;
     uint64_t within = series->first & 1;
-    last->index = (uint32_t)((within + last->index) >> 1);
+    uint32_t last_index = last->index = (uint32_t)((within + last->index) >> 1);
     for (const struct series_bin *bin = last + 1; bin < end; bin++) {
         uint32_t index = (uint32_t)((within + bin->index) >> 1);
-        if (index == last->index) {
+        if (index == last_index) {
             add_bin(last, bin);
             continue;
         }
         if (++last != bin)
             *last = *bin;
-        last->index = index;
+        last->index = last_index = index;
     }
-    series->count = (uint32_t)(last - series->bins) + 1;
+    series->count = (uint16_t)(last - series->bins + 1);
     series->first >>= 1;
     series->doublings++;
 }
@@ -95,11 +97,14 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
 /* The list grows by half: most flows are small, and bins are most of their memory. */
 static __attribute__((noinline)) bool make_room(struct series_bins *series, uint64_t packets,
                                                 struct allowance *allowance) {
-    uint32_t allowed = bins_allowed(packets);
-    uint32_t wanted = series->room ? series->room + (series->room + 1) / 2 : 2;
-    return series->count < allowed &&
-           allowance_grow_to(allowance, (void **)&series->bins, &series->room, sizeof *series->bins,
-                             wanted < allowed ? wanted : allowed);
+    uint32_t allowed = bins_allowed(packets), room = series->room;
+    uint32_t wanted = room ? room + (room + 1) / 2 : 2;
+    if (series->count >= allowed ||
+        !allowance_grow_to(allowance, (void **)&series->bins, &room, sizeof *series->bins,
+                           wanted < allowed ? wanted : allowed))
+        return false;
+    series->room = (uint16_t)room;
+    return true;
 }
 
 static inline bool has_room(struct series_bins *series, uint64_t packets,
@@ -150,6 +155,16 @@ static inline bool is_next(const struct series_bins *series, int64_t index) {
            index > series->bins[series->count - 1].index;
 }
 
+/* Where the last bin starts and how wide it is, for series_bins_at(). */
+static inline void note_newest(struct series_bins *series, int64_t number) {
+    int64_t width = series_bins_width_ns(series), end;
+    series->newest = &series->bins[series->count - 1];
+    series->newest_span_ns = 0;
+    if (!__builtin_mul_overflow(number, width, &series->newest_ns) &&
+        !__builtin_add_overflow(series->newest_ns, width, &end))
+        series->newest_span_ns = (uint64_t)width;
+}
+
 struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
                                       struct allowance *allowance) {
     struct series_bin *bin;
@@ -162,8 +177,7 @@ struct series_bin *series_bins_search(struct series_bins *series, int64_t time_n
             return NULL;
         number = series->first + series->bins[series->count - 1].index;
     }
-    if (__builtin_mul_overflow(number, series_bins_width_ns(series), &series->newest_ns))
-        series->newest_ns = INT64_MAX;
+    note_newest(series, number);
     return bin;
 }
 

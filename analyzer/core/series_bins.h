@@ -31,11 +31,13 @@ struct series_bin {
 };
 
 struct series_bins {
-    struct series_bin *bins; /* ascending by index */
-    uint32_t count, room;
+    struct series_bin *bins;   /* ascending by index */
+    struct series_bin *newest; /* the last of them */
+    int64_t newest_ns;         /* where that starts */
+    uint64_t newest_span_ns;   /* its width, 0 while there is none that ends within range */
+    int64_t first;             /* number of the first bin on the grid */
+    uint16_t count, room;
     uint8_t doublings; /* width = BIN_WIDTH_LEAST_NS << doublings */
-    int64_t first;     /* number of the first bin on the grid */
-    int64_t newest_ns; /* where the last bin starts, INT64_MAX when that is out of range */
 };
 
 static inline int64_t series_bins_width_ns(const struct series_bins *series) {
@@ -47,14 +49,12 @@ struct series_bin *series_bins_search(struct series_bins *series, int64_t time_n
 /* The bin for a packet at `time_ns`, made if there is none; NULL without memory. `packets` is the
  * number of packets of the direction so far. The pointer is good until the next call.
  *
- * The usual packet falls into the last bin. (What comes at its very start is searched for: then the
- * start may be INT64_MAX.) */
+ * The usual packet falls into the last bin. (As that ends within range, the difference is less than
+ * its span only there.) */
 static inline struct series_bin *series_bins_at(struct series_bins *series, int64_t time_ns,
                                                 uint64_t packets, struct allowance *allowance) {
-    uint64_t within = (uint64_t)time_ns - (uint64_t)series->newest_ns;
-    if (series->count && time_ns > series->newest_ns &&
-        within < (uint64_t)series_bins_width_ns(series))
-        return &series->bins[series->count - 1];
+    if ((uint64_t)time_ns - (uint64_t)series->newest_ns < series->newest_span_ns)
+        return series->newest;
     return series_bins_search(series, time_ns, packets, allowance);
 }
 

@@ -37,14 +37,14 @@ bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end)
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
         return true;
-    return sacked_above(trouble, end) > 2 * segment_size(step, step->direction);
+    return sacked_above(trouble, end) > 2 * segment_size(step, step_direction(step));
 }
 
 APART void cause_keep_report(struct step *step, struct tcp_trouble *trouble) {
     int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
     if (!step->other->acked_known)
         return;
-    int64_t size = segment_size(step, !step->direction);
+    int64_t size = segment_size(step, !step_direction(step));
     if (step->stream->repeats >= DUPLICATE_ACKS)
         end = start + size;
     if (sacked_above(trouble, start) > 2 * size)

@@ -9,7 +9,6 @@
 #define MARK_UNIT_SHIFT   7                  /* 128 ns */
 #define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
 #define COPY_GAP_SLACK_NS 10000
-#define COPIES_MOST       3u
 
 static uint32_t mark_time(const struct step *step) {
     return (uint32_t)(step->seen->time_ns >> MARK_UNIT_SHIFT);
@@ -24,7 +23,7 @@ static bool is_routed(const struct step *step, const struct packet_mark *mark) {
 }
 
 static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
-    return is_routed(step, mark) || mark->link != step->seen->link;
+    return is_routed(step, mark) || mark->link % MARK_COPY != step->seen->link;
 }
 
 /* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
@@ -59,7 +58,7 @@ static bool is_copy(const struct step *step, const struct packet_mark *mark, int
 /* Two of each come from a mirror of both directions or of two ports; a router between the ports
  * takes one from the TTL. */
 static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->copies == 1);
+    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->link < MARK_COPY);
 }
 
 static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
@@ -72,8 +71,8 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
         doubt = COPY_OF_TWO_PORTS;
     if (is_routed(step, mark))
         mark->ttl = step->seen->ttl; /* another hop's may follow */
-    if (mark->copies < COPIES_MOST)
-        mark->copies++;
+    if (mark->link / MARK_COPY < MARK_COPIES_MOST)
+        mark->link += MARK_COPY;
     step->flow->copied |= data;
     if (data)
         step->flow->copy_gap_ns = (uint32_t)gap_ns;
@@ -107,18 +106,24 @@ static APART bool make_room(struct tcp_stream *stream, struct allowance *allowan
     return true;
 }
 
+/* All is read before anything is written, so that what lies together is copied at once. */
+static inline void set_mark(struct packet_mark *mark, const struct step *step) {
+    uint32_t time = mark_time(step), frame = step_frame(step), signature = step->tcp->signature;
+    uint16_t ip_id = step->seen->ip_id;
+    uint8_t ttl = step->seen->ttl, link = step->seen->link;
+    mark->time = time;
+    mark->frame = frame;
+    mark->signature = signature;
+    mark->ip_id = ip_id;
+    mark->ttl = ttl;
+    mark->link = link;
+}
+
 bool tcp_copy_take(struct step *step, bool doubtful) {
     struct tcp_stream *stream = step->stream;
-    uint32_t signature = step->tcp->signature;
-    if (doubtful && step->seen->time_known && find_copy(step, signature))
+    if (doubtful && step->seen->time_known && find_copy(step, step->tcp->signature))
         return true;
     if (stream->next_mark < stream->mark_room || make_room(stream, step->allowance))
-        stream->marks[stream->next_mark++] = (struct packet_mark){.time = mark_time(step),
-                                                                  .frame = step_frame(step),
-                                                                  .signature = signature,
-                                                                  .ip_id = step->seen->ip_id,
-                                                                  .ttl = step->seen->ttl,
-                                                                  .link = step->seen->link & 63,
-                                                                  .copies = 1};
+        set_mark(&stream->marks[stream->next_mark++], step);
     return false;
 }

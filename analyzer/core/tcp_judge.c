@@ -386,7 +386,7 @@ APART void judge_copy(struct step *step, int64_t start, int64_t end, const struc
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     bool mirror = copy->mirror, data = start >= 0 && end > start;
     if (!trouble->mirror_duplicates)
-        trouble->packets_uncopied = step->own->packets - 1;
+        trouble->packets_uncopied = direction_of(step->stream)->packets - 1;
     struct tcp_event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
                               .place = mirror ? WORD_CAPTURE : WORD_NONE,
                               .evidence = step->seen->ip_id ? WORD_IP_ID : WORD_SIGNATURE,

@@ -66,7 +66,7 @@ struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int
 
 /* Nothing that comes later can tell of it: what is known must do. */
 static void forget_copy(const struct step *step, struct tcp_trouble *trouble, struct judged *copy) {
-    const struct direction *direction = step->own;
+    const struct direction *direction = direction_of(step->stream);
     if (trouble != step->stream->trouble || copy->kind != WORD_MIRROR_DUPLICATE ||
         mirror_is_throughout(trouble, direction->packets) ||
         !mirror_may_be_none(step->stream, copy))

@@ -15,37 +15,40 @@
 #define SEGMENT_USUAL  1460
 #define DOUBLING_LEAST INT64_C(2000)
 
-/* After the last packet. The first two are pauses: without new data they go on. */
+/* After the last packet. The first two are pauses: without new data they go on. The others are the
+ * causes of the time that follows. */
 enum limit_state {
-    STATE_EMPTY,  /* nothing is outstanding */
-    STATE_SHORT,  /* the last segment was not full: there may be nothing more to send */
-    STATE_CLOSED, /* the receiver's window takes no more */
-    STATE_MENDING,
-    STATE_OPEN
+    STATE_EMPTY,                 /* nothing is outstanding */
+    STATE_SHORT,                 /* the last segment was not full: there may be no more to send */
+    STATE_CLOSED = LIMIT_WINDOW, /* the receiver's window takes no more */
+    STATE_MENDING = LIMIT_RECOVERY,
+    STATE_OPEN = LIMIT_NETWORK
 };
-
-static const enum limit_cause causes[] = {
-    [STATE_EMPTY] = LIMIT_NETWORK,    [STATE_SHORT] = LIMIT_NETWORK, [STATE_CLOSED] = LIMIT_WINDOW,
-    [STATE_MENDING] = LIMIT_RECOVERY, [STATE_OPEN] = LIMIT_NETWORK,
-};
+_Static_assert(STATE_CLOSED > STATE_SHORT && STATE_MENDING > STATE_SHORT, "no pauses");
 
 /* One direction's data, and who acknowledges it. */
 struct way {
-    const struct direction *from;
-    const struct tcp_stream *stream, *other;
+    struct tcp_stream *stream, *other;
 };
 
+/* The largest one of the direction. */
+static inline int64_t largest_segment(const struct way *way) {
+    return direction_of(way->stream)->segment_max;
+}
+
 static inline int64_t full_segment(const struct way *way) {
-    int64_t most = way->from->segment_max;
+    int64_t most = largest_segment(way);
     int64_t announced = way->other->mss;
     return announced && announced < most ? announced : most;
 }
 
-/* A full segment is no more than the largest: where that fits, it need not be told. */
+/* A full segment is no more than the largest: where that fits, it need not be told. A window above
+ * 0 is not closed by its announcement. */
 static inline bool is_closed(const struct way *way, int64_t flight) {
     int64_t window = stream_window(way->other);
-    return way->other->window_zero || (window > 0 && flight + way->from->segment_max > window &&
-                                       flight + full_segment(way) > window);
+    if (window <= 0)
+        return way->other->window_zero;
+    return flight + largest_segment(way) > window && flight + full_segment(way) > window;
 }
 
 static inline bool is_mending(const struct tcp_stream *stream) {
@@ -131,7 +134,7 @@ static inline void part(const struct step *step, const struct tcp_stream *stream
     else if (pause)
         part_pause(step, limit, span);
     else
-        limit->ns[causes[limit->state]] += span;
+        limit->ns[limit->state] += span;
     limit->timeouts = timeouts;
     limit->mark_ns = step->seen->time_ns;
 }
@@ -151,8 +154,8 @@ static inline void note_data(const struct step *step, const struct way *way,
 }
 
 static APART void begin(const struct step *step) {
-    struct way way = {step->own, step->stream, step->other};
-    if (step->own->packets < LIMIT_PACKETS_LEAST)
+    struct way way = {step->stream, step->other};
+    if (direction_of(step->stream)->packets < LIMIT_PACKETS_LEAST)
         return;
     struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
     if (!limit)
@@ -175,7 +178,7 @@ static inline void settle(const struct step *step, const struct way *way, struct
 }
 
 static inline void take_data(const struct step *step, int64_t flight) {
-    struct way way = {step->own, step->stream, step->other};
+    struct way way = {step->stream, step->other};
     struct tcp_limit *limit = step->stream->limit;
     if (!limit) {
         begin(step);
@@ -189,7 +192,7 @@ static inline void take_data(const struct step *step, int64_t flight) {
 
 /* The segment as what it tells of the other direction's data. */
 static void take_answer(const struct step *step, struct tcp_limit *limit, bool data) {
-    struct way way = {step->across, step->other, step->stream};
+    struct way way = {step->other, step->stream};
     limit->turned |= data;
     if (way.stream->advanced_ns == step->seen->time_ns)
         limit->held_ns = limit->last_short ? held_ns(step, way.stream) : 0;

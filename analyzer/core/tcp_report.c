@@ -27,7 +27,7 @@ static bool may_be_reported(const struct judged *judged, int64_t start, int64_t 
 
 /* Whether the report is of this copy rather than of a resend. */
 static bool take_copy_report(struct step *step, struct judged *judged) {
-    const struct direction *direction = step->across;
+    const struct direction *direction = direction_of(step->other);
     if (judged->kind == WORD_NETWORK_DUPLICATE)
         judged->reported = true;
     else if (judged->copy && judged->doubt != COPY_OF_TWO_PORTS &&

@@ -16,19 +16,20 @@
 
 struct step {
     struct flow *flow;
-    struct direction *own; /* the segment's */
-    struct direction *across;
-    struct tcp_stream *stream; /* of its own direction */
+    struct tcp_stream *stream; /* of the segment's own direction */
     struct tcp_stream *other;
     const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
     const struct sighting *seen;
     struct allowance *allowance;
     const struct tcp_listener *listener;
-    void *context; /* the listener's */
-    unsigned direction;
+    void *context;  /* the listener's */
     uint32_t frame; /* 0 when it takes more */
     struct tcp_effect effect;
 };
+
+static inline unsigned step_direction(const struct step *step) {
+    return (unsigned)(direction_of(step->stream) - step->flow->directions);
+}
 
 static inline uint32_t step_frame(const struct step *step) {
     return step->frame;

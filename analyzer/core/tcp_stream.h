@@ -20,10 +20,11 @@ struct packet_mark {
     uint32_t signature; /* of what routers leave alone */
     uint16_t ip_id;
     uint8_t ttl;
-    uint8_t copies : 2; /* seen so far, 3 for more */
-    uint8_t link : 6;   /* of the link's addresses */
+    uint8_t link; /* 6 bits of the link's addresses; above them, how many copies came: MARK_COPY */
 };
-#define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
+#define MARK_COPY        64u
+#define MARK_COPIES_MOST 3u  /* for more, too */
+#define MARKS_MOST       32u /* the last packets of a direction: a copy comes soon */
 
 /* What speaks for the mirror when a copy comes at once. */
 enum copy_doubt {
@@ -158,7 +159,7 @@ struct tcp_stream {
     struct hole_list holes;
     struct sample_set rtt;
     uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */
-    int32_t window;                 /* the last announced, -1 when its scale is not known */
+    int32_t window;                 /* the last announced, -1 when it or its scale is not known */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
@@ -180,12 +181,13 @@ static inline const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *
 static inline int64_t stream_flight(const struct tcp_stream *stream) {
     if (!stream->flight_known)
         return -1;
-    return stream->highest > stream->acked ? stream->highest - stream->acked : 0;
+    int64_t flight = stream->highest - stream->acked;
+    return flight > 0 ? flight : 0;
 }
 
-/* The window that its sender announces, -1 when the scale is not known. */
+/* The window that its sender announces, -1 when it or its scale is not known. */
 static inline int64_t stream_window(const struct tcp_stream *stream) {
-    return stream->window_known ? stream->window : -1;
+    return stream->window;
 }
 
 void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance);

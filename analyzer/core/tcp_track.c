@@ -32,8 +32,8 @@ static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
         stream->highest = position;
 }
 
-static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream, int64_t end,
-                                 int64_t length) {
+static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *stream,
+                                 const struct tcp_header *tcp, int64_t end, int64_t length) {
     const struct sighting *seen = step->seen;
     struct segment *segment = segment_ring_next(&stream->unacked);
     if (!segment)
@@ -43,11 +43,11 @@ static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *str
     if (!segment)
         return;
     segment->end = end;
+    segment->frame = step_frame(step);
+    segment->tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0;
     segment->length = (uint32_t)length;
-    segment->tsval = step_timestamps(step) ? step->tcp->timestamp_value : 0;
     segment->ip_id = seen->ip_id;
     segment->time_ns = seen->time_ns;
-    segment->frame = step_frame(step);
     segment->resent = !seen->time_known;
 }
 
@@ -76,18 +76,19 @@ static APART void open_hole(struct step *step, int64_t start, int64_t end, bool 
 }
 
 /* Bytes above the highest seen. */
-static IN_LINE void take_new(struct step *step, struct tcp_stream *stream, int64_t start,
-                             int64_t end, int64_t fin) {
+static IN_LINE void take_new(struct step *step, struct tcp_stream *stream,
+                             const struct tcp_header *tcp, int64_t start, int64_t end,
+                             int64_t fin) {
     if (start > stream->highest) {
         open_hole(step, stream->highest, start, false);
     } else {
-        start = stream->highest < end ? stream->highest : end;
+        start = stream->highest; /* no more than the end: with the FIN, that is above it */
         judge_pause(step, stream, end - start, fin);
     }
     window_note_data(step, stream, end);
     step->effect.unique_bytes += end - start;
     stream->highest = end + fin;
-    push_unacked(step, stream, stream->highest, end + fin - start);
+    push_unacked(step, stream, tcp, stream->highest, end + fin - start);
 }
 
 /* Bytes that passed before the capture's first segment of this direction. Returns those that are
@@ -176,13 +177,14 @@ static inline void note_data(struct step *step, struct tcp_stream *stream, uint3
 }
 
 /* Bytes or a FIN, from `start` on. */
-static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, int64_t start,
-                                 uint32_t length, bool fin) {
+static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream,
+                                 const struct tcp_header *tcp, int64_t start, uint32_t length,
+                                 int64_t fin) {
     int64_t end = start + length;
     if (length && start < stream->highest)
         take_old(step, start, end < stream->highest ? end : stream->highest);
     if (end + fin > stream->highest)
-        take_new(step, stream, start, end, fin);
+        take_new(step, stream, tcp, start, end, fin);
     else if (fin)
         take_old_fin(step, end, !length);
     if (fin) {
@@ -198,8 +200,9 @@ static IN_LINE void take_stretch(struct step *step, struct tcp_stream *stream, i
 }
 
 /* The data of one segment, `length` bytes from `sequence` on, and its FIN. */
-static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint32_t sequence,
-                              uint32_t length, bool fin) {
+static IN_LINE void take_data(struct step *step, struct tcp_stream *stream,
+                              const struct tcp_header *tcp, uint32_t sequence, uint32_t length,
+                              int64_t fin) {
     int64_t start = stream_position(stream, sequence), ahead = start - stream->highest;
     step->effect.positions_known = true;
     step->effect.sequence = start;
@@ -211,7 +214,7 @@ static IN_LINE void take_data(struct step *step, struct tcp_stream *stream, uint
         return;
     window_pass_probe(step, stream, start);
     if (length || fin || start > stream->highest) /* else it only stands somewhere */
-        take_stretch(step, stream, start, length, fin);
+        take_stretch(step, stream, tcp, start, length, fin);
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
@@ -229,7 +232,7 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
     return waited;
 }
 
-static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+static APART void acknowledge_unseen(struct step *step, struct tcp_stream *other,
                                      int64_t position) {
     int64_t unseen =
         other->holes.count
@@ -251,6 +254,12 @@ static inline void acknowledge_holes(struct step *step, struct tcp_stream *other
                                                          .evidence = WORD_ACKS,
                                                          .bytes = unseen});
     hole_list_tell(&other->holes, step->seen->time_ns, event);
+}
+
+static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
+                                     int64_t position) {
+    if (other->holes.count || position > other->highest)
+        acknowledge_unseen(step, other, position);
 }
 
 /* RFC 6298 section 2. */
@@ -278,8 +287,10 @@ static inline void advance(struct step *step, struct tcp_stream *stream, struct 
     acknowledge_holes(step, other, position);
     judge_note_acked(step);
     other->acked = position;
-    other->acked_known = true;
-    other->flight_known = other->based;
+    if (!other->flight_known) { /* else both are */
+        other->acked_known = true;
+        other->flight_known = other->based;
+    }
     other->advanced_ns = step->seen->time_ns;
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
     int64_t rtt_ns = round_trip(step, &acked, repeats);
@@ -330,7 +341,8 @@ static inline bool is_bad(const struct step *step, const struct tcp_stream *stre
            (!other->acked_known && is_of_old_connection(step, position));
 }
 
-static inline void take_acknowledgment(struct step *step, struct tcp_stream *stream,
+/* Returns whether what the segment says is not of the past. */
+static inline bool take_acknowledgment(struct step *step, struct tcp_stream *stream,
                                        struct tcp_stream *other, const struct tcp_header *tcp) {
     if (!other->started)
         start_stream(other, tcp->acknowledgment);
@@ -338,16 +350,16 @@ static inline void take_acknowledgment(struct step *step, struct tcp_stream *str
     if (is_bad(step, stream, other, position)) {
         step_trouble(step, stream)->bad_acknowledgments++;
         step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
-        return;
+        return true;
     }
+    int64_t acked = other->acked_known ? other->acked : INT64_MIN;
     step->effect.acknowledges = true;
     step->effect.acknowledged = position;
-    if (other->acked_known && position < other->acked) {
-        step->effect.stale = true; /* overtaken by a later one: its window is old too */
+    if (position < acked) { /* overtaken by a later one: its window is old too */
         take_sack(step, tcp, position);
-        return;
+        return false;
     }
-    if (!other->acked_known || position > other->acked)
+    if (position > acked)
         advance(step, stream, other, position);
     else if (!window_take_answer(step) && is_repeated(step, tcp))
         take_repeated(step);
@@ -355,6 +367,7 @@ static inline void take_acknowledgment(struct step *step, struct tcp_stream *str
     cause_note_report(step);
     stream->last_acknowledgment = tcp->acknowledgment;
     stream->last_window = tcp->window;
+    return true;
 }
 
 static void take_syn_options(struct tcp_stream *stream, const struct tcp_header *tcp) {
@@ -387,7 +400,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
         segment_ring_mark_resent(&stream->unacked, -1, 0);
     } else if (first) {
         take_syn_options(stream, tcp);
-        push_unacked(step, stream, 0, 1);
+        push_unacked(step, stream, tcp, 0, 1);
     }
     stream->syn_ack_seen |= answer;
     if (answer) {
@@ -403,7 +416,7 @@ static void take_syn(struct step *step, const struct tcp_header *tcp) {
 /* The initiator's first acknowledgment of the SYN-ACK completes the handshake. */
 static APART void complete_handshake(struct step *step, const struct tcp_header *tcp) {
     struct flow *flow = step->flow;
-    if (!flow->syn_ack_seen || step->direction || tcp->flags & (TCP_SYN | TCP_RST))
+    if (!flow->syn_ack_seen || step_direction(step) || tcp->flags & (TCP_SYN | TCP_RST))
         return;
     int64_t rtt = step->seen->time_ns - flow->syn_ns;
     flow->handshake_ack_seen = true;
@@ -416,6 +429,7 @@ static void take_reset(struct step *step) {
     struct flow *flow = step->flow;
     bool answers_syn = step->other->syn_seen && !flow->syn_ack_seen && !step->stream->syn_seen;
     step->stream->resets++;
+    step->stream->timestamps |= (step->tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     flow->refused |= answers_syn;
     flow->reset = true;
     step_tell_kind(step, WORD_CONNECTION_RESET, step->seen->reset_bytes, 0);
@@ -449,27 +463,38 @@ static inline bool is_doubtful(const struct step *step, const struct tcp_stream 
     return other->acked_known && stream_position(other, tcp->acknowledgment) <= other->acked;
 }
 
+/* Of late counts more. */
+static APART void halve_ids(struct tcp_stream *stream) {
+    stream->ids_good /= 2;
+    stream->ids_bad /= 2;
+    stream->ids_skips /= 2;
+}
+
 /* Whether the sender's identifications rise by small steps, and so tell the order of sending. */
-static inline void count_id_step(struct tcp_stream *stream, int ahead) {
-    if (ahead > 0 && ahead <= ID_STEP_MOST) {
-        stream->ids_good++;
-        stream->ids_skips += ahead > 1;
-    } else {
-        stream->ids_bad++;
-    }
-    if (stream->ids_good == UINT8_MAX || stream->ids_bad == UINT8_MAX) {
-        stream->ids_good /= 2; /* of late counts more */
-        stream->ids_bad /= 2;
-        stream->ids_skips /= 2;
-    }
+static inline void count_good_step(struct tcp_stream *stream, unsigned ahead) {
+    if (ahead > 1)
+        stream->ids_skips++;
+    if (++stream->ids_good == UINT8_MAX)
+        halve_ids(stream);
+}
+
+static APART void count_bad_step(struct tcp_stream *stream) {
+    if (++stream->ids_bad == UINT8_MAX)
+        halve_ids(stream);
 }
 
 static inline void note_ip_id(struct tcp_stream *stream, uint16_t id) {
-    int ahead = (int16_t)(id - stream->last_ip_id);
-    if (!id || (stream->last_ip_id && ahead < 0 && ahead >= -ID_STEP_MOST))
-        return; /* says nothing, or was overtaken */
-    if (stream->last_ip_id)
-        count_id_step(stream, ahead);
+    unsigned ahead = (uint16_t)(id - stream->last_ip_id), behind = (uint16_t)-ahead;
+    if (!id)
+        return; /* says nothing */
+    if (stream->last_ip_id) {
+        if (ahead - 1 < ID_STEP_MOST)
+            count_good_step(stream, ahead);
+        else if (behind - 1 < ID_STEP_MOST)
+            return; /* was overtaken */
+        else
+            count_bad_step(stream);
+    }
     stream->last_ip_id = id;
 }
 
@@ -491,58 +516,55 @@ static APART void take_seldom(struct step *step, const struct tcp_header *tcp) {
         step_trouble(step, stream)->unusual_options++;
 }
 
-/* Whether the header has timestamps, the first of the stream's or the newest. */
-static inline bool has_newest_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
+/* The header's timestamp is kept if it is the stream's first or the newest: after the segment has
+ * been judged by what was there before. */
+static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
-        return false;
-    if (stream->timestamps)
-        return (int32_t)(tcp->timestamp_value - stream->last_tsval) > 0;
+        return;
+    if (stream->timestamps && (int32_t)(tcp->timestamp_value - stream->last_tsval) <= 0)
+        return;
     stream->timestamps = true;
-    return true;
+    stream->last_tsval = tcp->timestamp_value;
 }
 
 static inline void take_segment(struct step *step, struct tcp_stream *stream,
-                                const struct tcp_header *tcp, bool syn, bool fin) {
+                                const struct tcp_header *tcp, uint32_t sequence, int64_t fin) {
     const struct sighting *seen = step->seen;
-    take_data(step, stream, tcp->sequence + syn, seen->payload_bytes, fin);
-    if (tcp->flags & TCP_ACK) {
-        if (!step->flow->handshake_ack_seen)
-            complete_handshake(step, tcp);
-        take_acknowledgment(step, stream, step->other, tcp);
-    }
-    if (!step->effect.stale)
+    take_data(step, stream, tcp, sequence, seen->payload_bytes, fin);
+    bool acknowledges = tcp->flags & TCP_ACK;
+    if (acknowledges && !step->flow->handshake_ack_seen)
+        complete_handshake(step, tcp);
+    if (!acknowledges || take_acknowledgment(step, stream, step->other, tcp))
         window_take(step, stream, tcp);
     note_ip_id(stream, seen->ip_id);
+    note_timestamp(stream, tcp);
 }
 
 /* All of a segment's usual way is one function, with registers of its own. */
 APART int64_t tcp_track(struct step *step) {
     struct tcp_stream *stream = step->stream;
     const struct tcp_header *tcp = step->tcp;
-    bool seldom = tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM;
-    bool syn = false, fin = false;
+    uint32_t sequence = tcp->sequence; /* of its first byte */
+    int64_t fin = 0;                   /* or 1, the position that it takes */
     if (tcp_copy_take(step, is_doubtful(step, stream, tcp))) {
         step->effect.copy = true;
         return stream_flight(stream);
     }
-    bool newest = has_newest_timestamp(stream, tcp);
-    if (seldom || !stream->based) {
+    if (tcp->flags & FLAGS_SELDOM || tcp->options & OPTIONS_SELDOM || !stream->based) {
         take_seldom(step, tcp);
         if (tcp->flags & TCP_RST)
             return stream_flight(stream);
-        syn = tcp->flags & TCP_SYN;
+        sequence += (tcp->flags & TCP_SYN) != 0;
         /* The rest of a fragmented segment is still to come, and its end with it. */
         fin = tcp->flags & TCP_FIN && !step->seen->more_fragments;
     }
-    take_segment(step, stream, tcp, syn, fin);
-    if (newest)
-        stream->last_tsval = tcp->timestamp_value;
+    take_segment(step, stream, tcp, sequence, fin);
     int64_t flight = note_flight(stream);
     limit_take(step, flight);
     return flight;
 }
 
 int64_t tcp_track_data(struct step *step, uint32_t sequence) {
-    take_data(step, step->stream, sequence, step->seen->payload_bytes, false);
+    take_data(step, step->stream, NULL, sequence, step->seen->payload_bytes, 0);
     return note_flight(step->stream);
 }

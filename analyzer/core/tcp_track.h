@@ -11,20 +11,18 @@
 struct tcp_effect {
     bool positions_known; /* `sequence` is */
     bool acknowledges;    /* `acknowledged` is known */
-    bool window_known;    /* `window` is */
     bool reports;         /* `sack_start` and `sack_end` are known */
     bool copy;            /* of a packet that was taken already */
     bool probe;           /* a keep-alive or a window probe: no data */
-    bool stale;           /* its acknowledgment was overtaken by a later one */
     bool mirrored;        /* a copy that a mirror port made, as far as is known */
     uint32_t lost;        /* segments lost, as what was sent in their place tells */
     int64_t unique_bytes, retransmitted_bytes;
+    int32_t window; /* bytes, scaled; -1 when not known */
     int64_t rtt_ns; /* of the other direction's data, -1 without a sample */
     /* Not set unless they are known. */
     int64_t sack_start, sack_end; /* its first SACK block */
     int64_t sequence;             /* stream position of its first byte */
     int64_t acknowledged;         /* position in the other direction's stream */
-    int64_t window;               /* bytes, scaled */
 };
 
 /* One thing that happened to a segment. Words that are WORD_NONE are not known. */

@@ -60,7 +60,7 @@ static APART void take_opening(struct step *step) {
     step->other->pending = PROBE_NONE;
 }
 
-static void note_range(struct tcp_stream *stream, int32_t window) {
+static APART void note_range(struct tcp_stream *stream, int32_t window) {
     if (!stream->window_known || window < stream->window_min)
         stream->window_min = window;
     if (!stream->window_known || window > stream->window_max)
@@ -68,20 +68,28 @@ static void note_range(struct tcp_stream *stream, int32_t window) {
     stream->window_known = true;
 }
 
-void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
-    int32_t window = tcp->window, before = stream->window;
-    if (!window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
+/* The window in bytes, -1 when not known, that closes or opens, or is not scaled as others are. */
+static APART int32_t take_unusual(struct step *step, const struct tcp_header *tcp) {
+    const struct tcp_stream *stream = step->stream;
+    if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
         take_zero(step);
     else if (stream->window_zero)
         take_opening(step);
-    if (!(tcp->flags & TCP_SYN)) /* whose window is never scaled (RFC 7323 section 2.2) */
-        window = stream->shift_known ? window << stream->window_shift : -1;
-    stream->window = window;
-    if (window < 0)
-        return;
-    step->effect.window_known = true;
+    if (tcp->flags & TCP_SYN) /* never scaled (RFC 7323 section 2.2) */
+        return tcp->window;
+    return stream->shift_known ? tcp->window << stream->window_shift : -1;
+}
+
+void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp) {
+    bool usual = stream->shift_known && !stream->window_zero;
+    int32_t window = usual && tcp->window && !(tcp->flags & TCP_SYN)
+                         ? tcp->window << stream->window_shift
+                         : take_unusual(step, tcp);
     step->effect.window = window;
-    if (window != before || !stream->window_known) /* else it is within the range */
+    if (window == stream->window) /* so it is within the range, or not known */
+        return;
+    stream->window = window;
+    if (window >= 0)
         note_range(stream, window);
 }
 

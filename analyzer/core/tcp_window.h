@@ -15,7 +15,7 @@ void window_tell_full(struct step *step);
 static inline void window_note_data(struct step *step, const struct tcp_stream *stream,
                                     int64_t end) {
     int64_t window = stream_window(step->other);
-    if (window > 0 && stream->acked_known && end == stream->acked + window)
+    if (end == stream->acked + window && window > 0 && stream->acked_known)
         window_tell_full(step);
 }
 
