@@ -5,11 +5,11 @@
 
 #include "analysis_state.h"
 
-/* A bin without a byte count beyond 32 bits, as nearly all are. */
+/* A bin without a byte count beyond 32 bits, as nearly all are. It may lie at any address. */
 struct narrow_bin {
     uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
     uint32_t index, packets, rtt_us, flight, window, lost;
-};
+} __attribute__((packed));
 
 _Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
 _Static_assert(sizeof(struct narrow_bin) <= sizeof(struct series_bin), "the room is for wide ones");
@@ -60,14 +60,11 @@ static size_t bin_size(const struct series_head *head) {
 }
 
 static struct series_bin bin_at(const uint8_t *place, const struct series_head *head) {
-    struct narrow_bin narrow;
     struct series_bin bin;
-    if (head->wide) {
-        memcpy(&bin, place, sizeof bin);
-        return bin;
-    }
-    memcpy(&narrow, place, sizeof narrow);
-    return widened(&narrow);
+    if (!head->wide)
+        return widened((const struct narrow_bin *)place);
+    memcpy(&bin, place, sizeof bin);
+    return bin;
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -131,11 +128,10 @@ static uint8_t *put_bins(uint8_t *out, const struct series_head *head,
         memcpy(out, bins, head->count * sizeof *bins);
         return out + head->count * sizeof *bins;
     }
-    for (size_t i = 0; i < head->count; i++, out += sizeof(struct narrow_bin)) {
-        struct narrow_bin narrow = narrowed(&bins[i]);
-        memcpy(out, &narrow, sizeof narrow);
-    }
-    return out;
+    struct narrow_bin *narrow = (struct narrow_bin *)out;
+    for (size_t i = 0; i < head->count; i++)
+        narrow[i] = narrowed(&bins[i]);
+    return out + head->count * sizeof *narrow;
 }
 
 bool series_record_add(struct table *table, struct series_head *head,
