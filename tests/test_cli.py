@@ -59,6 +59,14 @@ def test_heavy_imports_are_left_out(samples: Path, arguments: list[str]) -> None
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+def test_the_core_waits_for_no_import_that_it_does_without() -> None:
+    code = (
+        "import sys; before = set(sys.modules); from wiretale.cli import make_parser; make_parser('analyze')\n"
+        "import wiretale.analyzer.trace; print(sorted({'shutil', 'lzma', 'typing', 'textwrap'} & set(sys.modules) - before))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 @pytest.mark.parametrize("file, code", [("tcp_losses.pcap", 0), ("damaged.pcap", 3)])
 def test_the_program_ends_with_all_written_and_every_handler_run(samples: Path, file: str, code: int) -> None:
     source = (

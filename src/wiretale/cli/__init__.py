@@ -17,11 +17,14 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import NoReturn
 
 from wiretale.cli import program
 from wiretale.cli.help_text import HelpText
 from wiretale.version import __version__
+
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 EXAMPLES = """\
 examples:
