@@ -24,7 +24,7 @@ static bool is_huge(unsigned flow, uint32_t bin) {
 }
 
 static struct series_bin bin_of(unsigned flow, unsigned direction, uint32_t i) {
-    uint64_t bytes = is_huge(flow, i) ? HUGE_BIN : 1000 + i;
+    uint64_t bytes = is_huge(flow, i) ? HUGE_BIN : flow % 4 == 2 ? 100000 + i : 1000 + i;
     return (struct series_bin){.wire_bytes = bytes + 38,
                                .ip_bytes = bytes,
                                .payload_bytes = bytes - 40,
