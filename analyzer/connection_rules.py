@@ -16,10 +16,9 @@ from wiretale.analyzer.finding import (
     named,
     row_at,
     rows_of_kind,
-    total,
 )
 from wiretale.analyzer.flow_rules import by_state
-from wiretale.analyzer.odd_counts import odd_counts
+from wiretale.analyzer.odd_counts import odd_counts, odd_flows
 from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -119,7 +118,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
 
 def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
     """Routers that tell of a smaller path MTU: path-MTU discovery at work."""
-    if not total(trace.flows, "icmp_errors"):
+    if not odd_flows(trace)["icmp_errors"]:
         return
     told = [
         event

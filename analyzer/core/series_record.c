@@ -5,69 +5,64 @@
 
 #include "analysis_state.h"
 
-/* A bin without a byte count beyond 32 bits, as nearly all are. */
+/* Bins of a direction as small as its numbers allow; they may lie at any address. */
 struct narrow_bin {
     uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
     uint32_t index, packets, rtt_us, flight, window, lost;
-};
+} __attribute__((packed));
+
+struct small_bin {
+    uint16_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
+    uint16_t index, packets, lost;
+    uint32_t rtt_us, flight, window;
+} __attribute__((packed));
+
+#define AS(type, bin)                                                                              \
+    ((type){.wire_bytes = (bin)->wire_bytes,                                                       \
+            .ip_bytes = (bin)->ip_bytes,                                                           \
+            .payload_bytes = (bin)->payload_bytes,                                                 \
+            .unique_bytes = (bin)->unique_bytes,                                                   \
+            .retransmitted_bytes = (bin)->retransmitted_bytes,                                     \
+            .index = (bin)->index,                                                                 \
+            .packets = (bin)->packets,                                                             \
+            .rtt_us = (bin)->rtt_us,                                                               \
+            .flight = (bin)->flight,                                                               \
+            .window = (bin)->window,                                                               \
+            .lost = (bin)->lost})
 
 _Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
 _Static_assert(sizeof(struct narrow_bin) <= sizeof(struct series_bin), "the room is for wide ones");
 
-/* Whether a byte count takes more than 32 bits. */
-static bool is_wide(const struct series_bin *bins, size_t count) {
+static const size_t bin_sizes[] = {
+    [BINS_SMALL] = sizeof(struct small_bin),
+    [BINS_NARROW] = sizeof(struct narrow_bin),
+    [BINS_WIDE] = sizeof(struct series_bin),
+};
+
+/* The round trip, flight and window have 32 bits in all of them. */
+static uint8_t form_of(const struct series_bin *bins, size_t count) {
     uint64_t all = 0;
     for (size_t i = 0; i < count; i++)
         all |= bins[i].wire_bytes | bins[i].ip_bytes | bins[i].payload_bytes |
-               bins[i].unique_bytes | bins[i].retransmitted_bytes;
-    return all > UINT32_MAX;
-}
-
-static struct narrow_bin narrowed(const struct series_bin *bin) {
-    return (struct narrow_bin){
-        .wire_bytes = (uint32_t)bin->wire_bytes,
-        .ip_bytes = (uint32_t)bin->ip_bytes,
-        .payload_bytes = (uint32_t)bin->payload_bytes,
-        .unique_bytes = (uint32_t)bin->unique_bytes,
-        .retransmitted_bytes = (uint32_t)bin->retransmitted_bytes,
-        .index = bin->index,
-        .packets = bin->packets,
-        .rtt_us = bin->rtt_us,
-        .flight = bin->flight,
-        .window = bin->window,
-        .lost = bin->lost,
-    };
-}
-
-static struct series_bin widened(const struct narrow_bin *bin) {
-    return (struct series_bin){
-        .wire_bytes = bin->wire_bytes,
-        .ip_bytes = bin->ip_bytes,
-        .payload_bytes = bin->payload_bytes,
-        .unique_bytes = bin->unique_bytes,
-        .retransmitted_bytes = bin->retransmitted_bytes,
-        .index = bin->index,
-        .packets = bin->packets,
-        .rtt_us = bin->rtt_us,
-        .flight = bin->flight,
-        .window = bin->window,
-        .lost = bin->lost,
-    };
+               bins[i].unique_bytes | bins[i].retransmitted_bytes | bins[i].index |
+               bins[i].packets | bins[i].lost;
+    if (all > UINT32_MAX)
+        return BINS_WIDE;
+    return all > UINT16_MAX ? BINS_NARROW : BINS_SMALL;
 }
 
 static size_t bin_size(const struct series_head *head) {
-    return head->wide ? sizeof(struct series_bin) : sizeof(struct narrow_bin);
+    return bin_sizes[head->form];
 }
 
 static struct series_bin bin_at(const uint8_t *place, const struct series_head *head) {
-    struct narrow_bin narrow;
     struct series_bin bin;
-    if (head->wide) {
-        memcpy(&bin, place, sizeof bin);
-        return bin;
-    }
-    memcpy(&narrow, place, sizeof narrow);
-    return widened(&narrow);
+    if (head->form == BINS_SMALL)
+        return AS(struct series_bin, (const struct small_bin *)place);
+    if (head->form == BINS_NARROW)
+        return AS(struct series_bin, (const struct narrow_bin *)place);
+    memcpy(&bin, place, sizeof bin);
+    return bin;
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -125,17 +120,15 @@ static const struct record_kind series_records = {
     .next = next_row,
 };
 
-static uint8_t *put_bins(uint8_t *out, const struct series_head *head,
-                         const struct series_bin *bins) {
-    if (head->wide) {
+static void put_bins(uint8_t *out, const struct series_head *head, const struct series_bin *bins) {
+    struct small_bin *small = (struct small_bin *)out;
+    struct narrow_bin *narrow = (struct narrow_bin *)out;
+    if (head->form == BINS_WIDE)
         memcpy(out, bins, head->count * sizeof *bins);
-        return out + head->count * sizeof *bins;
-    }
-    for (size_t i = 0; i < head->count; i++, out += sizeof(struct narrow_bin)) {
-        struct narrow_bin narrow = narrowed(&bins[i]);
-        memcpy(out, &narrow, sizeof narrow);
-    }
-    return out;
+    for (size_t i = 0; head->form == BINS_NARROW && i < head->count; i++)
+        narrow[i] = AS(struct narrow_bin, &bins[i]);
+    for (size_t i = 0; head->form == BINS_SMALL && i < head->count; i++)
+        small[i] = AS(struct small_bin, &bins[i]);
 }
 
 bool series_record_add(struct table *table, struct series_head *head,
@@ -145,8 +138,9 @@ bool series_record_add(struct table *table, struct series_head *head,
     uint8_t *record = table_begin_record(table, &series_records);
     if (!record)
         return false;
-    head->wide = is_wide(bins, head->count);
+    head->form = form_of(bins, head->count);
     memcpy(record, head, sizeof *head);
-    table_add_record(table, put_bins(record + sizeof *head, head, bins), head->count);
+    put_bins(record + sizeof *head, head, bins);
+    table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
     return true;
 }

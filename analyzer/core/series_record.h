@@ -7,6 +7,9 @@
 #include "series_bins.h"
 #include "table.h"
 
+/* How many bits bins are kept with: 16, 32, as they are. */
+enum bin_form { BINS_SMALL, BINS_NARROW, BINS_WIDE };
+
 /* What all bins of a direction share. */
 struct series_head {
     int64_t first;             /* number of the first bin on the grid */
@@ -16,7 +19,7 @@ struct series_head {
     bool number;        /* of the direction */
     bool tcp;           /* its protocol */
     bool payload_known; /* for every packet */
-    bool wide;          /* bins are kept as they are, not as struct narrow_bin */
+    uint8_t form;       /* enum bin_form, which series_record_add() chooses */
 };
 
 /* Adds the direction's bins, `head->count` of them, as rows to the group that is begun. False

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
 from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
 

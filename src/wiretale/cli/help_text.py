@@ -19,9 +19,13 @@ def terminal_columns() -> int:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         columns = 0
+    if columns > 0:
+        return columns
+    if sys.__stdout__ is None:
+        return COLUMNS
     try:
-        return columns if columns > 0 else os.get_terminal_size(sys.__stdout__.fileno()).columns or COLUMNS
-    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or COLUMNS
+    except (ValueError, OSError):  # closed, or no terminal
         return COLUMNS
 
 
