@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conversation that a packet belongs to: found, begun, begun anew, or made room for. */
+#include <stddef.h>
 #include <string.h>
 
 #include "analysis_state.h"
@@ -85,11 +86,21 @@ static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
     worker->found = NULL;
 }
 
+/* The worker that has taken more memory than it got back gets the flow's: else one would take ever
+ * new memory, and what it took would lie with the other. */
+static struct worker *next_to_get(struct analysis *analysis) {
+    struct worker *next = analysis->workers;
+    for (unsigned i = 1; i < WORKERS; i++)
+        if ((ptrdiff_t)(analysis->workers[i].allowance.used - next->allowance.used) > 0)
+            next = &analysis->workers[i];
+    return next;
+}
+
 void flow_expire(struct analysis *analysis) {
-    struct worker *worker = &analysis->workers[0];
     struct flow *flow;
     batch_order_begin(analysis);
     while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns))) {
+        struct worker *worker = next_to_get(analysis);
         batch_order_take_flow(worker, flow);
         end_flow(worker, flow, WORD_IDLE);
     }
@@ -113,13 +124,17 @@ static bool is_listed(const struct analysis *analysis, uint32_t number) {
             analysis->packet_flows[number / 8] >> number % 8 & 1);
 }
 
+/* In place of the oldest one if need be; but while several workers take packets that may be at
+ * hand, and what has no room then is memory's end. */
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                              int64_t due_ns) {
     struct analysis *analysis = worker->analysis;
     struct flow *flow = flow_table_add(analysis->flows, hash, key, due_ns);
-    struct flow *oldest = flow ? NULL : flow_table_oldest(analysis->flows, flow_due_ns);
-    if (!oldest)
+    if (flow || analysis->order.active)
         return flow;
+    struct flow *oldest = flow_table_oldest(analysis->flows, flow_due_ns);
+    if (!oldest)
+        return NULL;
     end_flow(worker, oldest, WORD_EVICTED);
     analysis->totals.evicted_flows++;
     return flow_table_add(analysis->flows, hash, key, due_ns);
