@@ -28,8 +28,10 @@ struct read_ahead {
     struct batch *batches; /* BATCHES of them */
     uint64_t read, taken;  /* batches ever */
     bool ended, joined;
-    atomic_bool stopping, flows_many;
-    part_taken *take; /* of a batch that is shared, NULL while none is */
+    atomic_bool stopping;
+    size_t most[BATCHES]; /* arrivals of each when it is filled next: told as it is given back, so
+                             that its size is no matter of when which thread comes to run */
+    part_taken *take;     /* of a batch that is shared, NULL while none is */
     struct batch *shared;
     atomic_uint next_part;
     bool helping;                /* the thread, with that batch */
@@ -158,7 +160,7 @@ static bool is_grouped(const struct analysis_options *options) {
 
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    batch_begin(batch, ahead->flows_many ? BATCH_SMALL : BATCH);
+    batch_begin(batch, ahead->most[batch - ahead->batches]);
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))
@@ -251,6 +253,8 @@ struct read_ahead *read_ahead_start(struct analysis *analysis) {
         return NULL;
     }
     ahead->analysis = analysis;
+    for (unsigned i = 0; i < BATCHES; i++)
+        ahead->most[i] = BATCH;
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
     if (start_thread(ahead))
@@ -281,8 +285,9 @@ struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
 }
 
 void read_ahead_done(struct read_ahead *ahead) {
-    ahead->flows_many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
+    bool many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
     pthread_mutex_lock(&ahead->lock);
+    ahead->most[ahead->taken % BATCHES] = many ? BATCH_SMALL : BATCH;
     ahead->taken++;
     pthread_cond_broadcast(&ahead->changed);
     pthread_mutex_unlock(&ahead->lock);
