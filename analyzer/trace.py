@@ -193,11 +193,13 @@ def importing(module: str) -> Iterator[None]:
             import_module(module)
 
     thread = Thread(target=fetch)
-    thread.start()
+    with suppress(RuntimeError):  # no thread can be started; the core, which needs one too, says so
+        thread.start()
     try:
         yield
     finally:
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 def read_all(core: _core.Analysis, progress: Progress | None) -> bool:

@@ -80,6 +80,27 @@ def test_the_program_ends_with_all_written_and_every_handler_run(samples: Path, 
     assert json.loads(done.stdout.removesuffix("tail"))["schema"] and done.stdout.endswith("}\ntail")
 
 
+def test_what_was_printed_before_an_interruption_is_written() -> None:
+    source = (
+        "import atexit; from wiretale import cli\n"
+        "def interrupted(command, arguments): print('row'); raise KeyboardInterrupt\n"
+        "cli.run = interrupted; atexit.register(lambda: print('tail')); cli.sys.argv = ['wiretale', 'doctor']; cli.command()"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "row\ntail\n", "wiretale: interrupted\n")
+
+
+def test_imports_wait_where_no_thread_can_be_started(samples: Path) -> None:
+    source = (
+        "import sys, threading\n"
+        "def start(thread): raise RuntimeError(\"can't start new thread\")\n"
+        "threading.Thread.start = start; from wiretale.cli import command\n"
+        f"sys.argv = ['wiretale', 'analyze', {str(samples / 'tcp_losses.pcap')!r}, '--json']; command()"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout)["findings"]
+
+
 def test_exit_codes(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     good, damaged = samples / "tcp_losses.pcap", samples / "damaged.pcap"
     text = tmp_path / "notes.txt"

@@ -189,8 +189,9 @@ def leave(code: int) -> NoReturn:
     if active_count() > 1 or "duckdb" in sys.modules:
         sys.exit(code)
     atexit._run_exitfuncs()
-    with suppress(OSError, ValueError):  # main() has told what could not be written; stderr has nobody to tell
-        sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):  # what was left by an interruption, and by handlers
+        with suppress(OSError, ValueError):  # main() has told what could not be written; stderr has nobody to tell
+            stream.flush()
     os._exit(code)
 
 
