@@ -207,7 +207,7 @@ static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
     packet_account(worker, flow, number, tcp, NULL, seen, payload);
-    if (!LIKELY(!(arrival->parts & REST_HEADERS)))
+    if (!tcp && arrival->parts & REST_HEADERS)
         icmp_relate(worker, arrival, rest_of(worker, arrival));
 }
 
