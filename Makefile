@@ -59,6 +59,7 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-run
 
 .PHONY: build
 build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the native core and the programs for use from this folder
+	@$(PY) -m compileall -q src/wiretale analyzer reports traffic # as an install does: else each start may compile them
 
 .PHONY: programs
 programs: $(VENV)/.stamp-run

@@ -4,6 +4,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+def vocabulary() -> list[str]:
+    """Every word that a table can hold, by the number that packed() gives it."""
+
 class Error(Exception):
     """args: (kind, text); kind is "usage", "unreadable" or "memory"."""
 

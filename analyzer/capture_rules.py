@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, rows_with, total
+from wiretale.analyzer.finding import HARMLESS, Finding, flows_named, total
+from wiretale.analyzer.odd_counts import odd_counts, odd_flows
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def capture_drops(trace: Trace) -> Iterator[Finding]:
 
 def capture_missed(trace: Trace) -> Iterator[Finding]:
     """Bytes acknowledged by the receiver and never seen: lost at the capture, or on another path."""
-    unseen = trace.directions.nonzero(["unseen_bytes"])["unseen_bytes"]
+    unseen = odd_counts(trace)["unseen_bytes"]
     if not unseen:
         return
     missed, payload = sum(size for _, size in unseen), total(trace.directions, "payload_bytes")
@@ -259,7 +260,7 @@ def bounds_reached(trace: Trace) -> Iterator[Finding]:
 def one_way(trace: Trace) -> Iterator[Finding]:
     """TCP conversations of which only one direction was captured, though the other must have been there."""
     flows = trace.flows
-    alone = rows_with(flows, "one_way")
+    alone = [number for number, _ in odd_flows(trace)["one_way"]]
     states = flows.column("state") if alone else []
     numbers = [i for i in alone if states[i] not in (None, "syn_sent")]
     if numbers:

@@ -16,9 +16,9 @@ from wiretale.analyzer.finding import (
     named,
     row_at,
     rows_of_kind,
-    total,
 )
 from wiretale.analyzer.flow_rules import by_state
+from wiretale.analyzer.odd_counts import odd_counts, odd_flows
 from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 def direction_rows(trace: Trace, column: str) -> list[Row]:
     """The rows of directions in which a column is neither null nor 0; the first of them."""
-    chosen = survey_of(trace).odd[column][:READ_MOST]
+    chosen = odd_counts(trace)[column][:READ_MOST]
     return [row_at(trace.directions, number) for number, _ in chosen]
 
 
@@ -118,7 +118,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
 
 def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
     """Routers that tell of a smaller path MTU: path-MTU discovery at work."""
-    if not total(trace.flows, "icmp_errors"):
+    if not odd_flows(trace)["icmp_errors"]:
         return
     told = [
         event

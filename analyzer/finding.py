@@ -7,7 +7,10 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer import _core
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -84,9 +87,10 @@ def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
     return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
 
 
-def word_numbers(events: Table, column: str) -> dict[str | None, int]:
-    """The number that each word of a column is packed as."""
-    return {word: number for number, word in events.words(column)}
+@cache
+def word_numbers() -> dict[str, int]:
+    """The number that each word of the events table is packed as."""
+    return {word: number for number, word in enumerate(_core.vocabulary())}
 
 
 #: columns of the events table that are read in bulk, and the code of each
@@ -102,9 +106,9 @@ def events_of(trace: Trace, flows: list[int], names: Iterable[str]) -> list[arra
 
 def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
     """The first rows of a kind of the events table."""
-    packed, number = events.packed("kind", "B"), word_numbers(events, "kind").get(kind)
+    packed, number = events.packed("kind", "B"), word_numbers()[kind]
     found: list[int] = []
-    while number is not None and len(found) < most:
+    while len(found) < most:
         following = packed.find(number, found[-1] + 1 if found else 0)
         if following < 0:
             break
@@ -119,14 +123,13 @@ def frames_of_kinds(
 
     Events stay packed: as Python objects, millions of them would take more memory than the analysis.
     """
-    events, chosen = trace.events, sorted(set(flows))
-    numbers, places = word_numbers(events, "kind"), word_numbers(events, "place")
-    wanted = {numbers[kind] for kind in kinds if kind in numbers}
-    where = set(places.values()) if place is None else {places.get(place)}
+    chosen = sorted(set(flows))
+    numbers = word_numbers()
+    wanted, where = {numbers[kind] for kind in kinds}, place and numbers[place]
     columns = zip(*events_of(trace, chosen, ("flow", "direction", "kind", "place", "spurious", "frame")), strict=True)
     frames: dict[tuple[int, int], list[int]] = {}
     for flow, direction, what, there, spurious, frame in columns:
-        if what not in wanted or there not in where or (needless and spurious != 1):
+        if what not in wanted or (place and there != where) or (needless and spurious != 1):
             continue
         shown = frames.setdefault((flow, direction), [])
         if len(shown) < SHOWN:

@@ -17,6 +17,7 @@ from wiretale.analyzer import (
     fragment_rules,
     limit_rules,
     loss_rules,
+    odd_counts,
     queue_rules,
     verdict_rules,
     wire_rules,
@@ -119,4 +120,6 @@ def summed_up(found: Iterable[Finding]) -> Iterator[Finding]:
 
 def find(trace: Trace) -> list[Finding]:
     """All findings, the gravest and costliest first; those that cost the same in RULES' order."""
-    return sorted(summed_up(finding for rule in RULES for finding in rule(trace)), key=rank)
+    found = sorted(summed_up(finding for rule in RULES for finding in rule(trace)), key=rank)
+    odd_counts.forget(trace)
+    return found

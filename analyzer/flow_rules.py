@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.finding import SHOWN, Finding, flows_named, rows_of_kind, rows_with, total
+from wiretale.analyzer.finding import SHOWN, Finding, flows_named, rows_of_kind
+from wiretale.analyzer.odd_counts import odd_flows
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def resets(trace: Trace) -> Iterator[Finding]:
 
 def icmp_errors(trace: Trace) -> Iterator[Finding]:
     """Flows that an ICMP error complained of."""
-    numbers = rows_with(trace.flows, "icmp_errors")
+    counts = odd_flows(trace)["icmp_errors"]
+    numbers = [number for number, _ in counts]
     if not numbers:
         return
     said = sorted({row["detail"] for row in rows_of_kind(trace.events, "icmp_error", ERRORS_READ) if row["detail"]})
@@ -71,7 +73,7 @@ def icmp_errors(trace: Trace) -> Iterator[Finding]:
         f"Routers or hosts complained of {plural(len(numbers), 'flow')} by ICMP{': ' if said else ''}{'; '.join(said[:SHOWN])}.",
         "Read what they say: unreachable ports and hosts, TTLs that end, or a path MTU that is too small.",
         flow=numbers[0] if len(numbers) == 1 else None,
-        cost=float(total(trace.flows, "icmp_errors")),
+        cost=float(sum(count for _, count in counts)),
         cost_unit="packets",
         evidence=flows_named(trace, numbers),
         filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",

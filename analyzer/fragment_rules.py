@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.finding import SHOWN, Finding, flows_named, frame_span, row_at, rows_with, total
+from wiretale.analyzer.odd_counts import odd_counts
 from wiretale.analyzer.theory import Link
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_share
 
@@ -73,7 +74,7 @@ def efficiency_whole(trace: Trace, row: Row, payload: int) -> float:
 
 def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     """What fragments spend on headers, preambles and gaps, and what sending without them would change."""
-    overhead = total(trace.directions, "fragment_overhead_bytes")
+    overhead = sum(size for _, size in odd_counts(trace)["fragment_overhead_bytes"])
     if not overhead:
         return
     numbers = rows_with(trace.directions, "fragments")

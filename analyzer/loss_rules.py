@@ -340,7 +340,7 @@ def loss_pattern(trace: Trace) -> Iterator[Finding]:
 
 def lateness(trace: Trace, one: Transfer) -> list[tuple[int, int]]:
     """The late packets of a direction: frame, and how many frames after the one that overtook it."""
-    wanted = word_numbers(trace.events, "kind").get("out_of_order")
+    wanted = word_numbers()["out_of_order"]
     names = ("direction", "kind", "frame", "related_frame")
     columns = zip(*events_of(trace, [one.row["flow"]], names), strict=True)
     return [

@@ -29,18 +29,17 @@ class Loss:
 
 def losses_of(trace: Trace, one: Transfer) -> list[Loss]:
     """The losses of a direction, in their order."""
-    kinds, places = word_numbers(trace.events, "kind"), word_numbers(trace.events, "place")
-    resends = {kinds[name] for name in RESENDS if name in kinds}
-    gaps = {kinds.get("block_lost")}
-    somewhere = {places.get("upstream"), places.get("downstream")}
+    numbers = word_numbers()
+    resends, lost = {numbers[name] for name in RESENDS}, numbers["block_lost"]
+    somewhere = {numbers["upstream"], numbers["downstream"]}
     names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns")
     columns = zip(*events_of(trace, [one.row["flow"]], names), strict=True)
     found: list[Loss] = []
     for direction, kind, place, spurious, frame, related, time_ns in columns:
         if direction != one.row["direction"] or len(found) == EVENTS_MOST:
             continue
-        if kind in gaps or (kind in resends and place in somewhere and spurious != 1):
-            sent = frame if kind in gaps or math.isnan(related) else related
+        if kind == lost or (kind in resends and place in somewhere and spurious != 1):
+            sent = frame if kind == lost or math.isnan(related) else related
             found.append(Loss(int(sent), time_ns))
     return sorted(found, key=lambda loss: (loss.frame, loss.time_ns))
 

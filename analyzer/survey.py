@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from wiretale.analyzer.finding import end_named, frame_span, row_at
+from wiretale.analyzer.odd_counts import HELD, odd_counts
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-ODD = ("timeouts", "keep_alives", "ecn_ce")  # columns of directions that are seldom more than 0
 TRANSFERS_MOST = 50  # flows that rules about transfers look at: the largest
-#: columns of what a healthy transfer hardly waits for: those that waited the longest are looked at too, whatever their size
-HELD = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
-HELD_LEAST_NS = 20_000_000
+HELD_LEAST_NS = 20_000_000  # less hardly counts as having waited
 HELD_MOST = 500  # flows
 LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
     "limit_idle_ns": "the sender's application",
@@ -123,6 +121,17 @@ class Transfer:
         return frame_span(self.flow)
 
 
+def longest_waits(trace: Trace, seen: set[int]) -> dict[int, int]:
+    """How long other flows waited, ns."""
+    longest: dict[int, int] = {}
+    for name in HELD:
+        for direction, ns in odd_counts(trace)[name]:
+            flow = direction // 2
+            if ns >= HELD_LEAST_NS and flow not in seen:
+                longest[flow] = max(ns, longest.get(flow, 0))
+    return longest
+
+
 class Survey:
     """What several rules ask of a trace."""
 
@@ -133,9 +142,7 @@ class Survey:
         self._main_bytes = row_at(trace.flows, largest[0])["payload_bytes"] or 0 if largest else 0
         #: directions with payload of the largest flows, the largest first
         self.transfers = [one for number in largest for one in self._directions(trace, number)]
-        #: numbers and values of the directions in which each of these counts is not 0
-        self.odd = trace.directions.nonzero((*ODD, *HELD))
-        waiting = self._waiting(set(largest))
+        waiting = longest_waits(trace, set(largest))
         #: flows that waited and are not looked at, because so many others waited longer
         self.held_left = max(len(waiting) - HELD_MOST, 0)
         longest = nlargest(HELD_MOST, waiting, key=waiting.__getitem__)
@@ -143,16 +150,6 @@ class Survey:
         self.held = [one for number in longest for one in self._directions(trace, number)]
         self._trace = trace
         self._bins: dict[int, dict[int, Bins]] = {}
-
-    def _waiting(self, seen: set[int]) -> dict[int, int]:
-        """How long other flows waited, ns."""
-        longest: dict[int, int] = {}
-        for name in HELD:
-            for direction, ns in self.odd[name]:
-                flow = direction // 2
-                if ns >= HELD_LEAST_NS and flow not in seen:
-                    longest[flow] = max(ns, longest.get(flow, 0))
-        return longest
 
     def _directions(self, trace: Trace, number: int) -> list[Transfer]:
         flow = row_at(trace.flows, number)

@@ -10,7 +10,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
@@ -18,7 +17,10 @@ from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
+    from typing import Any
+
     import duckdb
 
 STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait

@@ -17,8 +17,9 @@ from wiretale.analyzer.finding import (
     frames_of_kinds,
     named,
     row_at,
-    total,
 )
+from wiretale.analyzer.odd_counts import Counts, odd_counts
+from wiretale.analyzer.survey import survey_of
 from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 SHARE_WARNING = 0.01  # of the segments; below, a transfer hardly feels it
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 Row = dict[str, Any]
-Counts = list[tuple[int, int]]  # directions row, count
 NULL = 2**32 - 1  # as it is packed
 
 
@@ -366,8 +366,9 @@ def worst_rows(trace: Trace, counts: Counts) -> tuple[list[Row], list[int]]:
 
 def without_answers(trace: Trace, counts: Counts) -> Counts:
     """Those of directions whose acknowledgments were not captured."""
-    if not counts:
-        return counts
+    sent_again = {number for number, _ in odd_counts(trace)["lost_downstream"]}  # so they were answered
+    if all(number in sent_again for number, _ in counts):
+        return []
     judged = array("I", trace.directions.packed("lost_downstream", "I"))
     return [(number, value) for number, value in counts if judged[number] == NULL]
 
@@ -398,7 +399,7 @@ def rest_words(kind: Kind, directions: int) -> str:
 
 def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
     """The worst directions one by one, the others in sum."""
-    whole = (total(trace.flows, "wire_bytes") if counts else 0) or 1
+    whole = survey_of(trace).whole if counts else 1
     rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
     frames = (
         frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place, kind.needless) if rows else {}
@@ -427,6 +428,6 @@ def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
 
 def verdicts(trace: Trace) -> Iterator[Finding]:
     """All of them."""
-    counts = trace.directions.nonzero({kind.column for kind in KINDS})
+    counts = odd_counts(trace)
     for kind in KINDS:
         yield from findings_of(trace, kind, counts[kind.column])

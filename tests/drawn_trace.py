@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import wiretale
+from wiretale.analyzer import _core
 
 START_NS = 1_700_000_000 * 10**9
 COUNTS = (0, 0, 1, 1, 2, 3, 7, 40, 1234, 5_000_000)
@@ -21,6 +22,7 @@ KINDS = (
     *("fast_retransmission", "timeout_retransmission", "out_of_order", "block_lost", "icmp_error", "window_full"),
     *("ack_before_data", "network_duplicate", "undecided"),
 )
+WORDS = _core.vocabulary()
 DETAILS = (None, "fragmentation needed: MTU 1,400", "port unreachable")
 Row = dict[str, Any]
 
@@ -53,9 +55,9 @@ class DrawnTable:
         return [i for i, row in enumerate(self.held) if row[name] is not None and word in (None, row[name])]
 
     def words(self, name: str) -> list[tuple[int, str | None]]:
-        words = sorted({row[name] for row in self.held if row[name] is not None})
+        words = {row[name] for row in self.held if row[name] is not None}
         nulls = [(255, None)] if any(row[name] is None for row in self.held) else []
-        return [*enumerate(words), *nulls]
+        return [*((WORDS.index(word), word) for word in words), *nulls]
 
     def packed_columns(
         self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
@@ -63,9 +65,8 @@ class DrawnTable:
         return [self.packed(name, code, divisor=divisor, flows=flows) for name, code, _, divisor in fields]
 
     def packed(self, name: str, code: str, *, divisor: int = 1, flows: list[int] | None = None) -> bytes:
-        words = sorted({row[name] for row in self.held if isinstance(row[name], str)})
         values = [row[name] for row in self.held if flows is None or row["flow"] in flows]
-        numbers = [words.index(value) if isinstance(value, str) else value for value in values]
+        numbers = [WORDS.index(value) if isinstance(value, str) else value for value in values]
         null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
         return array(
             code, [null if one is None else one / divisor if code in "fd" else one for one in numbers]

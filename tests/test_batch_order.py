@@ -126,10 +126,19 @@ def test_rows_are_the_same_taken_flow_by_flow_and_in_order(tmp_path: Path, seed:
 
 def test_rows_are_the_same_over_several_batches(tmp_path: Path) -> None:
     path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
-    assert repeat(path, 20) > 2 * 131_072
+    assert repeat(path, 30) > 2 * 196_608
     by_flow, in_order = tables_of(path, "none"), tables_of(path, "all")
     for name in TABLES:
         assert by_flow[name] == in_order[name], name
+
+
+def test_rows_do_not_depend_on_which_thread_took_what(tmp_path: Path) -> None:
+    path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
+    repeat(path, 8)
+    first = tables_of(path, "none")
+    assert len(first["events"]) > 1_000_000
+    for _ in range(8):
+        assert tables_of(path, "none") == first
 
 
 def test_samples_give_the_same_rows_both_ways(sample: Path) -> None:

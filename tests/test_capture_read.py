@@ -272,16 +272,16 @@ def test_a_pipe_can_be_merged_with_a_file(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_packets(tmp_path: Path) -> None:
-    """The most memory of a run over 3 times the packets of the same flows is within 4 MB.
+    """The most memory of a run over twice the packets of the same flows is within 4 MB.
 
-    The fewer ones fill both batches already (analyzer/core/read_ahead.h).
+    The fewer ones fill both batches already (analyzer/core/batch.h).
     """
     code = (
         "import sys, wiretale; wiretale.analyze(sys.argv[1])\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     peaks = []
-    for times_over in (6, 18):
+    for times_over in (10, 20):
         path = tmp_path / "many.pcap"
         many = [(START + 1000 * n, PACKETS[n % 40][1]) for n in range(40_000 * times_over)]
         path.write_bytes(pcap(many))

@@ -59,6 +59,27 @@ def test_heavy_imports_are_left_out(samples: Path, arguments: list[str]) -> None
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+def test_the_core_waits_for_no_import_that_it_does_without() -> None:
+    code = (
+        "import sys; before = set(sys.modules); from wiretale.cli import make_parser; make_parser('analyze')\n"
+        "import wiretale.analyzer.trace; print(sorted({'shutil', 'lzma', 'typing', 'textwrap'} & set(sys.modules) - before))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("file, code", [("tcp_losses.pcap", 0), ("damaged.pcap", 3)])
+def test_the_program_ends_with_all_written_and_every_handler_run(samples: Path, file: str, code: int) -> None:
+    source = (
+        "import atexit, sys; from wiretale.cli import command\n"
+        "atexit.register(lambda: (print('first', file=sys.stderr), sys.stdout.write('tail'), sys.stdout.flush()))\n"
+        "atexit.register(lambda: sys.stderr.write('second'))\n"
+        f"sys.argv = ['wiretale', 'analyze', {str(samples / file)!r}, '--json']; command()"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert done.returncode == code and done.stderr.endswith("secondfirst\n")
+    assert json.loads(done.stdout.removesuffix("tail"))["schema"] and done.stdout.endswith("}\ntail")
+
+
 def test_exit_codes(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     good, damaged = samples / "tcp_losses.pcap", samples / "damaged.pcap"
     text = tmp_path / "notes.txt"

@@ -244,7 +244,7 @@ static void take_by_flow(struct analysis *analysis, struct batch *batch) {
 static bool order_counts(const struct analysis *analysis, const struct batch *batch) {
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->tables[TABLE_events].row_count;
-    return options->packets != PACKETS_NONE || batch->headers_kept ||
+    return options->packets != PACKETS_NONE || batch->next_headers > batch->headers ||
            datagram_table_count(analysis->datagrams) ||
            flow_table_count(analysis->flows) + batch->count > options->flows_most ||
            events + EVENTS_A_PACKET * batch->count > EVENTS_MOST ||

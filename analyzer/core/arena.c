@@ -7,7 +7,7 @@
 
 #include "huge_pages.h"
 
-#define SMALL_CHUNKS 4 /* small tables take no huge pages */
+#define SMALL_CHUNKS 1 /* small tables take no huge pages */
 
 static void *map_small(void) {
     void *chunk =

@@ -5,8 +5,11 @@
 
 #include "analysis_state.h"
 
-/* Packets of a batch: enough that most of a flow's come together, few enough for a cache. */
-#define BATCH         98304u
+/* Packets of a batch: enough that many of a flow's come together; fewer while there are so many
+ * flows that these need the memory. */
+#define BATCH         196608u
+#define BATCH_SMALL   65536u
+#define FLOWS_MANY    65536u
 #define MARK_PACKETS  128u /* between two marks */
 #define BATCH_HEADERS 1024u
 
@@ -32,11 +35,17 @@ struct batch {
     struct turn turns[BATCH];              /* those of a flow together, and so those of a part */
     uint32_t parts[FLOW_PARTS + 1];        /* where the turns of each begin, and where they end */
     struct mark marks[BATCH / MARK_PACKETS + 1];
-    size_t rests_kept, headers_kept, mark_count;
+    struct arrival_rest *next_rest; /* not yet of an arrival */
+    struct headers *next_headers;   /* not yet pointed to */
+    size_t mark_count;
+    size_t most;      /* arrivals that it may come to hold */
     size_t count;     /* of arrivals: packets that concern somebody */
     uint64_t packets; /* read, those left out included */
     bool out_of_memory;
 };
+
+/* Empties the batch, for `most` arrivals from now on. */
+void batch_begin(struct batch *batch, size_t most);
 
 /* The turns by flow, from those in order. */
 void batch_set_turns(struct batch *batch);

@@ -18,7 +18,8 @@ static __attribute__((noinline)) struct capture_count *grow_counts(struct analys
     struct capture_count *counts = realloc(analysis->counts, room * sizeof *counts);
     if (!counts)
         return NULL;
-    memset(counts + analysis->count_room, 0, (room - analysis->count_room) * sizeof *counts);
+    for (size_t i = analysis->count_room; i < room; i++)
+        counts[i] = (struct capture_count){.last_ns = INT64_MAX};
     analysis->counts = counts;
     analysis->count_room = room;
     return &counts[capture];
@@ -60,9 +61,9 @@ static __attribute__((noinline)) void note_step_back(struct capture_count *count
 }
 
 /* Any time but one of the file's own that is no earlier than all before it. */
-static __attribute__((noinline)) int64_t note_other_time(struct capture_count *count,
-                                                         const struct packet *packet,
-                                                         int64_t time_ns, bool first) {
+static __attribute__((noinline)) int64_t
+note_other_time(struct capture_count *count, const struct packet *packet, int64_t time_ns) {
+    bool first = count->packets == count->time_unknown + 1;
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
     if (packet->time_ns == TIME_UNKNOWN) {
         count->time_unknown++;
@@ -80,12 +81,12 @@ static __attribute__((noinline)) int64_t note_other_time(struct capture_count *c
 
 int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
                              int64_t time_ns) {
-    bool first = count->packets++ == count->time_unknown;
+    count->packets++;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
     count->truncated += packet->captured < packet->length;
-    if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns) || first)
-        return note_other_time(count, packet, time_ns, first);
+    if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns))
+        return note_other_time(count, packet, time_ns);
     count->last_ns = count->previous_ns = time_ns;
     return 0;
 }

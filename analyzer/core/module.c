@@ -10,6 +10,7 @@
 
 #include "analysis.h"
 #include "module.h"
+#include "vocabulary.h"
 
 #define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
 
@@ -325,7 +326,20 @@ static PyObject *module_libraries(PyObject *module, PyObject *unused) {
                          ZSTD_versionString(), "lz4", lz4);
 }
 
+static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
+    PyObject *list = PyList_New(WORD_COUNT);
+    (void)module;
+    (void)unused;
+    for (unsigned i = 0; list && i < WORD_COUNT; i++) {
+        PyObject *word = PyUnicode_InternFromString(word_text((enum word)i));
+        if (!word || PyList_SetItem(list, i, word))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyMethodDef module_methods[] = {
+    METHOD("vocabulary", module_vocabulary, METH_NOARGS, "Every word of the tables, by number."),
     METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},

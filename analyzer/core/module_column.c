@@ -139,9 +139,11 @@ PyObject *table_words(PyObject *self, PyObject *argument) {
 }
 
 static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
-    PyObject *entry = value ? Py_BuildValue("(nO)", number, value) : NULL;
+    PyObject *row = PyLong_FromSsize_t(number);
+    PyObject *entry = row && value ? PyTuple_Pack(2, row, value) : NULL;
     bool added = entry && !PyList_Append(list, entry);
     Py_XDECREF(entry);
+    Py_XDECREF(row);
     Py_XDECREF(value);
     return added;
 }

@@ -75,11 +75,21 @@ static PyObject *table_columns(PyObject *self, PyObject *unused) {
     return table_columns_of(table_of(self)->schema);
 }
 
+/* The name of a column as an object (borrowed), which is made once. */
+static PyObject *name_object(const struct schema *schema, unsigned column) {
+    static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
+    PyObject **name = &names[schema - schemas][column];
+    if (!*name)
+        *name = PyUnicode_InternFromString(schema->columns[column].name);
+    return *name;
+}
+
 static PyObject *row_object(const struct table *table, const struct row *row) {
     PyObject *dict = PyDict_New();
     for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
-        PyObject *value = table_value_object(table, row, c);
-        if (!value || PyDict_SetItemString(dict, table->schema->columns[c].name, value))
+        PyObject *name = name_object(table->schema, c);
+        PyObject *value = name ? table_value_object(table, row, c) : NULL;
+        if (!value || PyDict_SetItem(dict, name, value))
             Py_CLEAR(dict);
         Py_XDECREF(value);
     }

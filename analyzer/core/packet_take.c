@@ -141,6 +141,8 @@ packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arriva
     see_headers(&arrival->seen, headers, tcp);
     arrival->parts = 0;
     arrival->keyed = false;
+    arrival->hash = 0;
+    arrival->rest = 0;
     if (headers->layer < LAYER_NETWORK)
         return;
     arrival->keyed = true;

@@ -28,7 +28,7 @@ struct read_ahead {
     struct batch *batches; /* BATCHES of them */
     uint64_t read, taken;  /* batches ever */
     bool ended, joined;
-    atomic_bool stopping;
+    atomic_bool stopping, flows_many;
     part_taken *take; /* of a batch that is shared, NULL while none is */
     struct batch *shared;
     atomic_uint next_part;
@@ -37,18 +37,20 @@ struct read_ahead {
     bool timed;
 };
 
-static inline int64_t time_of(const struct read_ahead *ahead, const struct packet *packet) {
-    if (LIKELY(packet->time_ns >= TIME_LEAST_NS && packet->time_ns <= TIME_MOST_NS))
-        return packet->time_ns;
+static __attribute__((noinline)) int64_t unusual_time(const struct read_ahead *ahead,
+                                                      const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
         return ahead->previous_ns;
     return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
 }
 
+static inline bool is_usual(int64_t time_ns) {
+    return LIKELY((uint64_t)time_ns - (uint64_t)TIME_LEAST_NS <=
+                  (uint64_t)TIME_MOST_NS - (uint64_t)TIME_LEAST_NS);
+}
+
 /* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
-static void note_time(struct read_ahead *ahead, const struct packet *packet, int64_t time_ns) {
-    if (packet->time_ns == TIME_UNKNOWN)
-        return;
+static void note_time(struct read_ahead *ahead, int64_t time_ns) {
     int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
     if (LIKELY(ahead->timed)) {
         ahead->now_ns = agreed > ahead->now_ns ? agreed : ahead->now_ns;
@@ -59,10 +61,10 @@ static void note_time(struct read_ahead *ahead, const struct packet *packet, int
     ahead->previous_ns = time_ns;
 }
 
-static bool is_wanted(struct analysis *analysis, const struct packet *packet, int64_t time_ns) {
+static bool is_wanted(struct analysis *analysis, const struct packet *packet, bool timed,
+                      int64_t time_ns) {
     const struct analysis_options *options = &analysis->options;
-    if (packet->time_ns != TIME_UNKNOWN &&
-        (time_ns < options->start_ns || time_ns >= options->end_ns))
+    if (timed && (time_ns < options->start_ns || time_ns >= options->end_ns))
         return false;
     return !analysis->filter || packet_filter_pass(analysis->filter, packet);
 }
@@ -86,29 +88,31 @@ static __attribute__((noinline)) void count_filtered(struct analysis *analysis, 
 static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct packet *packet,
                     struct arrival *arrival) {
     struct analysis *analysis = ahead->analysis;
-    int64_t time_ns = time_of(ahead, packet);
-    if (!is_wanted(analysis, packet, time_ns)) {
+    bool usual = is_usual(packet->time_ns), timed = usual || packet->time_ns != TIME_UNKNOWN;
+    int64_t time_ns = usual ? packet->time_ns : unusual_time(ahead, packet);
+    if (!is_wanted(analysis, packet, timed, time_ns)) {
         count_filtered(analysis, batch, packet);
         return false;
     }
-    note_time(ahead, packet, time_ns);
-    struct arrival_rest *rest = &batch->rests[batch->rests_kept];
-    struct headers *headers = &batch->headers[batch->headers_kept];
+    if (timed)
+        note_time(ahead, time_ns);
+    struct arrival_rest *rest = batch->next_rest;
+    struct headers *headers = batch->next_headers;
     packet_prepare(analysis, arrival, rest, headers, packet, time_ns);
     struct capture_count *count = count_of(analysis, batch, packet);
     if (!count)
         return false;
     int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
     capture_count_headers(count, packet, headers);
-    arrival->rest = (uint32_t)batch->rests_kept;
     if (!LIKELY(!step_back_ns)) {
         rest->step_back_ns = step_back_ns;
         arrival->parts |= REST_STEP_BACK;
     }
     if (!arrival->parts)
         return arrival->keyed;
-    batch->rests_kept++;
-    batch->headers_kept += (arrival->parts & REST_HEADERS) != 0;
+    arrival->rest = (uint32_t)(rest - batch->rests);
+    batch->next_rest++;
+    batch->next_headers += (arrival->parts & REST_HEADERS) != 0;
     return true;
 }
 
@@ -116,7 +120,7 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
 static void add_turn(struct batch *batch) {
     const struct arrival *arrival = &batch->arrivals[batch->count];
     batch->order[batch->count] =
-        (struct turn){.hash = arrival->keyed ? arrival->hash : 0, .packet = (uint32_t)batch->count};
+        (struct turn){.hash = arrival->hash, .packet = (uint32_t)batch->count};
     batch->count++;
 }
 
@@ -142,8 +146,8 @@ static bool read_to_mark(struct read_ahead *ahead, struct batch *batch) {
 }
 
 static bool has_room(const struct batch *batch) {
-    return batch->count + MARK_PACKETS <= BATCH &&
-           batch->headers_kept + MARK_PACKETS < BATCH_HEADERS &&
+    return batch->count + MARK_PACKETS <= batch->most &&
+           batch->next_headers + MARK_PACKETS < batch->headers + BATCH_HEADERS &&
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 
@@ -154,9 +158,7 @@ static bool is_grouped(const struct analysis_options *options) {
 
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    batch->count = batch->rests_kept = batch->headers_kept = batch->mark_count = 0;
-    batch->packets = 0;
-    batch->out_of_memory = false;
+    batch_begin(batch, ahead->flows_many ? BATCH_SMALL : BATCH);
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))
@@ -279,6 +281,7 @@ struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
 }
 
 void read_ahead_done(struct read_ahead *ahead) {
+    ahead->flows_many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
     pthread_mutex_lock(&ahead->lock);
     ahead->taken++;
     pthread_cond_broadcast(&ahead->changed);

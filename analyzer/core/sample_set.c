@@ -93,19 +93,37 @@ static uint64_t rank_of(uint64_t count, unsigned per_mille) {
     return rank ? rank : 1;
 }
 
+static uint64_t counted_in(const uint32_t *steps) {
+    uint64_t count = 0;
+    for (unsigned step = 0; step < STEPS; step++)
+        count += steps[step];
+    return count;
+}
+
+/* Where the sample of a rank, which is at most counted_in(), lies. */
+static unsigned step_of_rank(const uint32_t *steps, uint64_t rank) {
+    unsigned step = 0;
+    for (; steps[step] < rank; step++)
+        rank -= steps[step];
+    return step;
+}
+
+static int64_t bounded(const struct sample_set *set, int64_t value) {
+    if (value < set->least)
+        return set->least;
+    return value > set->greatest ? set->greatest : value;
+}
+
+/* No sample lies in an octave below the least one's. */
 static int64_t histogram_quantile(const struct sample_set *set, unsigned per_mille) {
     uint64_t left = rank_of(set->histogram->counted, per_mille);
-    for (unsigned octave = 0; octave < OCTAVES; octave++)
-        for (unsigned step = 0; set->histogram->octaves[octave] && step < STEPS; step++) {
-            uint32_t here = set->histogram->octaves[octave][step];
-            if (here >= left) {
-                int64_t value = middle_of(octave, step);
-                return value < set->least      ? set->least
-                       : value > set->greatest ? set->greatest
-                                               : value;
-            }
-            left -= here;
-        }
+    for (unsigned octave = octave_of((uint64_t)set->least); octave < OCTAVES; octave++) {
+        const uint32_t *steps = set->histogram->octaves[octave];
+        uint64_t here = steps ? counted_in(steps) : 0;
+        if (here >= left)
+            return bounded(set, middle_of(octave, step_of_rank(steps, left)));
+        left -= here;
+    }
     return set->greatest;
 }
 

@@ -123,23 +123,31 @@ static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table
     return end;
 }
 
-/* Reads on behind `columns` columns, skipping what is filled of the others. */
 static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const int64_t *origins,
-                                    uint64_t filled, size_t columns) {
-    uint64_t wanted = columns < 64 ? filled & ((UINT64_C(1) << columns) - 1) : filled;
-    for (uint64_t bits = wanted; bits; bits &= bits - 1) {
-        unsigned bit = (unsigned)__builtin_ctzll(bits);
+                                    uint64_t filled) {
+    for (; filled; filled &= filled - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(filled);
         in = get_varint(in, &values[bit]);
         values[bit] = (int64_t)((uint64_t)values[bit] + (uint64_t)origins[bit]);
     }
-    for (uint64_t bits = filled & ~wanted; bits; bits &= bits - 1)
+    return in;
+}
+
+/* As many varints as bits are set. */
+static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
+    for (; filled; filled &= filled - 1)
         in += varint_size(get_word(in));
     return in;
 }
 
-/* The values of the first `wanted` columns at least, which are all that may be read. */
+static inline uint64_t first_bits(uint64_t bits, size_t count) {
+    return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
+}
+
+/* The values of the first `wanted` columns at least, which are all that may be read. Returns the
+ * row's end, unless it is the last one of its group: then nothing is read on from there. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
-                                 size_t wanted) {
+                                 size_t wanted, bool last) {
     uint64_t filled[2] = {0, 0};
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
     row_clear(row);
@@ -147,15 +155,19 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     memcpy(filled, in + mask_bytes, mask_bytes);
     in += 2 * mask_bytes;
     memset(row->value, 0, wanted * sizeof *row->value);
-    for (size_t w = 0; w * 64 < columns; w++)
-        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, filled[w],
-                           wanted > w * 64 ? wanted - w * 64 : 0);
+    for (size_t w = 0; w * 64 < columns; w++) {
+        uint64_t read = first_bits(filled[w], wanted > w * 64 ? wanted - w * 64 : 0);
+        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, read);
+        if (!last)
+            in = skip_values(in, filled[w] & ~read);
+    }
     return in;
 }
 
-static void count_in_group(struct table *table, uint64_t offset) {
-    if (!table->group_sizes[table->group]++)
+static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
+    if (!table->group_sizes[table->group])
         table->group_offsets[table->group] = offset;
+    table->group_sizes[table->group] += rows;
 }
 
 /* Numbers as great as times are near those of the first row, and their differences short. */
@@ -171,13 +183,26 @@ bool table_add(struct table *table, const struct row *row) {
     if (!place)
         return false;
     if (table->grouped)
-        count_in_group(table, offset);
+        count_in_group(table, offset, 1);
     if (!table->row_count)
         choose_origins(table, row);
     uint8_t *end = pack_row(place, row, table);
     arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
     table->row_count++;
     return true;
+}
+
+uint8_t *table_begin_record(struct table *table, const struct record_kind *kind) {
+    table->records = kind;
+    return arena_reserve(&table->rows, kind->room, &table->record_offset);
+}
+
+void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
+    const uint8_t *record = arena_at(&table->rows, table->record_offset);
+    arena_trim(&table->rows, table->records->room - (size_t)(end - record));
+    if (table->grouped)
+        count_in_group(table, table->record_offset, rows);
+    table->row_count += rows;
 }
 
 bool table_begin_moved(struct table *table, size_t count) {
@@ -295,17 +320,30 @@ static void enter_next_group(const struct table *table, struct table_cursor *cur
     cursor->offset = table->group_offsets[cursor->group++];
 }
 
+/* The end of what lies at `place` if the cursor is through with it, else NULL. */
+static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
+                                     struct table_cursor *cursor, size_t columns, struct row *row) {
+    return table->records
+               ? table->records->next(place, cursor, columns, row)
+               : unpack_row(place, row, table, columns, table->grouped && cursor->left == 1);
+}
+
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row) {
+    size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
     if (cursor->row == table->row_count)
         return false;
     if (table->grouped && !cursor->left)
         enter_next_group(table, cursor);
-    if (cursor->offset % ARENA_CHUNK + ROW_BYTES_MAX > ARENA_CHUNK)
+    if (!cursor->of_record && cursor->offset % ARENA_CHUNK + room > ARENA_CHUNK)
         cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
-    const uint8_t *packed = arena_at(&table->rows, cursor->offset);
-    const uint8_t *end = unpack_row(packed, row, table, columns);
-    cursor->offset += (uint64_t)(end - packed);
+    const uint8_t *place = arena_at(&table->rows, cursor->offset);
+    const uint8_t *end = next_at(table, place, cursor, columns, row);
+    if (end) {
+        cursor->offset += (uint64_t)(end - place);
+        cursor->of_record = 0;
+        cursor->sum = 0;
+    }
     if (table->amendment_count)
         apply_amendments(table, cursor->row, row);
     if (table->grouped)

@@ -26,9 +26,22 @@ struct amendment {
     bool null;
 };
 
+struct table_cursor;
+
+/* How rows are kept together in a record, and made of it one by one as they are read. */
+struct record_kind {
+    size_t room; /* bytes of the largest */
+    /* The first `columns` columns at least of the row that the cursor is at in the record; those of
+     * null columns are 0. Returns the record's end with its last row, else NULL. */
+    const uint8_t *(*next)(const uint8_t *record, struct table_cursor *cursor, size_t columns,
+                           struct row *row);
+};
+
 struct table {
     const struct schema *schema;
     const struct text_store *texts;
+    const struct record_kind *records; /* NULL: each row is packed by itself */
+    uint64_t record_offset;            /* of the record that is begun */
     struct arena rows;
     uint64_t row_count;
     int64_t origins[COLUMNS_MAX]; /* what values are packed as differences to */
@@ -76,6 +89,11 @@ void table_free(struct table *table);
 bool table_begin_group(struct table *table, uint32_t group);
 bool table_add(struct table *table, const struct row *row);
 
+/* A place for a record of the kind, NULL without memory: it is written there, up to `end`, and then
+ * added with the rows that it holds, at least one. All rows of such a table lie in records. */
+uint8_t *table_begin_record(struct table *table, const struct record_kind *kind);
+void table_add_record(struct table *table, const uint8_t *end, uint32_t rows);
+
 /* The next `count` rows lie elsewhere than their numbers say: each is added by table_add_moved()
  * with its number among them, from 0. Amendments go by these numbers. False without memory. */
 bool table_begin_moved(struct table *table, size_t count);
@@ -92,10 +110,12 @@ void table_settle(struct table *table);
 
 /* A place in the table to read on from; {0} is its beginning. */
 struct table_cursor {
-    uint64_t row;    /* rows given so far */
-    uint64_t offset; /* of the next packed row */
-    size_t group;    /* the next group to enter */
-    uint32_t left;   /* rows left of the group */
+    uint64_t row;       /* rows given so far */
+    uint64_t offset;    /* of the next packed row, or of the record that holds it */
+    size_t group;       /* the next group to enter */
+    uint32_t left;      /* rows left of the group */
+    uint32_t of_record; /* rows given of the record */
+    uint64_t sum;       /* over them, of what the record's kind adds up */
 };
 
 /* Unpacks the next row; false at the end. Values of null columns are 0. The first column of a

@@ -12,6 +12,7 @@
 
 #define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f */
 #define VALUE_ROOM  64 /* of one that is no text */
+#define DIGITS_MAX  20 /* of an integer */
 #define KEY_ROOM    32 /* of a column's name with what stands around it; copied whole, it is less */
 
 /* What stands before a value: the comma or brace, the name, the colon. */
@@ -38,9 +39,17 @@ static char *put(char *out, const char *text, size_t size) {
     return out + size;
 }
 
+/* 00 to 99 */
+static const char pairs[] = "0001020304050607080910111213141516171819"
+                            "2021222324252627282930313233343536373839"
+                            "4041424344454647484950515253545556575859"
+                            "6061626364656667686970717273747576777879"
+                            "8081828384858687888990919293949596979899";
+
+/* Two digits at a time; as many bytes as the longest number has are copied, whatever its length. */
 static char *put_integer(char *out, int64_t value) {
-    char digits[20];
-    size_t count = 0;
+    char digits[2 * DIGITS_MAX];
+    size_t first = DIGITS_MAX;
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
     if (rest < 10 && value >= 0) { /* most are */
         *out = (char)('0' + rest);
@@ -48,12 +57,12 @@ static char *put_integer(char *out, int64_t value) {
     }
     if (value < 0)
         *out++ = '-';
-    do
-        digits[count++] = (char)('0' + rest % 10);
-    while (rest /= 10);
-    while (count)
-        *out++ = digits[--count];
-    return out;
+    for (; rest >= 10; rest /= 100)
+        memcpy(&digits[first -= 2], &pairs[rest % 100 * 2], 2);
+    if (rest)
+        digits[--first] = (char)('0' + rest);
+    memcpy(out, &digits[first], DIGITS_MAX);
+    return out + (DIGITS_MAX - first);
 }
 
 static char *put_real(char *out, int64_t bits) {

@@ -11,11 +11,12 @@ trace.report("transfer.html")
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from wiretale.version import __version__
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
+    from typing import Any
+
     from wiretale.analyzer.errors import InputError, MissingToolError, UsageError, WiretaleError
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace, analyze

@@ -6,15 +6,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
 from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
 
@@ -203,7 +203,8 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
     """The trace of the files, with progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
-    with progress_bar(not arguments.quiet) as progress:
+    later = traces.importing("wiretale.reports.json_object") if arguments.json else nullcontext()
+    with later, progress_bar(not arguments.quiet) as progress:
         return traces.analyze(
             *arguments.files,
             filter=arguments.filter,

@@ -4,16 +4,36 @@
 from __future__ import annotations
 
 import argparse
-import re
-import textwrap
+import os
+import sys
 
-EXAMPLE = re.compile(r"^(  \S.*?)(?:\s{2,}(\S.*))?$")
-WORD = re.compile(r"(?:[^\s']|'[^']*')+")
+EXAMPLE = r"^(  \S.*?)(?:\s{2,}(\S.*))?$"
+WORD = r"(?:[^\s']|'[^']*')+"
 HANGING = 6  # columns of what a line has no room for
+COLUMNS = 80  # of what is no terminal
+
+
+def terminal_columns() -> int:
+    """As shutil says it, which imports every library that compresses: and a formatter is made for each option."""
+    try:
+        columns = int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        columns = 0
+    if columns > 0:
+        return columns
+    if sys.__stdout__ is None:
+        return COLUMNS
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or COLUMNS
+    except (ValueError, OSError):  # closed, or no terminal
+        return COLUMNS
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):
     """For descriptions that begin with examples."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal_columns() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         parts = [fill_paragraph(part, width) for part in text.strip("\n").split("\n\n")]
@@ -22,6 +42,8 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
 
 def fill_paragraph(text: str, width: int) -> str:
     """A paragraph: lines that are indented stay lines, what follows each other is filled."""
+    import textwrap
+
     shown: list[str] = []
     sentences: list[str] = []
     for line in [*text.split("\n"), ""]:
@@ -38,7 +60,10 @@ def fill_paragraph(text: str, width: int) -> str:
 
 def fit_example(line: str, width: int) -> list[str]:
     """A line of an example; what it does goes below it where there is no room beside it."""
-    found = EXAMPLE.match(line)
+    import re
+    import textwrap
+
+    found = re.match(EXAMPLE, line)
     if len(line) <= width or not found:
         return [line]
     command, about = found.groups()
@@ -49,8 +74,10 @@ def fit_example(line: str, width: int) -> list[str]:
 
 def fit_command(command: str, width: int) -> list[str]:
     """A command over as many lines as it needs, as a shell takes it: none ends within quotes."""
+    import re
+
     lines = [""]
-    for word in WORD.findall(command):
+    for word in re.findall(WORD, command):
         if len(lines[-1]) + 1 + len(word) > width - HANGING and lines[-1]:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
