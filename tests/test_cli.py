@@ -93,7 +93,7 @@ def test_what_was_printed_before_an_interruption_is_written() -> None:
 def test_imports_wait_where_no_thread_can_be_started(samples: Path) -> None:
     source = (
         "import sys, threading\n"
-        "def start(thread): raise RuntimeError(\"can't start new thread\")\n"
+        'def start(thread): raise RuntimeError("can\'t start new thread")\n'
         "threading.Thread.start = start; from wiretale.cli import command\n"
         f"sys.argv = ['wiretale', 'analyze', {str(samples / 'tcp_losses.pcap')!r}, '--json']; command()"
     )
