@@ -305,9 +305,22 @@ static bool is_of_old_connection(const struct step *step, int64_t position) {
            position != 0;
 }
 
+/* What was reported and is no longer: acknowledged, or dropped by the receiver, which may do so
+ * (RFC 2018 section 8). A bare acknowledgment reports all that is held above it (section 4). */
+static APART void take_sack_end(const struct step *step, const struct tcp_header *tcp,
+                                int64_t position) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    bool bare = !step->seen->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
+    if (bare || position >= trouble->sacked_highest)
+        trouble->sacked_count = 0;
+}
+
 static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t position) {
-    if (!tcp->sack_count)
+    if (!tcp->sack_count) {
+        if (tcp_trouble_of(step->other)->sacked_count && !step->effect.stale)
+            take_sack_end(step, tcp, position);
         return;
+    }
     step_trouble(step, step->stream)->sack_acks++;
     judge_sack(step, position);
 }
