@@ -19,12 +19,17 @@ static bool is_pure_ack(const struct step *step) {
     return !step->seen->payload_bytes && !(step->tcp->flags & (TCP_SYN | TCP_FIN));
 }
 
+/* Where the capture took the packet: what tells one of its ports from another. */
+static unsigned port_of(const struct step *step) {
+    return (step->seen->link ^ step->seen->capture * 11u) & 63;
+}
+
 static bool is_routed(const struct step *step, const struct packet_mark *mark) {
-    return step->seen->ttl + 1 == mark->ttl;
+    return ((step->seen->ttl + 1u) & 3) == mark->ttl;
 }
 
 static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
-    return is_routed(step, mark) || mark->link != step->seen->link;
+    return is_routed(step, mark) || mark->last_port != port_of(step);
 }
 
 /* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
@@ -56,10 +61,13 @@ static bool is_copy(const struct step *step, const struct packet_mark *mark, int
     return gap_ns <= MIRROR_GAP_NS || gap_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
 }
 
-/* Two of each come from a mirror of both directions or of two ports; a router between the ports
- * takes one from the TTL. */
+/* Two of each come from a mirror of both directions or of two ports. There may be more ports, as
+ * when all interfaces of a host are captured: each adds one, until the first has the packet again.
+ * A router between two takes one from the TTL. */
 static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->copies == 1);
+    unsigned port = port_of(step);
+    bool new_port = port != mark->first_port && port != mark->last_port;
+    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->copies == 1 || new_port);
 }
 
 static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
@@ -70,8 +78,8 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     enum copy_doubt doubt = mirror_doubt(step, start, end);
     if (is_of_two_ports(step, mark))
         doubt = COPY_OF_TWO_PORTS;
-    if (is_routed(step, mark))
-        mark->ttl = step->seen->ttl; /* another hop's may follow */
+    mark->ttl = step->seen->ttl & 3; /* another hop's may follow */
+    mark->last_port = port_of(step) & 63;
     if (mark->copies < COPIES_MOST)
         mark->copies++;
     step->flow->copied |= data;
@@ -117,8 +125,9 @@ bool tcp_copy_take(struct step *step, bool doubtful) {
                                                                   .frame = step_frame(step),
                                                                   .signature = signature,
                                                                   .ip_id = step->seen->ip_id,
-                                                                  .ttl = step->seen->ttl,
-                                                                  .link = step->seen->link & 63,
+                                                                  .ttl = step->seen->ttl & 3,
+                                                                  .first_port = port_of(step) & 63,
+                                                                  .last_port = port_of(step) & 63,
                                                                   .copies = 1};
     return false;
 }
