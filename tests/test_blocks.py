@@ -111,6 +111,14 @@ def test_one_late_packet_makes_jitter_and_delay_variation(tmp_path: Path) -> Non
     assert row["delay_variation_ns"] == 500_000 and row["jitter_ns"] == pytest.approx(jitter, abs=2)
 
 
+def test_rtp_whose_clock_is_known_has_a_delay_variation(tmp_path: Path) -> None:
+    """Speech: 160 ticks of 8 kHz are 20 ms; one packet is 15 ms late, and the player must wait for it."""
+    trace = capture([(20 * i + (15 if i == 30 else 0), rtp(i)) for i in range(60)], tmp_path / "x.pcap")
+    row = trace.directions.rows()[0]
+    assert (row["delay_variation_ns"], row["blocks_lost"]) == (15_000_000, 0)
+    assert row["jitter_ns"] is not None
+
+
 def test_a_wrong_pattern_is_corrupt(tmp_path: Path) -> None:
     sent = [(float(k), block(k)) for k in range(20)]
     damaged = bytearray(sent[8][1])
