@@ -233,6 +233,16 @@ def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
     assert len(wiretale.analyze(path).blocks) == (6 if snaplen == 98 else 0)
 
 
+def test_a_told_length_makes_no_block_of_less(tmp_path: Path) -> None:
+    """A control connection beside the blocks, whose payload was not captured either."""
+    talk = Talk().open().data(30, 0, 300).send(50, 1, 0, 200, 300).ack(51, 300)
+    path = tmp_path / "control.pcap"
+    wrpcap(str(path), talk.in_order(), snaplen=66)
+    trace = wiretale.analyze(path, block_size=LENGTH)
+    assert (len(trace.blocks), trace.flows.column("application")) == (0, [None])
+    assert trace.directions.rows()[0]["blocks"] is None
+
+
 def test_blocks_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from wiretale.cli import main
 
