@@ -1539,6 +1539,34 @@ def begins_inside_a_loss(talk: Talk) -> Expected:
     return {"retransmissions": 1, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
 
 
+@case("sack")
+def begins_with_what_was_reported_lost(talk: Talk) -> Expected:
+    """What lies between it and the newest report went by before the capture began: nothing of that is unseen."""
+    sacks(talk, 50, 1, 2, 4, 5, 6)
+    talk.data(50.5, S).ack(70.5, 6 * S)
+    burst(talk, 70.6, 3, 6)
+    talk.ack(90.9, 9 * S)
+    return {"back": {"retransmissions": 1, "fast_retransmissions": 1}}
+
+
+@case("sack")
+def begins_behind_what_was_reported(talk: Talk) -> Expected:
+    """New data from the newest report on."""
+    sacks(talk, 50, 1, 2, 4, 5, 6)
+    burst(talk, 50.6, 3, 6)
+    talk.data(50.9, S).ack(70.9, 9 * S)
+    return {"back": {"retransmissions": 1, "fast_retransmissions": 1}}
+
+
+@case("sack")
+def begins_with_reports_of_somebody_else(talk: Talk) -> Expected:
+    """A firewall that renumbers a stream and leaves its SACK blocks as they were."""
+    talk.ack(50, S, (900_000_000, 900_001_000)).ack(50.1, S, (900_000_000, 900_002_000))
+    burst(talk, 50.6, 4, 1)
+    talk.ack(70.9, 5 * S)
+    return {}
+
+
 @case()
 def capture_drop_and_loss_at_once(talk: Talk) -> Expected:
     """Segment 1 passed unseen and arrived, segment 2 was seen and lost."""

@@ -13,6 +13,7 @@
  * nothing behind it, waited for the receiver's delayed-ACK timer (Linux from 40 ms, RFC 9293 up to
  * 500 ms), not for the network. */
 #define DELAYED_ACK_NS 25000000
+#define REPORTED_MOST  (16 << 20) /* beyond, SACK blocks are somebody's who renumbers streams */
 #define ID_STEP_MOST   64 /* between two packets of one direction: other connections take ids too */
 
 static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
@@ -20,11 +21,21 @@ static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence
     stream->zero_sequence = zero_sequence;
 }
 
+/* Whether the receiver has reported data above it, as near as what is in flight. */
+static bool is_reported_above(const struct tcp_stream *stream, int64_t position) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    int64_t above = trouble->sacked_highest - position;
+    return trouble->sacked_count && stream->acked_known && position >= stream->acked && above > 0 &&
+           above <= REPORTED_MOST;
+}
+
 /* The first segment of a direction: what lies below it passed before the capture began. */
 static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->started)
         start_stream(stream, sequence);
     int64_t position = stream_position(stream, sequence);
+    if (is_reported_above(stream, position)) /* it is sent again */
+        position = stream->trouble->sacked_highest;
     stream->based = true;
     stream->flight_known = stream->acked_known;
     stream->base = position;
