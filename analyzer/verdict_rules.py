@@ -67,7 +67,10 @@ def causes(row: Row) -> str:
     words = (
         ("fast_retransmissions", "fast"),
         ("timeout_retransmissions", "by timeout"),
-        ("probe_retransmissions", "as tail-loss probes"),
+        (
+            "probe_retransmissions",
+            agreeing(row["probe_retransmissions"] or 0, "as a tail-loss probe", "as tail-loss probes"),
+        ),
     )
     parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
     whole = sum(row[column] or 0 for column, _ in words)

@@ -159,6 +159,23 @@ def test_iperf2_with_its_end_marker(tmp_path: Path) -> None:
     assert counts(trace) == {"blocks": 28, "blocks_lost": 2}
 
 
+@pytest.mark.parametrize("application", ["blocks", "iperf3", "rtp"])
+@pytest.mark.parametrize("copies", [2, 3])
+def test_a_mirror_that_stores_each_packet_again_hides_nothing(tmp_path: Path, application: str, copies: int) -> None:
+    payloads = {"blocks": block, "iperf3": lambda k: iperf3(k, float(k)), "rtp": rtp}
+    came = [k for k in range(1, 60) if k != 30]
+    sent = [(k + 0.002 * n, payloads[application](k)) for k in came for n in range(copies)]
+    trace = capture(sent, tmp_path / "mirror.pcap")
+    assert counts(trace) == {"blocks": 58, "blocks_lost": 1, "blocks_duplicate": 58 * (copies - 1)}
+    assert trace.flows.column("application") == [application]
+
+
+@pytest.mark.parametrize("payload", [iperf3(5, 5.0), rtp(5)])
+def test_the_same_packet_all_the_time_is_nobodys(tmp_path: Path, payload: bytes) -> None:
+    trace = capture([(float(k), payload) for k in range(40)], tmp_path / "same.pcap")
+    assert trace.flows.column("application") == [None]
+
+
 def test_rtp_with_another_source(tmp_path: Path) -> None:
     sent = [(20.0 * k, rtp(65_530 + k)) for k in range(20) if k != 12]
     sent += [(400 + 20.0 * k, rtp(500 + k, ssrc=0xBEEF)) for k in range(20)]
