@@ -177,26 +177,32 @@ static const struct arrival_rest *rest_of(const struct worker *worker,
     return &worker->rests[arrival->rest];
 }
 
-/* What few packets bring: the rest of the header goes to where its front is. Returns the payload's
- * beginning, NULL without one. */
-static APART const struct payload_start *
-take_rest(struct worker *worker, const struct arrival *arrival, struct tcp_header *tcp) {
+/* What few packets bring. Returns the payload's beginning, NULL without one. */
+static APART const struct payload_start *take_rest(struct worker *worker,
+                                                   const struct arrival *arrival) {
     const struct arrival_rest *rest = rest_of(worker, arrival);
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
-    if (tcp && arrival->parts & REST_TCP)
-        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
     return arrival->parts & REST_PAYLOAD ? &rest->payload : NULL;
+}
+
+/* The header as a whole again. */
+static APART void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
+                              const struct arrival *arrival) {
+    const struct arrival_rest *rest = rest_of(worker, arrival);
+    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
+    if (arrival->parts & REST_TCP)
+        memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
 }
 
 /* It is made part of those that call it: once for TCP, once for all others. */
 static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
-                            struct tcp_header *tcp) {
+                            const struct tcp_header *tcp) {
     const struct sighting *seen = &arrival->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
     if (!LIKELY(!arrival->parts))
-        payload = take_rest(worker, arrival, tcp);
+        payload = take_rest(worker, arrival);
     if (!LIKELY(arrival->keyed))
         return;
     if (!LIKELY(!seen->fragment)) {
@@ -209,7 +215,7 @@ static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
     packet_account(worker, flow, number, tcp, NULL, seen, payload);
-    if (!LIKELY(!(arrival->parts & REST_HEADERS)))
+    if (!tcp && arrival->parts & REST_HEADERS)
         icmp_relate(worker, arrival, rest_of(worker, arrival));
 }
 
@@ -217,12 +223,20 @@ static APART void take_other(struct worker *worker, const struct arrival *arriva
     take_of(worker, arrival, NULL);
 }
 
+_Static_assert(offsetof(struct arrival, tcp) % _Alignof(struct tcp_header) == 0, "aligned");
+
+/* The usual header is read where it lies: without SACK blocks and a segment size nobody reads what
+ * it has not. */
 APART void packet_take(struct worker *worker, const struct arrival *arrival) {
-    struct tcp_header tcp;
+    const struct tcp_header *tcp = (const void *)arrival->tcp;
+    struct tcp_header whole;
     if (!LIKELY(arrival->is_tcp)) {
         take_other(worker, arrival);
         return;
     }
-    memcpy(&tcp, arrival->tcp, sizeof arrival->tcp);
-    take_of(worker, arrival, &tcp);
+    if (!LIKELY(!arrival->parts)) {
+        restore_tcp(&whole, worker, arrival);
+        tcp = &whole;
+    }
+    take_of(worker, arrival, tcp);
 }

@@ -43,22 +43,28 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
     sum->window = least_of(sum->window, bin->window);
 }
 
+/* The bin's index when the width is doubled; `within`: where the first bin lies in the wider one.
+ */
+static inline uint32_t doubled_index(const struct series_bin *bin, uint32_t within) {
+    return (within + bin->index) >> 1;
+}
+
 /* Bins that come to lie in one are joined, in place: those before the first such pair only get new
  * indexes. */
 static __attribute__((noinline)) void double_width(struct series_bins *series) {
-    const struct series_bin *end = series->bins + series->count;
-    struct series_bin *last = series->bins;
-    uint64_t within = series->first & 1;
-    uint32_t last_index = last->index = (uint32_t)((within + last->index) >> 1);
-    for (const struct series_bin *bin = last + 1; bin < end; bin++) {
-        uint32_t index = (uint32_t)((within + bin->index) >> 1);
-        if (index == last_index) {
+    struct series_bin *bin = series->bins, *end = bin + series->count;
+    uint32_t within = series->first & 1, index = UINT32_MAX;
+    for (; bin < end && doubled_index(bin, within) != index; bin++)
+        bin->index = index = doubled_index(bin, within);
+    struct series_bin *last = bin - 1;
+    for (; bin < end; bin++) {
+        if (doubled_index(bin, within) == index) {
             add_bin(last, bin);
             continue;
         }
-        if (++last != bin)
-            *last = *bin;
-        last->index = last_index = index;
+        index = doubled_index(bin, within);
+        *++last = *bin;
+        last->index = index;
     }
     series->count = (uint16_t)(last - series->bins + 1);
     series->first >>= 1;
