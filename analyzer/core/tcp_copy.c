@@ -23,8 +23,12 @@ static bool is_routed(const struct step *step, const struct packet_mark *mark) {
     return ((step->seen->ttl + 1u) & 3) == mark->ttl;
 }
 
+static unsigned last_port(const struct packet_mark *mark) {
+    return mark->port ^ mark->port_moved;
+}
+
 static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
-    return is_routed(step, mark) || mark->last_port != step->seen->port;
+    return is_routed(step, mark) || last_port(mark) != step->seen->port;
 }
 
 /* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
@@ -61,8 +65,8 @@ static bool is_copy(const struct step *step, const struct packet_mark *mark, int
  * A router between two takes one from the TTL. */
 static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
     unsigned port = step->seen->port;
-    bool new_port = port != mark->first_port && port != mark->last_port;
-    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->copies == 1 || new_port);
+    bool new_port = port != mark->port && port != last_port(mark);
+    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || !mark->copies || new_port);
 }
 
 static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
@@ -74,7 +78,7 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     if (is_of_two_ports(step, mark))
         doubt = COPY_OF_TWO_PORTS;
     mark->ttl = step->seen->ttl & 3; /* another hop's may follow */
-    mark->last_port = step->seen->port & 63;
+    mark->port_moved = (mark->port ^ step->seen->port) & 63;
     if (mark->copies < COPIES_MOST)
         mark->copies++;
     step->flow->copied |= data;
@@ -117,9 +121,7 @@ static inline void set_mark(struct packet_mark *mark, const struct step *step) {
                                  .signature = step->tcp->signature,
                                  .ip_id = seen->ip_id,
                                  .ttl = seen->ttl & 3,
-                                 .copies = 1,
-                                 .first_port = seen->port & 63,
-                                 .last_port = seen->port & 63};
+                                 .port = seen->port & 63};
 }
 
 bool tcp_copy_take(struct step *step, bool doubtful) {

@@ -19,10 +19,10 @@ struct packet_mark {
     uint32_t frame;     /* 0 for an empty mark */
     uint32_t signature; /* of what routers leave alone */
     uint16_t ip_id;
-    uint16_t ttl : 2;        /* its lowest bits: a router takes one */
-    uint16_t copies : 2;     /* seen so far, 3 for more */
-    uint16_t first_port : 6; /* of the capture (struct sighting): where the first of them came by */
-    uint16_t last_port : 6;
+    uint8_t ttl : 2;        /* its lowest bits: a router takes one */
+    uint8_t port_moved : 6; /* the port of the last copy, as what it differs by (exclusive or) */
+    uint8_t port : 6;       /* of the capture (struct sighting): where the first one came by */
+    uint8_t copies : 2;     /* seen so far, 3 for more */
 };
 #define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
 
