@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import (
@@ -31,8 +30,7 @@ Row = dict[str, Any]
 NULL = 2**32 - 1  # as it is packed
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A count of the directions table that is worth a finding wherever it is not 0."""
 
     code: str
