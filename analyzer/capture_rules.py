@@ -83,7 +83,8 @@ def capture_missed(trace: Trace) -> Iterator[Finding]:
     yield Finding(
         *("capture-missed", "warning", "capture"),
         f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
-        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path.",
+        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path"
+        f"{', or went by before it began' if begun_before(trace, affected) else ''}.",
         "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric routing.",
         flow=affected[0] if len(affected) == 1 else None,
         cost=float(missed),
@@ -91,6 +92,12 @@ def capture_missed(trace: Trace) -> Iterator[Finding]:
         evidence=flows_named(trace, affected),
         filter="tcp.analysis.ack_lost_segment",
     )
+
+
+def begun_before(trace: Trace, flows: list[int]) -> bool:
+    """Whether one of them was under way when the capture began."""
+    known = trace.flows.column("initiator_known")
+    return not all(known[flow] for flow in flows)
 
 
 def several_points(trace: Trace) -> Iterator[Finding]:

@@ -35,6 +35,10 @@ class Case(NamedTuple):
     noted: Set[str] = frozenset()  # of LASTING, what wiretale noted of this conversation up to here
     dropped: bool = False  # wiretale keeps no more events here
     path: str | None = None  # VLANs and tunnels of the flow
+    cut: bool = False  # the snap length cut TCP options of the flow
+    one_way: bool = False  # one direction of the conversation was captured
+    begun: bool = False  # it was under way when the capture began
+    resumed: bool = False  # and wiretale knows of something sent again that came by before that
 
     def evidence(self) -> str | None:
         """Wiretale's."""
@@ -110,6 +114,7 @@ def known(sentences: Mapping[str, str], case: Case) -> str:
 
 
 NONE: Set[str | None] = frozenset({None})
+FIRST_BEFORE = "first sent before the capture began"  # tcp_judge.c
 NEAR = "it came within 3 ms (or the handshake's round trip) of the highest byte"
 MIRROR = (
     "a copy by the mirror port or of a second capture point: the same packet (IP id or TSval, sequence, checksum) within "
@@ -131,6 +136,17 @@ RULES = (
         "wiretale keeps 10,000 events of a flow and 4,000,000 in all; it counted what came later, but lists no more",
         lambda case: case.dropped,
     ),
+    Rule(
+        *("headers-cut", None, NONE),
+        "the snap length cut the options of this conversation's segments: Wireshark judges no segment whose header is not whole",
+        lambda case: case.cut and not case.words,
+    ),
+    Rule(
+        *("one-way", NONE, None),
+        "only one direction of this conversation was captured: wiretale has no verdict that takes both, Wireshark goes by this "
+        "one alone",
+        lambda case: case.one_way,
+    ),
     # --- copies
     Rule("mirror-copy", {"mirror_duplicate"}, None, f"{MIRROR}; Wireshark has no such verdict"),
     Rule("network-copy", {"network_duplicate"}, None, f"{NETWORK}; Wireshark has no such verdict"),
@@ -144,6 +160,11 @@ RULES = (
         *("undecided", {"undecided"}, AGAIN),
         "Wireshark takes what is below the highest byte and not soon after it for sent again; nothing in this capture tells "
         "a second sending from reordering",
+    ),
+    Rule(
+        *("first-before", RESENT, NONE),
+        "it went by before the capture began, as duplicate ACKs and SACKs tell, and is sent again; for Wireshark it is new",
+        lambda case: case.row.get("detail") == FIRST_BEFORE,
     ),
     Rule(
         *("not-new", RESENT | {"undecided"}, NONE),
@@ -249,6 +270,12 @@ RULES = (
         lambda case: "sack" not in case.words,
     ),
     Rule(
+        *("no-data-yet", NONE, {"duplicate_ack"}),
+        "the conversation was under way when the capture began, and wiretale counts a duplicate ACK only once it has seen data "
+        "that is outstanding (if it has here, please report)",
+        lambda case: case.begun,
+    ),
+    Rule(
         *("ack-overtook", {"ack_before_data"}, {"unseen", None}),
         "the data came right behind the ACK: the capture stored them in the wrong order; Wireshark calls what an ACK covers "
         "unseen at once and takes nothing back",
@@ -269,6 +296,12 @@ RULES = (
         "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no hole is "
         "open",
         lambda case: "unseen" in case.noted,
+    ),
+    Rule(
+        *("went-before", NONE, {"unseen", "hole"}),
+        "the capture began amid a recovery: what is missing here the receiver had reported by SACK before, so that it came by "
+        "before the capture began; Wireshark takes the first segment for the beginning of the stream",
+        lambda case: case.resumed,
     ),
     Rule(
         *("probe-byte", NONE, {"unseen", "hole"}),

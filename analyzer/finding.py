@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer import _core
 
@@ -20,8 +19,7 @@ HARMLESS = -1.0  # impact of what is odd about the capture and makes nothing dou
 SHOWN = 5  # rows that a sentence or its evidence names
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """A row of the findings table (docs/tables.md)."""
 
     code: str

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.finding import SHOWN, Finding, flows_named, frame_span, row_at, rows_with, total
 from wiretale.analyzer.odd_counts import odd_counts
-from wiretale.analyzer.theory import Link
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_share
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def largest_whole(rows: Sequence[Row]) -> int:
 
 def efficiency_whole(trace: Trace, row: Row, payload: int) -> float:
     """Payload of the wire bytes when each datagram is of that size and no fragment."""
+    from wiretale.analyzer.theory import Link
+
     link = Link(1, ip=row_at(trace.flows, row["flow"])["ip_version"])
     return payload / (payload + link.headers("udp") + link.frame().extra())
 

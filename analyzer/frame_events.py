@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.finding import row_at
+from wiretale.analyzer.difference_rules import FIRST_BEFORE
+from wiretale.analyzer.finding import row_at, rows_with
 from wiretale.analyzer.verdict_compare import Around
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
+DETAILS_READ = 100_000  # of events
 EVENTS_A_FLOW_MOST, EVENTS_MOST = 10_000, 4_000_000  # analysis_state.h
 ENDS = ("source", "source_port", "destination", "destination_port")
 
@@ -63,11 +65,43 @@ def full_flows(trace: Trace) -> dict[frozenset[End], float]:
     return found
 
 
+def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
+    """The ends of these flows."""
+    return frozenset(flow_ends(row_at(trace.flows, flow)[name] for name in ENDS) for flow in flows)
+
+
+def begun_flows(trace: Trace) -> list[int]:
+    """TCP flows of which no handshake was captured."""
+    columns = (trace.flows.column(name) for name in ("protocol", "initiator_known"))
+    return [
+        flow for flow, (protocol, known) in enumerate(zip(*columns, strict=True)) if protocol == "tcp" and not known
+    ]
+
+
+def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
+    """Those of them in which something was sent again that came by before the capture began."""
+    if not begun:
+        return set()
+    rows = (row_at(trace.events, number) for number in trace.events.rows_where("detail")[:DETAILS_READ])
+    return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
+
+
+def cut_flows(trace: Trace) -> frozenset[int]:
+    """TCP flows with options that the snap length cut: how many ACKs had SACK is then null."""
+    columns = (trace.directions.column(name) for name in ("flow", "packets", "sack_acks", "syns"))
+    return frozenset(
+        flow
+        for flow, packets, sacks, syns in zip(*columns, strict=True)
+        if packets and sacks is None and syns is not None
+    )
+
+
 def around(trace: Trace) -> Around:
     """What the tables tell of why verdicts may differ."""
     paths = {flow: path for flow, path in enumerate(trace.flows.column("path")) if path}
     shared = shared_flows(trace.flows, paths)
     full = len(trace.events) >= EVENTS_MOST
+    begun = begun_flows(trace)
     return Around(
         shared_flows=frozenset(flow for flows in shared.values() for flow in flows),
         shared_ends=shared.keys(),
@@ -75,4 +109,8 @@ def around(trace: Trace) -> Around:
         dropped=trace.totals["events_dropped"],
         full_ends=full_flows(trace),
         full_from=max(array("d", trace.events.packed("frame", "d"))) if full else inf,
+        cut_flows=cut_flows(trace),
+        one_way_ends=ends_in(trace, rows_with(trace.flows, "one_way")),
+        begun_ends=ends_in(trace, begun),
+        resumed_ends=ends_in(trace, resumed_flows(trace, begun)),
     )

@@ -7,9 +7,8 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import SHOWN, Finding, events_of, frames_named, word_numbers
@@ -39,8 +38,7 @@ BURSTS_LEAST, WHOLE_BEGINNINGS = 5, 0.9  # bursts; the share of them that lack n
 BURST_PAUSE_NS = 5_000_000
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """What the places of losses look like."""
 
     word: str
@@ -48,8 +46,7 @@ class Pattern:
     advice: str
 
 
-@dataclass(frozen=True)
-class Grown:
+class Grown(NamedTuple):
     """Delay before losses that tells of a full queue."""
 
     sentence: str
@@ -189,8 +186,7 @@ def run_words(one: Transfer, losses: Sequence[Loss]) -> tuple[float, int]:
     return mean_of(lengths), max(lengths)
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """What there is to know of a direction's losses."""
 
     mean: float  # of runs, packets
@@ -320,7 +316,7 @@ def loss_pattern(trace: Trace) -> Iterator[Finding]:
         if (one.row["incomplete_datagrams"] or 0) >= one.lost:
             continue  # fragments were lost, and how they lie is not seen by whole datagrams
         losses = losses_of(trace, one)
-        if sum(loss.count for loss in losses) < LOSSES_LEAST and (one.row["block_loss_runs"] or 0) < 2:
+        if sum(loss.packets for loss in losses) < LOSSES_LEAST and (one.row["block_loss_runs"] or 0) < 2:
             continue
         pattern = pattern_of(shape_of(trace, one, losses, survey.bins(one)))
         frames = list(dict.fromkeys(loss.frame for loss in losses))[:SHOWN]

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.finding import events_of, word_numbers
 from wiretale.analyzer.survey import Bins, Transfer
@@ -18,13 +17,12 @@ EVENTS_MOST = 5000  # of a direction; a pattern shows in these
 RESENDS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(NamedTuple):
     """A lost packet or run of them: about where it stood, when it showed, how many."""
 
     frame: int
     time_ns: float
-    count: int = 1
+    packets: int = 1
 
 
 def losses_of(trace: Trace, one: Transfer) -> list[Loss]:

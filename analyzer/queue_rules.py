@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.finding import Finding
@@ -64,8 +63,7 @@ def bufferbloat(trace: Trace) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True)
-class Overload:
+class Overload(NamedTuple):
     """Numbered packets lost all the time, while what comes through is level."""
 
     came_bps: float

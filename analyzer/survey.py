@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from functools import cached_property
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from wiretale.analyzer.finding import end_named, frame_span, row_at
@@ -41,8 +40,7 @@ SERIES_COLUMNS = (
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Bins:
+class Bins(NamedTuple):
     """The series of one direction, column by column; NaN is null."""
 
     start_ns: list[float]
@@ -62,15 +60,15 @@ def fitted(limits: dict[str, int], life_ns: int) -> dict[str, int]:
     return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
 
 
-@dataclass(frozen=True)
 class Transfer:
     """One direction of one of the largest flows."""
 
-    flow: Row
-    row: Row  # of directions
-    back: Row  # the other direction
-    weight: float  # of all wire bytes of the trace
-    minor: bool  # next to nothing beside the largest flow, as a control connection carries it
+    def __init__(self, flow: Row, row: Row, back: Row, weight: float, minor: bool) -> None:
+        self.flow = flow
+        self.row = row  # of directions
+        self.back = back  # the other direction
+        self.weight = weight  # of all wire bytes of the trace
+        self.minor = minor  # next to nothing beside the largest flow, as a control connection carries it
 
     @property
     def name(self) -> str:

@@ -119,6 +119,10 @@ class Around(NamedTuple):
     dropped: int = 0  # events over wiretale's bounds
     full_ends: Mapping[frozenset[End], float] = {}  # last frame with an event where there were more than are kept
     full_from: float = inf  # frame from which no event is kept
+    cut_flows: Set[int] = frozenset()  # flows with TCP options that the snap length cut
+    one_way_ends: Set[frozenset[End]] = frozenset()  # of conversations of which one direction was captured
+    begun_ends: Set[frozenset[End]] = frozenset()  # of those that were under way when the capture began
+    resumed_ends: Set[frozenset[End]] = frozenset()  # of those in which something was sent again that came by before it
 
     def misses(self, frame: int, flagged: Flagged) -> bool:
         """Whether wiretale may have dropped an event of the frame."""
@@ -205,6 +209,10 @@ class Comparison:
             noted=self.noted.get(-1 if flagged.stream is None else flagged.stream, frozenset()),
             dropped=self.around.misses(frame, flagged),
             path=self.around.paths.get(flow) if flow is not None else None,
+            cut=flow in self.around.cut_flows,
+            one_way=flagged.ends in self.around.one_way_ends,
+            begun=flagged.ends in self.around.begun_ends,
+            resumed=flagged.ends in self.around.resumed_ends,
         )
         difference = Difference(
             *(frame, flow, flagged.stream, row.get("time_ns"), pair.ours, pair.theirs),

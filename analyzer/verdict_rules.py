@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import (
@@ -31,8 +30,7 @@ Row = dict[str, Any]
 NULL = 2**32 - 1  # as it is packed
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A count of the directions table that is worth a finding wherever it is not 0."""
 
     code: str
@@ -52,8 +50,9 @@ class Kind:
 
 
 def share_of_data(row: Row) -> str:
-    """Of the segments with data."""
-    return show_share(row_count(row), row["data_packets"]) if row["data_packets"] else "–"
+    """` (1.2% of its segments)`: of those with data; nothing where a SYN or FIN is all that was sent again."""
+    whole = row["data_packets"] or 0
+    return f" ({show_share(row_count(row), whole)} of its segments)" if whole >= row_count(row) else ""
 
 
 def row_count(row: Row) -> int:
@@ -66,7 +65,10 @@ def causes(row: Row) -> str:
     words = (
         ("fast_retransmissions", "fast"),
         ("timeout_retransmissions", "by timeout"),
-        ("probe_retransmissions", "as tail-loss probes"),
+        (
+            "probe_retransmissions",
+            agreeing(row["probe_retransmissions"] or 0, "as a tail-loss probe", "as tail-loss probes"),
+        ),
     )
     parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
     whole = sum(row[column] or 0 for column, _ in words)
@@ -81,7 +83,7 @@ def lost_downstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between here and the receiver ({share_of_data(row)} of its segments), "
+        f"{named(row)} lost {count} between here and the receiver{share_of_data(row)}, "
         f"the data or its acknowledgment: {agreeing(row_count(row), 'it', 'they')} had passed here and "
         f"{agreeing(row_count(row), 'was', 'were')} sent again{causes(row)}."
     )
@@ -91,7 +93,7 @@ def lost_upstream(row: Row) -> str:
     """The sentence."""
     count = plural(row_count(row), "segment")
     return (
-        f"{named(row)} lost {count} between the sender and here ({share_of_data(row)} of its segments): "
+        f"{named(row)} lost {count} between the sender and here{share_of_data(row)}: "
         f"{agreeing(row_count(row), 'a gap', 'gaps')} in the stream that {agreeing(row_count(row), 'was', 'were')} sent "
         f"again{causes(row)}."
     )
@@ -100,7 +102,7 @@ def lost_upstream(row: Row) -> str:
 def sent_again(row: Row) -> str:
     """The sentence."""
     return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again ({share_of_data(row)} of its segments); without the "
+        f"{named(row)} sent {plural(row_count(row), 'segment')} again{share_of_data(row)}; without the "
         f"acknowledgments nothing tells where {agreeing(row_count(row), 'it was', 'they were')} lost, or whether."
     )
 
@@ -115,10 +117,7 @@ def spurious(row: Row) -> str:
 
 def reordered(row: Row) -> str:
     """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'segment')} overtaken on the way to here ({share_of_data(row)} of its "
-        "segments)."
-    )
+    return f"{named(row)}: {plural(row_count(row), 'segment')} overtaken on the way to here{share_of_data(row)}."
 
 
 def undecided(row: Row) -> str:

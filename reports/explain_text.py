@@ -186,7 +186,7 @@ def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[Renderabl
         yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
     graves = any(row["severity"] != "info" for row in found)
     if not graves and not left and any(trace.captures.column("packets")):
-        yield Text("\nNothing is wrong, as far as this capture tells.", style="green")
+        yield Text(f"\nNothing {'worse ' if found else ''}is wrong, as far as this capture tells.", style="green")
     if found:
         yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")
 

@@ -286,7 +286,9 @@ def print_sections(trace: Trace, console: Console, flows: int, link_bps: int | N
     if others:
         console.print(section("Findings", *map(finding_block, others)))
     if all(row["severity"] == "info" for row in found) and any_packet(trace):
-        console.print(Text("\nNothing is wrong, as far as this capture tells.", style="green"))
+        console.print(
+            Text(f"\nNothing {'worse ' if found else ''}is wrong, as far as this capture tells.", style="green")
+        )
 
 
 def told_first(one: Explained) -> bool:

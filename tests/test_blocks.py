@@ -111,6 +111,14 @@ def test_one_late_packet_makes_jitter_and_delay_variation(tmp_path: Path) -> Non
     assert row["delay_variation_ns"] == 500_000 and row["jitter_ns"] == pytest.approx(jitter, abs=2)
 
 
+def test_rtp_whose_clock_is_known_has_a_delay_variation(tmp_path: Path) -> None:
+    """Speech: 160 ticks of 8 kHz are 20 ms; one packet is 15 ms late, and the player must wait for it."""
+    trace = capture([(20 * i + (15 if i == 30 else 0), rtp(i)) for i in range(60)], tmp_path / "x.pcap")
+    row = trace.directions.rows()[0]
+    assert (row["delay_variation_ns"], row["blocks_lost"]) == (15_000_000, 0)
+    assert row["jitter_ns"] is not None
+
+
 def test_a_wrong_pattern_is_corrupt(tmp_path: Path) -> None:
     sent = [(float(k), block(k)) for k in range(20)]
     damaged = bytearray(sent[8][1])
@@ -149,6 +157,23 @@ def test_iperf2_with_its_end_marker(tmp_path: Path) -> None:
     trace = capture(sent, tmp_path / "iperf2.pcap")
     assert trace.flows.column("application") == ["iperf2"]
     assert counts(trace) == {"blocks": 28, "blocks_lost": 2}
+
+
+@pytest.mark.parametrize("application", ["blocks", "iperf3", "rtp"])
+@pytest.mark.parametrize("copies", [2, 3])
+def test_a_mirror_that_stores_each_packet_again_hides_nothing(tmp_path: Path, application: str, copies: int) -> None:
+    payloads = {"blocks": block, "iperf3": lambda k: iperf3(k, float(k)), "rtp": rtp}
+    came = [k for k in range(1, 60) if k != 30]
+    sent = [(k + 0.002 * n, payloads[application](k)) for k in came for n in range(copies)]
+    trace = capture(sent, tmp_path / "mirror.pcap")
+    assert counts(trace) == {"blocks": 58, "blocks_lost": 1, "blocks_duplicate": 58 * (copies - 1)}
+    assert trace.flows.column("application") == [application]
+
+
+@pytest.mark.parametrize("payload", [iperf3(5, 5.0), rtp(5)])
+def test_the_same_packet_all_the_time_is_nobodys(tmp_path: Path, payload: bytes) -> None:
+    trace = capture([(float(k), payload) for k in range(40)], tmp_path / "same.pcap")
+    assert trace.flows.column("application") == [None]
 
 
 def test_rtp_with_another_source(tmp_path: Path) -> None:
@@ -223,6 +248,16 @@ def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
     assert [row["verdict"] for row in told.blocks.rows()] == ["delivered"] * 3 + ["head_of_line"] * 3
     assert told.blocks.rows()[0]["stream"] == (1 if snaplen == 98 else None)
     assert len(wiretale.analyze(path).blocks) == (6 if snaplen == 98 else 0)
+
+
+def test_a_told_length_makes_no_block_of_less(tmp_path: Path) -> None:
+    """A control connection beside the blocks, whose payload was not captured either."""
+    talk = Talk().open().data(30, 0, 300).send(50, 1, 0, 200, 300).ack(51, 300)
+    path = tmp_path / "control.pcap"
+    wrpcap(str(path), talk.in_order(), snaplen=66)
+    trace = wiretale.analyze(path, block_size=LENGTH)
+    assert (len(trace.blocks), trace.flows.column("application")) == (0, [None])
+    assert trace.directions.rows()[0]["blocks"] is None
 
 
 def test_blocks_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,6 +236,32 @@ def test_an_unanswered_and_a_refused_syn(analyze: Analyze) -> None:
     assert analyze(refused).flows.rows()[0]["state"] == "refused"
 
 
+def test_an_initiator_that_goes_on_had_an_answer(analyze: Analyze) -> None:
+    """Of which the capture holds nothing: it took another way."""
+    talk = Conversation().send(0, 0, "S", -1).send(20, 0, "A", 0, 0)
+    for i in range(3):
+        talk.send(21 + i, 0, "PA", 100 * i, 0, 100)
+    trace = analyze(talk)
+    (flow,) = trace.flows.rows()
+    assert (flow["state"], flow["one_way"]) == ("established", True)
+    codes = {finding["code"] for finding in trace.findings.rows()}
+    assert "one-way" in codes and "syn-unanswered" not in codes
+
+
+def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analyze) -> None:
+    """The answer to a SYN sent twice: the server has sent nothing else whose time is known."""
+    talk = Conversation().send(0, 0, "S", -1).send(1000, 0, "S", -1).send(1010, 1, "SA", -1, 0).send(1011, 0, "A", 0, 0)
+    talk.send(2011, 1, "SA", -1, 0).send(2012, 0, "A", 0, 0).send(2020, 0, "PA", 0, 0, 100).send(2030, 1, "A", 0, 100)
+    out, back = directions(analyze(talk))
+    assert (out["limit_timeout_ns"], back["limit_timeout_ns"]) == (1_000_000_000, 1_000_000_000)
+
+
+def test_a_syn_or_fin_sent_again_is_no_share_of_the_data(analyze: Analyze) -> None:
+    talk = Conversation().handshake().send(100, 1, "FA", 0, 0).send(320, 1, "FA", 0, 0)
+    sentences = [row["sentence"] for row in analyze(talk).findings.rows() if row["code"] == "lost-downstream"]
+    assert len(sentences) == 1 and "lost 1 segment between here and the receiver, the data" in sentences[0]
+
+
 def test_a_syn_ack_tells_the_initiator_when_the_syn_was_missed(analyze: Analyze) -> None:
     talk = Conversation().send(0, 1, "SA", -1, 0).send(1, 0, "A", 0, 0)
     (flow,) = analyze(talk).flows.rows()

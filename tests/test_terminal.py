@@ -43,3 +43,10 @@ def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) 
     done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--filter", "port 9")
     assert "66 left out" in done.stdout and "No packet was analyzed." in done.stdout
     assert "Nothing is wrong" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["analyze", "explain"])
+def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, command: str) -> None:
+    """Losses too few for a warning are told, and not denied in the next line."""
+    said = {name: wiretale_run(command, samples / name).stdout for name in ("vlan_ipv6.pcap", "window_full.pcap")}
+    assert "Nothing is wrong" in said["vlan_ipv6.pcap"] and "Nothing worse is wrong" in said["window_full.pcap"]

@@ -7,12 +7,14 @@ What nobody can know from the capture is expected as undecided or without a kind
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import CookedLinuxV2, wrpcap
 from test_verdicts import LOST, SPURIOUS, Expected, burst, check
 
 import wiretale
@@ -864,6 +866,23 @@ def probe_on_a_short_path(talk: Talk) -> Expected:
     return {**LOST, "probe_retransmissions": 1}
 
 
+@case("sack")
+def probe_by_a_fine_timer(talk: Talk) -> Expected:
+    """Linux adds 2 ms to two round trips; a clock of 250 Hz may make 5 of them."""
+    talk.open(rtt=0.2)
+    burst(talk, 1, 3, gap=0.01)
+    talk.ack(1.2, 2 * S).data(5.9, 2 * S).ack(6.1, 3 * S)
+    return {**LOST, "probe_retransmissions": 1}
+
+
+@case()
+def too_soon_for_any_probe(talk: Talk) -> Expected:
+    talk.open(rtt=0.2)
+    burst(talk, 1, 3, gap=0.01)
+    talk.ack(1.2, 2 * S).data(2.9, 2 * S).ack(3.1, 3 * S)
+    return LOST
+
+
 @case()
 def one_resend_over_a_hole_and_what_was_seen(talk: Talk) -> Expected:
     talk.open()
@@ -1224,6 +1243,36 @@ def mirror_that_starts_late(talk: Talk) -> Expected:
     return {"mirror_duplicates": 7}
 
 
+def at_ports(talk: Talk, which: int, ms: float, ports: int) -> None:
+    """A packet comes by at further ports of a bridge: other link addresses, and nothing else."""
+    for port in range(1, ports):
+        talk.copy(ms + 0.003 * port, which, src=f"02:00:00:00:{port:02}:11", dst=f"02:00:00:00:{port:02}:12")
+
+
+@case()
+def mirror_of_four_ports(talk: Talk) -> Expected:
+    talk.open()
+    for k in range(4):
+        talk.data(30 + k, k * S).ack(50 + k, (k + 1) * S)
+    for k in range(len(talk.packets)):
+        at_ports(talk, k, 0, 4)
+    return {"mirror_duplicates": 18, "back": {"mirror_duplicates": 15}}
+
+
+@case("ids")
+def network_duplicate_at_three_ports(talk: Talk) -> Expected:
+    """The network's copy passes all the ports too: one is the network's, what follows it the capture's."""
+    talk.open()
+    for k in range(4):
+        talk.data(30 + k, k * S)
+    for k in range(3, 7):
+        at_ports(talk, k, 0, 3)
+    talk.copy(0.1, 4)
+    at_ports(talk, 4, 0.1, 3)
+    talk.ack(53, 4 * S)
+    return {"mirror_duplicates": 10, "network_duplicates": 1}
+
+
 @case()
 def mirror_with_losses(talk: Talk) -> Expected:
     talk.open()
@@ -1490,6 +1539,34 @@ def begins_inside_a_loss(talk: Talk) -> Expected:
     return {"retransmissions": 1, "fast_retransmissions": 1, "back": {"duplicate_acks": 3}}
 
 
+@case("sack")
+def begins_with_what_was_reported_lost(talk: Talk) -> Expected:
+    """What lies between it and the newest report went by before the capture began: nothing of that is unseen."""
+    sacks(talk, 50, 1, 2, 4, 5, 6)
+    talk.data(50.5, S).ack(70.5, 6 * S)
+    burst(talk, 70.6, 3, 6)
+    talk.ack(90.9, 9 * S)
+    return {"back": {"retransmissions": 1, "fast_retransmissions": 1}}
+
+
+@case("sack")
+def begins_behind_what_was_reported(talk: Talk) -> Expected:
+    """New data from the newest report on."""
+    sacks(talk, 50, 1, 2, 4, 5, 6)
+    burst(talk, 50.6, 3, 6)
+    talk.data(50.9, S).ack(70.9, 9 * S)
+    return {"back": {"retransmissions": 1, "fast_retransmissions": 1}}
+
+
+@case("sack")
+def begins_with_reports_of_somebody_else(talk: Talk) -> Expected:
+    """A firewall that renumbers a stream and leaves its SACK blocks as they were."""
+    talk.ack(50, S, (900_000_000, 900_001_000)).ack(50.1, S, (900_000_000, 900_002_000))
+    burst(talk, 50.6, 4, 1)
+    talk.ack(70.9, 5 * S)
+    return {}
+
+
 @case()
 def capture_drop_and_loss_at_once(talk: Talk) -> Expected:
     """Segment 1 passed unseen and arrived, segment 2 was seen and lost."""
@@ -1677,6 +1754,61 @@ def sack_blocks_from_nowhere(talk: Talk) -> Expected:
 
 
 @case("sack")
+def reported_and_dropped_by_the_receiver(talk: Talk) -> Expected:
+    """An acknowledgment that ends where a report began, and reports nothing, takes that back (RFC 2018 section 8)."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5, 6)
+    talk.data(50.7, S).data(300, S).ack(320, 2 * S)
+    for k in range(2, 6):
+        talk.data(320.1 + 20 * (k - 2), k * S).ack(340.1 + 20 * (k - 2), (k + 1) * S)
+    return {
+        "retransmissions": 6,
+        "retransmitted_bytes": 6 * S,
+        "fast_retransmissions": 1,
+        "timeout_retransmissions": 5,
+        "timeouts": 1,
+        "lost_downstream": 6,
+        "back": {"duplicate_acks": 4},
+    }
+
+
+@case("sack")
+def reported_and_kept_by_the_receiver(talk: Talk) -> Expected:
+    """What is sent again while the last report holds it, the receiver has."""
+    talk.open()
+    burst(talk, 30, 6)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5, 6)
+    talk.data(50.7, S).data(300, S).data(300.1, 2 * S).ack(320, 6 * S)
+    return {
+        "retransmissions": 3,
+        "retransmitted_bytes": 3 * S,
+        "fast_retransmissions": 1,
+        "timeout_retransmissions": 2,
+        "timeouts": 1,
+        "spurious_retransmissions": 1,
+        "lost_downstream": 2,
+        "back": {"duplicate_acks": 4},
+    }
+
+
+@case("sack")
+def one_copy_long_after_a_loss(talk: Talk) -> Expected:
+    """Nothing is missing any more: the receiver would report a copy of the network's."""
+    talk.open()
+    burst(talk, 30, 5)
+    talk.ack(50, S)
+    sacks(talk, 50.2, 1, 2, 3, 4, 5)
+    talk.data(50.5, S).ack(70.5, 5 * S)
+    for k in range(5, 12):
+        talk.data(100 + k, k * S)
+    talk.copy(0.05).ack(140, 12 * S)
+    return {**FAST, "mirror_duplicates": 1, "back": {"duplicate_acks": 3}}
+
+
+@case("sack")
 def dsack_above_the_ack(talk: Talk) -> Expected:
     """A segment above a hole was sent again in vain: the report's first block lies within its second."""
     talk.open()
@@ -1728,3 +1860,21 @@ def test_data_of_one_direction_without_ids_and_timestamps_is_undecided(tmp_path:
     talk.packets[1].time, talk.packets[2].time = talk.packets[2].time, talk.packets[1].time
     row = wiretale.analyze(*WRITERS["pcap"](talk.packets, tmp_path)).directions.rows()[0]
     assert (row["undecided"], row["out_of_order"], row["retransmissions"]) == (1, 0, 0)
+
+
+def test_copies_of_all_interfaces_of_a_host_are_the_captures(tmp_path: Path) -> None:
+    """`tcpdump -i any` on a bridge: the link addresses are the same at each."""
+    talk = Talk().open()
+    talk.data(30, 0).ack(50, S)
+    packets = []
+    for packet in talk.in_order():
+        for port in range(3):
+            address = bytes.fromhex("0200000000010000")
+            cooked = struct.pack(">HHIHBB", 0x800, 0, port + 2, 1, 0, 6) + address + bytes(packet["IP"])
+            copy = CookedLinuxV2(cooked)
+            copy.time = float(packet.time) + port * 3e-6
+            packets.append(copy)
+    packets.sort(key=lambda packet: float(packet.time))
+    wrpcap(str(tmp_path / "any.pcap"), packets, linktype=276)
+    out, back = wiretale.analyze(tmp_path / "any.pcap").directions.rows(0, 2)
+    assert [(row["mirror_duplicates"], row["network_duplicates"]) for row in (out, back)] == [(6, 0), (4, 0)]

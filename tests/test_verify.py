@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import wrpcap
 from test_verdicts import CASES
 
 from plain_wire import RST, SYN, Connection, Wire
+from scene import cut, sent_by
 from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
-from wiretale.analyzer.difference_rules import RULES, UNEXPLAINED
+from wiretale.analyzer.difference_rules import FIRST_BEFORE, RULES, UNEXPLAINED
 from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.frame_events import FrameEvents, around
@@ -82,6 +84,7 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("network_duplicate"), ("spurious_retransmission",), "network-copy", "the network made the copy"),
     (event("undecided"), (LATE,), "undecided", "within 3 ms"),
     (event("undecided"), ("retransmission",), "undecided", "nothing in this capture"),
+    (event(FAST, evidence="acks", detail=FIRST_BEFORE), (), "first-before", "before the capture began"),
     (event(TIMEOUT, evidence="ip_id", **UP), (), "not-new", "its IP id is higher"),
     (event("undecided", **UP), (), "not-new", "wiretale names no evidence"),
     (event("retransmission", bytes=1, **DOWN), (), "one-byte-again", "one byte"),
@@ -142,6 +145,7 @@ def test_a_difference_has_its_reason(row: dict[str, Any] | None, words: tuple[st
 def test_every_rule_has_its_case() -> None:
     elsewhere = {"same-addresses", "several-stretches", "unseen-again", "gap-acknowledged"}
     elsewhere |= {"events-dropped", "tunnel", "probe-byte", "stored-late", "overlap"}
+    elsewhere |= {"headers-cut", "one-way", "no-data-yet", "went-before"}
     assert {rule.name for rule in RULES} == {rule for _, _, rule, _ in DIFFER} | elsewhere
 
 
@@ -241,7 +245,36 @@ def test_what_is_around_explains() -> None:
     assert rule(None, ("hole",), Around(full_ends={ENDS: 9})) is None
     assert rule(None, ("hole",), Around(full_from=9)) == "events-dropped"
     assert rule(event("hole"), (), Around(paths={0: "vlan 3 / vxlan 7"})) == "tunnel"
+    assert rule(event("duplicate_ack"), (), Around(cut_flows={0})) == "headers-cut"
+    assert rule(event("duplicate_ack"), (), Around(cut_flows={1})) is None
+    assert rule(None, ("duplicate_ack", "sack"), Around(one_way_ends={ENDS})) == "one-way"
+    assert rule(None, ("duplicate_ack", "sack"), Around(begun_ends={ENDS})) == "no-data-yet"
+    assert rule(None, ("unseen",), Around(resumed_ends={ENDS})) == "went-before"
+    assert rule(None, ("unseen",), Around(begun_ends={ENDS})) is None
     assert rule(event("hole"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
+
+
+@needs_tshark
+@pytest.mark.parametrize("which", ["cut", "acks", "recovery"])
+def test_what_only_half_was_captured_of_is_explained(tmp_path: Path, which: str) -> None:
+    """A snap length that cuts SACK off, acknowledgments alone, and a capture that begins amid a recovery."""
+    talk = Talk()
+    if which != "recovery":
+        talk.open()
+        for k in range(6):
+            talk.data(30 + k / 10, 1000 * k)
+    for k in range(3, 7):
+        talk.ack(50 + k / 10, 1000, (2000, 1000 * k))
+    talk.data(50.7, 1000).ack(70.7, 6000)
+    for k in range(6, 9):
+        talk.data(71 + k / 10, 1000 * k)
+    talk.ack(92, 9000)
+    packets = sent_by(talk, 1) if which == "acks" else talk.in_order()
+    wrpcap(str(tmp_path / "half.pcap"), [cut(packet, 66) for packet in packets] if which == "cut" else packets)
+    trace = traces.analyze(tmp_path / "half.pcap")
+    found = Comparison(around(trace))
+    found.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(tmp_path / "half.pcap"))))
+    assert found.differences and not [one for one in found.differences if one.rule is None]
 
 
 def test_pieces_add_up_and_the_bound_holds_for_each_reason() -> None:

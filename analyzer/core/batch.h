@@ -8,6 +8,7 @@
 /* Packets of a batch: enough that many of a flow's come together; fewer while there are so many
  * flows that these need the memory. */
 #define BATCH         196608u
+#define BATCH_FIRST   16384u /* of the first one; the next hold twice as many each */
 #define BATCH_SMALL   65536u
 #define FLOWS_MANY    65536u
 #define MARK_PACKETS  128u /* between two marks */

@@ -227,7 +227,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_block_loss_run_max, (int64_t)sum->longest_loss_run);
     row_set(row, directions_block_restarts, (int64_t)sum->restarts);
     row_set_if(row, directions_jitter_ns, sum->jitter_known, sum->jitter_ns);
-    row_set_if(row, directions_delay_variation_ns, sum->transit_known, sum->delay_variation_ns);
+    row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
 }
 
 static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
@@ -242,12 +242,19 @@ static void finish_sequence(struct worker *worker, struct flow *flow, unsigned n
         put_sequence(row, &sum);
 }
 
+/* Less than one block of the length that the user told, and no header: nothing says that there was
+ * to be one, as in a control connection. */
+static bool is_no_block(const struct block_stream *blocks) {
+    return blocks->lost || (!blocks->headed && !blocks->delivered && blocks->open_count < 2);
+}
+
 /* In TCP nothing is lost, late or out of order by the time that it is delivered. */
 static void finish_stream(struct worker *worker, struct flow *flow, unsigned number,
                           struct row *row) {
     struct block_stream *blocks = flow->directions[number].tcp.blocks;
     if (!blocks)
         return;
+    blocks->lost = is_no_block(blocks);
     struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
     block_stream_finish(blocks, &(struct block_listener){tell_block, &place});
@@ -272,7 +279,8 @@ enum word block_application(struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         struct direction *direction = &flow->directions[number];
         struct sequence_summary sum;
-        if (flow->key.protocol == IP_TCP && direction->tcp.blocks && !direction->tcp.blocks->lost)
+        const struct block_stream *blocks = direction->tcp.blocks;
+        if (flow->key.protocol == IP_TCP && blocks && !is_no_block(blocks))
             return WORD_BLOCKS;
         if (flow->key.protocol != IP_UDP)
             continue;

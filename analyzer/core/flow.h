@@ -52,11 +52,10 @@ struct sighting {
     bool fragment : 1, more_fragments : 1;
     bool time_known;
     bool payload_known; /* payload_bytes is: the headers before it were read */
-    uint8_t traffic_class;
-    /* As in a packet_mark, so that they are copied at once. */
-    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
     uint8_t ttl;
-    uint8_t link; /* 6 bits of the link addresses' hash */
+    uint8_t port; /* 6 bits of the link addresses and the interface: where the capture took it */
+    uint8_t traffic_class;
+    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };
 
 /* Numbers that were missing when a packet came; late ones may still take that back. */

@@ -210,9 +210,10 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
 
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    row_set(row, directions_sack_acks, (int64_t)trouble->sack_acks);
+    row_set_if(row, directions_sack_acks, !stream->options_cut, (int64_t)trouble->sack_acks);
     row_set(row, directions_zero_windows, (int64_t)trouble->zero_windows);
-    row_set(row, directions_unusual_options, (int64_t)trouble->unusual_options);
+    row_set_if(row, directions_unusual_options, !stream->options_cut,
+               (int64_t)trouble->unusual_options);
     row_set(row, directions_syns, (int64_t)stream->syns);
     row_set(row, directions_fins, (int64_t)stream->fins);
     row_set(row, directions_resets, (int64_t)stream->resets);

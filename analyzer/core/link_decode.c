@@ -113,25 +113,29 @@ static void decode_cooked_protocol(struct decoding *d, uint32_t offset, uint16_t
         decode_ether_type(d, offset, protocol);
 }
 
-/* An 8-byte address field and the packet's direction, as cooked headers have them. */
-static uint32_t cooked_hash(const uint8_t *address) {
+/* An 8-byte address field, and what tells the interface: of a packet that is passed on within a
+ * host each has the same address. */
+static uint32_t cooked_hash(const uint8_t *address, uint32_t interface) {
     uint8_t bytes[12] = {0};
     memcpy(bytes, address, 8);
+    memcpy(bytes + 8, &interface, 4);
     return link_hash(bytes);
 }
 
 static void decode_cooked_v1(struct decoding *d, uint32_t offset) {
     if (!decoding_has(d, offset, 16, REASON_LINK_CUT, REASON_LINK_SHORT))
         return;
-    d->headers->link_hash = cooked_hash(d->data + offset + 6);
-    decode_cooked_protocol(d, offset + 16, load_be16(d->data + offset + 14));
+    const uint8_t *header = d->data + offset; /* it tells whether the packet came in or went out */
+    d->headers->link_hash = cooked_hash(header + 6, load_be16(header));
+    decode_cooked_protocol(d, offset + 16, load_be16(header + 14));
 }
 
 static void decode_cooked_v2(struct decoding *d, uint32_t offset) {
     if (!decoding_has(d, offset, 20, REASON_LINK_CUT, REASON_LINK_SHORT))
         return;
-    d->headers->link_hash = cooked_hash(d->data + offset + 12);
-    decode_cooked_protocol(d, offset + 20, load_be16(d->data + offset));
+    const uint8_t *header = d->data + offset;
+    d->headers->link_hash = cooked_hash(header + 12, load_be32(header + 4));
+    decode_cooked_protocol(d, offset + 20, load_be16(header));
 }
 
 static void decode_raw(struct decoding *d, uint32_t offset) {

@@ -58,7 +58,7 @@ static inline void see_headers(struct sighting *seen, const struct headers *head
     seen->fragment = headers->fragment;
     seen->more_fragments = headers->more_fragments;
     seen->ttl = headers->ttl;
-    seen->link = headers->link_hash >> 26;
+    seen->port = (headers->link_hash >> 26 ^ seen->capture * 11u) & 63;
     seen->traffic_class = headers->traffic_class;
     seen->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }

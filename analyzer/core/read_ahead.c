@@ -12,8 +12,9 @@
 #include "decoding.h"
 #include "huge_pages.h"
 
-#define BATCHES 2u /* one is filled while the other is taken */
-#define WAIT_NS 200000000
+#define BATCHES         2u /* one is filled while the other is taken */
+#define BATCHES_GROWING 4u
+#define WAIT_NS         200000000
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
@@ -158,9 +159,16 @@ static bool is_grouped(const struct analysis_options *options) {
     return !options->captures_only && options->packets == PACKETS_NONE;
 }
 
+/* The first ones are small, so that nobody waits long for something to take. */
+static size_t batch_size(const struct read_ahead *ahead) {
+    size_t most = ahead->most[ahead->read % BATCHES];
+    size_t first = ahead->read < BATCHES_GROWING ? (size_t)BATCH_FIRST << ahead->read : most;
+    return first < most ? first : most;
+}
+
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
-    batch_begin(batch, ahead->most[batch - ahead->batches]);
+    batch_begin(batch, batch_size(ahead));
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))

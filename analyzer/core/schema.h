@@ -181,7 +181,8 @@
       "TCP: bytes of holes given up because too many were open at once")                           \
     X(duplicate_acks, INT, "packets",                                                              \
       "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)")          \
-    X(sack_acks, INT, "packets", "TCP acknowledgments sent in this direction with SACK blocks")    \
+    X(sack_acks, INT, "packets",                                                                   \
+      "TCP acknowledgments sent in this direction with SACK blocks; null where options were cut")  \
     X(zero_windows, INT, "packets",                                                                \
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
     X(zero_window_ns, INT, "ns",                                                                   \
@@ -255,7 +256,8 @@
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \
     X(unusual_options, INT, "packets",                                                             \
-      "TCP segments with options of multipath TCP, MD5 or AO signatures, or unknown ones")         \
+      "TCP segments with options of multipath TCP, MD5 or AO signatures, or unknown ones; null "   \
+      "where options were cut")                                                                    \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \

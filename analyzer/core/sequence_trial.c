@@ -129,6 +129,11 @@ static void add_agreeing(struct agreement *found, const struct sequence_layout *
         has_ns && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
 }
 
+/* The same packet once more, as a mirror port stores each: it neither agrees nor disagrees. */
+static bool is_again(const struct pair *pair) {
+    return pair->from->sequence == pair->to->sequence && pair->from->sent == pair->to->sent;
+}
+
 /* From the newest packet back, as long as those of its source agree. */
 static struct agreement agreement_on(const struct sequence_layout *layout,
                                      const struct sequence_trial *trial, uint64_t *key) {
@@ -148,7 +153,7 @@ static struct agreement agreement_on(const struct sequence_layout *layout,
             found.others++;
             continue;
         }
-        if (readings[next].key != *key || readings[next].is_end)
+        if (readings[next].key != *key || readings[next].is_end || is_again(&pair))
             continue;
         if (!pair_agrees(layout, &pair))
             break;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_cause.h"
 
-#define TAIL_PROBE_LEAST_NS INT64_C(10000000) /* RFC 8985 section 7.2, as Linux sets its timers */
+/* RFC 8985 section 7.2, as Linux sets its timers: two round trips, and 2 ms at least, which a
+ * coarse clock of its own makes more of. */
+#define TAIL_PROBE_LEAST_NS INT64_C(2000000)
+#define TAIL_PROBE_USUAL_NS INT64_C(10000000)
 #define NEWS_FRESH_NS       INT64_C(50000000) /* beyond a round trip: what a sender may dawdle */
 #define SENDER_SLACK_NS     1000000           /* what is on its way when an acknowledgment passes */
 #define SEGMENT_USUAL       1460
@@ -124,9 +127,9 @@ static bool is_tail_probe(const struct step *step, const struct resend *resend) 
     if (!may_be_probe(step, resend))
         return false;
     int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
-    int64_t expected = later_of(2 * rtt, TAIL_PROBE_LEAST_NS);
+    int64_t expected = later_of(2 * rtt, TAIL_PROBE_USUAL_NS);
     int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4000 * (int64_t)step->stream->rttvar_us);
-    if (silence < expected - expected / 4)
+    if (silence < later_of(rtt + rtt / 2, TAIL_PROBE_LEAST_NS))
         return false;
     /* The timer sends the lowest again, not the last of several. */
     if (resend->start > heard_by_sender(step, resend).acked)

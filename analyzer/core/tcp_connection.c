@@ -28,7 +28,8 @@ int tcp_state(const struct flow *flow) {
         return WORD_HALF_CLOSED;
     if (from->syn_seen && flow->syn_ack_seen)
         return flow->handshake_ack_seen ? WORD_ESTABLISHED : WORD_SYN_RECEIVED;
-    if (from->syn_seen && !to->based)
+    /* What it acknowledges was sent, on a way that was not captured. */
+    if (from->syn_seen && !to->based && !to->acked_known)
         return WORD_SYN_SENT;
     return from->syn_seen || to->syn_seen ? WORD_ESTABLISHED : WORD_MIDSTREAM;
 }

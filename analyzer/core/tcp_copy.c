@@ -9,6 +9,7 @@
 #define MARK_UNIT_SHIFT   7                  /* 128 ns */
 #define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
 #define COPY_GAP_SLACK_NS 10000
+#define COPIES_MOST       3u
 
 static uint32_t mark_time(const struct step *step) {
     return (uint32_t)(step->seen->time_ns >> MARK_UNIT_SHIFT);
@@ -19,11 +20,15 @@ static bool is_pure_ack(const struct step *step) {
 }
 
 static bool is_routed(const struct step *step, const struct packet_mark *mark) {
-    return step->seen->ttl + 1 == mark->ttl;
+    return ((step->seen->ttl + 1u) & 3) == mark->ttl;
+}
+
+static unsigned last_port(const struct packet_mark *mark) {
+    return mark->port ^ mark->port_moved;
 }
 
 static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
-    return is_routed(step, mark) || mark->link % MARK_COPY != step->seen->link;
+    return is_routed(step, mark) || last_port(mark) != step->seen->port;
 }
 
 /* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
@@ -55,10 +60,13 @@ static bool is_copy(const struct step *step, const struct packet_mark *mark, int
     return gap_ns <= MIRROR_GAP_NS || gap_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
 }
 
-/* Two of each come from a mirror of both directions or of two ports; a router between the ports
- * takes one from the TTL. */
+/* Two of each come from a mirror of both directions or of two ports. There may be more ports, as
+ * when all interfaces of a host are captured: each adds one, until the first has the packet again.
+ * A router between two takes one from the TTL. */
 static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || mark->link < MARK_COPY);
+    unsigned port = step->seen->port;
+    bool new_port = port != mark->port && port != last_port(mark);
+    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || !mark->copies || new_port);
 }
 
 static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
@@ -69,10 +77,10 @@ static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_n
     enum copy_doubt doubt = mirror_doubt(step, start, end);
     if (is_of_two_ports(step, mark))
         doubt = COPY_OF_TWO_PORTS;
-    if (is_routed(step, mark))
-        mark->ttl = step->seen->ttl; /* another hop's may follow */
-    if (mark->link / MARK_COPY < MARK_COPIES_MOST)
-        mark->link += MARK_COPY;
+    mark->ttl = step->seen->ttl & 3; /* another hop's may follow */
+    mark->port_moved = (mark->port ^ step->seen->port) & 63;
+    if (mark->copies < COPIES_MOST)
+        mark->copies++;
     step->flow->copied |= data;
     if (data)
         step->flow->copy_gap_ns = (uint32_t)gap_ns;
@@ -106,17 +114,14 @@ static APART bool make_room(struct tcp_stream *stream, struct allowance *allowan
     return true;
 }
 
-/* All is read before anything is written, so that what lies together is copied at once. */
 static inline void set_mark(struct packet_mark *mark, const struct step *step) {
-    uint32_t time = mark_time(step), frame = step_frame(step), signature = step->tcp->signature;
-    uint16_t ip_id = step->seen->ip_id;
-    uint8_t ttl = step->seen->ttl, link = step->seen->link;
-    mark->time = time;
-    mark->frame = frame;
-    mark->signature = signature;
-    mark->ip_id = ip_id;
-    mark->ttl = ttl;
-    mark->link = link;
+    const struct sighting *seen = step->seen;
+    *mark = (struct packet_mark){.time = mark_time(step),
+                                 .frame = step_frame(step),
+                                 .signature = step->tcp->signature,
+                                 .ip_id = seen->ip_id,
+                                 .ttl = seen->ttl & 3,
+                                 .port = seen->port & 63};
 }
 
 bool tcp_copy_take(struct step *step, bool doubtful) {

@@ -205,12 +205,16 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
 }
 
 /* When the bytes were first sent; of what is acknowledged that is kept no longer, but not later
- * than any data, nor than an acknowledgment of them. */
-static int64_t first_sent_ns(const struct tcp_stream *stream, const struct segment *first,
-                             int64_t end) {
-    int64_t sent_ns = sooner_of(stream->advanced_ns, stream->last_data_ns);
+ * than any data, nor than an acknowledgment of them. Where neither came by, now. */
+static int64_t first_sent_ns(const struct step *step, const struct segment *first, int64_t end) {
+    const struct tcp_stream *stream = step->stream;
+    int64_t sent_ns = step->seen->time_ns;
     if (first)
         return first->time_ns;
+    if (stream->acked_known)
+        sent_ns = sooner_of(sent_ns, stream->advanced_ns);
+    if (stream->last_data_ns) /* a SYN or FIN may be all there is */
+        sent_ns = sooner_of(sent_ns, stream->last_data_ns);
     for (unsigned i = 0; i < 2; i++)
         if (stream->past[i].time_ns && stream->past[i].acked >= end)
             sent_ns = sooner_of(sent_ns, stream->past[i].time_ns);
@@ -221,7 +225,7 @@ APART bool judge_again(struct step *step, int64_t start, int64_t end, const char
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first_sent_ns(stream, first, end), false,
+    struct resend resend = {start, end, first_sent_ns(step, first, end), false,
                             first ? first->frame : 0};
     if (is_late_original(step, start, end))
         return true;

@@ -19,12 +19,12 @@ struct packet_mark {
     uint32_t frame;     /* 0 for an empty mark */
     uint32_t signature; /* of what routers leave alone */
     uint16_t ip_id;
-    uint8_t ttl;
-    uint8_t link; /* 6 bits of the link's addresses; above them, how many copies came: MARK_COPY */
+    uint8_t ttl : 2;        /* its lowest bits: a router takes one */
+    uint8_t port_moved : 6; /* the port of the last copy, as what it differs by (exclusive or) */
+    uint8_t port : 6;       /* of the capture (struct sighting): where the first one came by */
+    uint8_t copies : 2;     /* seen so far, 3 for more */
 };
-#define MARK_COPY        64u
-#define MARK_COPIES_MOST 3u  /* for more, too */
-#define MARKS_MOST       32u /* the last packets of a direction: a copy comes soon */
+#define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
 
 /* What speaks for the mirror when a copy comes at once. */
 enum copy_doubt {

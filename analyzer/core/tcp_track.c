@@ -13,6 +13,7 @@
  * nothing behind it, waited for the receiver's delayed-ACK timer (Linux from 40 ms, RFC 9293 up to
  * 500 ms), not for the network. */
 #define DELAYED_ACK_NS 25000000
+#define REPORTED_MOST  (16 << 20) /* beyond, SACK blocks are somebody's who renumbers streams */
 #define ID_STEP_MOST   64 /* between two packets of one direction: other connections take ids too */
 
 static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence) {
@@ -20,11 +21,21 @@ static APART void start_stream(struct tcp_stream *stream, uint32_t zero_sequence
     stream->zero_sequence = zero_sequence;
 }
 
+/* Whether the receiver has reported data above it, as near as what is in flight. */
+static bool is_reported_above(const struct tcp_stream *stream, int64_t position) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    int64_t above = trouble->sacked_highest - position;
+    return trouble->sacked_count && stream->acked_known && position >= stream->acked && above > 0 &&
+           above <= REPORTED_MOST;
+}
+
 /* The first segment of a direction: what lies below it passed before the capture began. */
 static APART void base_stream(struct tcp_stream *stream, uint32_t sequence) {
     if (!stream->started)
         start_stream(stream, sequence);
     int64_t position = stream_position(stream, sequence);
+    if (is_reported_above(stream, position)) /* it is sent again */
+        position = stream->trouble->sacked_highest;
     stream->based = true;
     stream->flight_known = stream->acked_known;
     stream->base = position;
@@ -316,9 +327,22 @@ static bool is_of_old_connection(const struct step *step, int64_t position) {
            position != 0;
 }
 
+/* What was reported and is no longer: acknowledged, or dropped by the receiver, which may do so
+ * (RFC 2018 section 8). A bare acknowledgment reports all that is held above it (section 4). */
+static APART void take_sack_end(const struct step *step, const struct tcp_header *tcp,
+                                int64_t position) {
+    struct tcp_trouble *trouble = step->other->trouble;
+    bool bare = !step->seen->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
+    if (bare || position >= trouble->sacked_highest)
+        trouble->sacked_count = 0;
+}
+
 static void take_sack(struct step *step, const struct tcp_header *tcp, int64_t position) {
-    if (!tcp->sack_count)
+    if (!tcp->sack_count) {
+        if (tcp_trouble_of(step->other)->sacked_count)
+            take_sack_end(step, tcp, position);
         return;
+    }
     step_trouble(step, step->stream)->sack_acks++;
     judge_sack(step, position);
 }
@@ -356,7 +380,8 @@ static inline bool take_acknowledgment(struct step *step, struct tcp_stream *str
     step->effect.acknowledges = true;
     step->effect.acknowledged = position;
     if (position < acked) { /* overtaken by a later one: its window is old too */
-        take_sack(step, tcp, position);
+        if (tcp->sack_count)
+            take_sack(step, tcp, position);
         return false;
     }
     if (position > acked)
