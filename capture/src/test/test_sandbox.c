@@ -28,7 +28,7 @@ static int status_of(int (*attempt)(const struct folder *folder), const struct f
 }
 
 static int write_in_folder(const struct folder *folder) {
-    if (!sandbox_files(folder, NULL) || !sandbox_calls())
+    if (!sandbox_files(folder) || !sandbox_calls())
         return 9;
     char temporary[NAME_ROOM];
     int fd = folder_create(folder, "x.pcapng", temporary);
@@ -39,13 +39,13 @@ static int write_in_folder(const struct folder *folder) {
 }
 
 static int read_elsewhere(const struct folder *folder) {
-    if (!sandbox_files(folder, NULL))
+    if (!sandbox_files(folder))
         return 9;
     return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES ? 0 : 1;
 }
 
 static int write_elsewhere(const struct folder *folder) {
-    if (!sandbox_files(folder, NULL))
+    if (!sandbox_files(folder))
         return 9;
     return open("/var/tmp/wiretale-test", O_RDWR | O_CREAT, 0600) < 0 && errno == EACCES ? 0 : 1;
 }
