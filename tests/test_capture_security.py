@@ -197,6 +197,37 @@ def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: Capture
     wait_until(lambda: not list(tmp_path.glob("*none*")) and not list(tmp_path.glob(".*")), "no empty file stays", 10)
 
 
+def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "trace.pcapng")) as daemon:
+        (left,) = tmp_path.glob(".*.part")
+        left.unlink()
+        assert daemon.process.wait(timeout=60) == 4
+    assert f"the file in {tmp_path} is gone" in daemon.said()
+
+
+@pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
+def test_what_needs_several_files_is_refused_in_a_folder_of_roots(
+    link: CaptureLink, tmp_path: Path, options: list[str]
+) -> None:
+    where = str(tmp_path / "trace.pcapng")
+    with link.daemon(tmp_path, "-i", "in0", "-w", where, *options, ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert f"may not write to the folder {tmp_path}" in daemon.said() and daemon.said().count("\n") == 1
+    assert not list(tmp_path.glob("*.pcapng*")) and not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path: Path) -> None:
+    folder, moved = tmp_path / "captures", tmp_path / "moved"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        folder.rename(moved)
+        folder.mkdir()
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_said("the folder that is open stays in use")
+        link.send(10)
+        assert not daemon.stop()
+    assert not list(folder.iterdir()) and packets_in(*finished(moved)) == 10
+
+
 def test_a_subfolder_of_another_user_is_refused(link: CaptureLink, tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     (folder / "nobody").mkdir(parents=True)

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +155,13 @@ static bool signal_the_parent(void) {
     return !kill(parent, 0);
 }
 
+static struct sockaddr_un abstract = {.sun_family = AF_UNIX};
+
+static bool send_to_an_abstract_socket(void) {
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    return sendto(fd, "x", 1, 0, (struct sockaddr *)&abstract, sizeof abstract) == 1;
+}
+
 static bool control_a_terminal(void) {
     struct winsize size;
     return !ioctl(terminal, TIOCGWINSZ, &size);
@@ -163,7 +171,7 @@ static bool become_dumpable(void) {
     return !prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-enum part { CALLS, FILES, TCP, USER };
+enum part { CALLS, FILES, TCP, SCOPE, USER };
 
 static const struct {
     const char *name;
@@ -195,6 +203,8 @@ static const struct {
     {"TCP taken on an earlier socket", bind_an_earlier_socket, TCP},
     {"UDP", send_by_udp, CALLS},
     {"a signal", signal_the_parent, CALLS},
+    {"a signal, were the call allowed", signal_the_parent, SCOPE},
+    {"an abstract socket", send_to_an_abstract_socket, SCOPE},
     {"a terminal", control_a_terminal, CALLS},
     {"a process that can be looked into", become_dumpable, CALLS},
 };
@@ -227,12 +237,15 @@ static void open_sockets(void) {
     early_tcp = socket(AF_INET, SOCK_STREAM, 0);
     early_bound = socket(AF_INET, SOCK_STREAM, 0);
     terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "%s", place);
+    int answers = socket(AF_UNIX, SOCK_DGRAM, 0);
+    CHECK(!bind(answers, (struct sockaddr *)&abstract, sizeof abstract));
     CHECK(early_tcp >= 0 && early_bound >= 0);
 }
 
 static void confine(enum part part) {
     privilege_drop(&identity);
-    if (part == FILES || part == TCP)
+    if (part == FILES || part == TCP || part == SCOPE)
         CHECK(sandbox_files(&folder)); /* alone: not because of a call that is refused */
     if (part == CALLS)
         CHECK(sandbox_calls());
@@ -257,6 +270,7 @@ static bool can_be_confined(enum part part) {
     switch (part) {
     case FILES: return version >= 2; /* before, moving a file needed no rule: it was refused */
     case TCP: return version >= 4;
+    case SCOPE: return version >= 6;
     case USER: return identity.changes;
     default: return true;
     }
