@@ -19,6 +19,8 @@ from talk import RTT, Talk, write_pcap
 MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network for them
 START = 1_700_000_000
 MASK = 2**64 - 1
+STEP = 0x9E3779B97F4A7C15
+TILED = 4  # flag: how traffic/block.h makes the pattern
 COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
 
 
@@ -29,10 +31,17 @@ def mix(z: int) -> int:
     return z ^ z >> 31
 
 
+def word(seed: int, number: int, tiled: bool) -> int:
+    """A word of the pattern."""
+    if tiled:
+        return mix((number % 64 + 1) * STEP & MASK) ^ mix(seed + number // 64 * STEP & MASK)
+    return mix(seed + number * STEP & MASK)
+
+
 def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_ns: int = 0, flags: int = 0) -> bytes:
     """A block as it lies on the wire."""
     seed = mix((mix((run << 16) + stream) + sequence) & MASK)
-    words = (mix(seed + i * 0x9E3779B97F4A7C15 & MASK) for i in range(4, (length + 7) // 8))
+    words = (word(seed, i, bool(flags & TILED)) for i in range(4, (length + 7) // 8))
     header = struct.pack(">IIHHIQQ", 0x57544231, run, stream, flags, length, sequence, sent_ns)
     return (header + b"".join(struct.pack(">Q", word) for word in words))[:length]
 
@@ -119,10 +128,11 @@ def test_rtp_whose_clock_is_known_has_a_delay_variation(tmp_path: Path) -> None:
     assert row["jitter_ns"] is not None
 
 
-def test_a_wrong_pattern_is_corrupt(tmp_path: Path) -> None:
-    sent = [(float(k), block(k)) for k in range(20)]
+@pytest.mark.parametrize("flags", [0, TILED])
+def test_a_wrong_pattern_is_corrupt(tmp_path: Path, flags: int) -> None:
+    sent = [(float(k), block(k, length=1472, flags=flags)) for k in range(20)]
     damaged = bytearray(sent[8][1])
-    damaged[150] ^= 1
+    damaged[1450] ^= 1
     sent[8] = (8.0, bytes(damaged))
     trace = capture(sent, tmp_path / "corrupt.pcap")
     assert counts(trace) == {"blocks": 20, "blocks_corrupt": 1}

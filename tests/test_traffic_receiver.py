@@ -359,7 +359,8 @@ def test_a_data_connection_of_nobody_is_closed(tmp_path: Path) -> None:
         assert send(one.port, "--count", "3")["blocks_received"] == 3
 
 
-def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tiled", [False, True])
+def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path, tiled: bool) -> None:
     """By hand, over TCP: of 10 blocks one with a wrong byte, one with a broken header."""
     subprocess.run([program(), "--version"], check=True, capture_output=True)
     with receiving(tmp_path) as one, connect(one.port) as control:
@@ -368,7 +369,7 @@ def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path) -> N
         while b"ready" not in said:
             said += control.recv(4096)
         control.sendall(b"start\n")
-        blocks = [bytearray(block(7, 0, number, 40)) for number in range(10)]
+        blocks = [bytearray(block(7, 0, number, 40, tiled)) for number in range(10)]
         blocks[3][39] ^= 1
         blocks[6][0] ^= 1
         with connect(one.port) as data:
@@ -379,6 +380,7 @@ def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path) -> N
 
 
 MASK = (1 << 64) - 1
+STEP = 0x9E3779B97F4A7C15
 
 
 def mix(z: int) -> int:
@@ -387,12 +389,16 @@ def mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
-def block(run: int, stream: int, sequence: int, size: int) -> bytes:
-    """As traffic/README.md has it."""
-    head = b"WTB1" + run.to_bytes(4, "big") + stream.to_bytes(2, "big") + bytes(2) + size.to_bytes(4, "big")
-    head += sequence.to_bytes(8, "big") + bytes(8)
+def block(run: int, stream: int, sequence: int, size: int, tiled: bool = False) -> bytes:
+    """A block of at most 512 bytes, as traffic/README.md defines it."""
+    flags = 4 if tiled else 0
+    head = b"WTB1" + run.to_bytes(4, "big") + stream.to_bytes(2, "big") + flags.to_bytes(2, "big")
+    head += size.to_bytes(4, "big") + sequence.to_bytes(8, "big") + bytes(8)
     seed = mix((mix(run << 16 | stream) + sequence) & MASK)
-    words = (mix((seed + i * 0x9E3779B97F4A7C15) & MASK) for i in range(4, (size + 7) // 8))
+    words = (
+        mix((i + 1) * STEP & MASK) ^ mix(seed) if tiled else mix((seed + i * STEP) & MASK)
+        for i in range(4, (size + 7) // 8)
+    )
     return (head + b"".join(word.to_bytes(8, "big") for word in words))[:size]
 
 

@@ -5,8 +5,8 @@
  *          0    4  magic     "WTB1", 0x57544231
  *          4    4  run       one test; another run has another number
  *          8    2  stream    within the run
- *         10    2  flags     bit 0: the first block of the stream, bit 1: the last; readers ignore
- *                            the others, senders leave them 0
+ *         10    2  flags     bit 0: the first block of the stream, bit 1: the last, bit 2: the
+ *                            pattern is tiled; readers ignore the others, senders leave them 0
  *         12    4  length    bytes of the whole block with this header, 32 to 2^30
  *         16    8  sequence  of the block in its stream, from 0, below 2^63
  *         24    8  sent_ns   CLOCK_REALTIME of the sender, ns since the epoch, below 2^63
@@ -14,16 +14,22 @@
  *
  * A datagram is one block; a TCP stream is one block after the other.
  *
- * The pattern is the output of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
- * Generators, OOPSLA 2014) in words of 8 bytes, each in network byte order, the last one cut off
- * where the block ends. All arithmetic is modulo 2^64:
+ * The pattern comes from the output of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
+ * Number Generators, OOPSLA 2014), in words of 8 bytes, each in network byte order, the last one
+ * cut off where the block ends. All arithmetic is modulo 2^64:
  *
  *     mix(z):  z ^= z >> 30; z *= 0xbf58476d1ce4e5b9;
  *              z ^= z >> 27; z *= 0x94d049bb133111eb;  z ^ (z >> 31)
  *     seed   = mix(mix(run * 2^16 + stream) + sequence)
- *     word i = mix(seed + i * 0x9e3779b97f4a7c15)      at bytes 8i to 8i+7 of the block, i >= 4
+ *     step   = 0x9e3779b97f4a7c15
+ *     tile j = mix((j + 1) * step), j from 0 to 63
+ *     word i = tile (i mod 64) xor mix(seed + (i div 64) * step)     if the pattern is tiled
+ *     word i = mix(seed + i * step)                                  otherwise
+ *                                               at bytes 8i to 8i+7 of the block, i >= 4
  *
- * so any word can be had without the ones before it.
+ * Any word can be computed without the ones before it. Senders tile the pattern: one xor a word
+ * costs less than a copy on any processor, while SplitMix64 in each word costs as much as sending
+ * it. Blocks with untiled patterns are in captures of earlier versions.
  */
 #ifndef WIRETALE_BLOCK_H
 #define WIRETALE_BLOCK_H
@@ -38,6 +44,9 @@
 #define BLOCK_LENGTH_MOST  (UINT32_C(1) << 30)
 #define BLOCK_FIRST        1u /* flags */
 #define BLOCK_LAST         2u
+#define BLOCK_TILED        4u
+#define BLOCK_WORD_STEP    UINT64_C(0x9e3779b97f4a7c15)
+#define BLOCK_TILE_WORDS   64u
 #define BLOCK_ALL_RIGHT    SIZE_MAX /* of block_check_pattern() */
 
 struct block_header {
@@ -101,8 +110,21 @@ static inline uint64_t block_seed(const struct block_header *header) {
     return block_mix(block_mix(((uint64_t)header->run << 16) + header->stream) + header->sequence);
 }
 
-static inline uint64_t block_word(uint64_t seed, uint64_t number) {
-    return block_mix(seed + number * UINT64_C(0x9e3779b97f4a7c15));
+static inline uint64_t block_tile(uint64_t number) {
+    return block_mix((number % BLOCK_TILE_WORDS + 1) * BLOCK_WORD_STEP);
+}
+
+/* Every word of one tile is combined with this. */
+static inline uint64_t block_tile_key(uint64_t seed, uint64_t number) {
+    return block_mix(seed + number / BLOCK_TILE_WORDS * BLOCK_WORD_STEP);
+}
+
+/* Word `number` of the pattern; `seed` is block_seed(header). */
+static inline uint64_t block_word(const struct block_header *header, uint64_t seed,
+                                  uint64_t number) {
+    if (header->flags & BLOCK_TILED)
+        return block_tile(number) ^ block_tile_key(seed, number);
+    return block_mix(seed + number * BLOCK_WORD_STEP);
 }
 
 /* The part of bytes [from, from + count) of a block that is pattern; `count` becomes its size.
@@ -119,9 +141,8 @@ static inline size_t block_pattern_part(const struct block_header *header, size_
     return skip;
 }
 
-/* A word of the pattern as it lies in the block: whole words are most of the work. */
-static inline uint64_t block_word_in_memory(uint64_t seed, uint64_t number) {
-    uint64_t word = block_word(seed, number);
+/* The value that is stored as `word` in network byte order. */
+static inline uint64_t block_to_network(uint64_t word) {
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     return __builtin_bswap64(word);
 #else
@@ -146,7 +167,7 @@ static inline void block_fill_pattern(uint8_t *buf, const struct block_header *h
     buf += block_pattern_part(header, from, &count);
     size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
     while (offset < end) {
-        uint64_t word = block_word_in_memory(seed, offset / 8);
+        uint64_t word = block_to_network(block_word(header, seed, offset / 8));
         size_t size = block_rest_of_word(offset, end);
         if (size == 8) /* a size that the compiler knows */
             memcpy(buf, &word, 8);
@@ -165,7 +186,7 @@ static inline size_t block_check_pattern(const uint8_t *bytes, const struct bloc
     bytes += block_pattern_part(header, from, &count);
     size_t offset = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : from, end = offset + count;
     while (offset < end) {
-        uint64_t word = block_word_in_memory(seed, offset / 8);
+        uint64_t word = block_to_network(block_word(header, seed, offset / 8));
         const uint8_t *right = (const uint8_t *)&word + offset % 8;
         size_t size = block_rest_of_word(offset, end);
         if (size < 8 || memcmp(bytes, right, 8) != 0)

@@ -1,69 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SplitMix64 has no chain from word to word, so that the compiler can make vectors of them. */
+/* A tiled pattern for speed: the tile is made once, and each word costs a load, an xor and a store.
+ * Loops over a whole tile have a length that the compiler knows, so that it makes vectors of them.
+ * Untiled patterns, of senders of earlier versions, go through block.h. */
 #include "block_fast.h"
 
-#define WORD_STEP UINT64_C(0x9e3779b97f4a7c15)
-#define INLINE    static inline __attribute__((always_inline))
+#define VECTORIZED __attribute__((optimize("O3")))
 
-INLINE void fill_any(uint8_t *to, uint64_t first, size_t count) {
+static uint64_t tile[BLOCK_TILE_WORDS]; /* in network byte order */
+
+/* Before main(): no thread sees it half done. */
+__attribute__((constructor)) static void make_tile(void) {
+    for (unsigned i = 0; i < BLOCK_TILE_WORDS; i++)
+        tile[i] = htobe64(block_tile(i));
+}
+
+static inline __attribute__((always_inline)) void fill_part(uint8_t *to, uint64_t key, size_t first,
+                                                            size_t count) {
     for (size_t i = 0; i < count; i++) {
-        uint64_t word = htobe64(block_mix(first + i * WORD_STEP));
+        uint64_t word = tile[first + i] ^ key;
         memcpy(to + 8 * i, &word, 8);
     }
 }
 
 /* The bits that differ, of all words together. */
-INLINE uint64_t compare_any(const uint8_t *bytes, uint64_t first, size_t count) {
+static inline __attribute__((always_inline)) uint64_t
+compare_part(const uint8_t *bytes, uint64_t key, size_t first, size_t count) {
     uint64_t differs = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t word;
         memcpy(&word, bytes + 8 * i, 8);
-        differs |= word ^ htobe64(block_mix(first + i * WORD_STEP));
+        differs |= word ^ tile[first + i] ^ key;
     }
     return differs;
 }
 
-/* One source, compiled for each kind of machine. */
-#define FOR_MACHINE(name, ...)                                                                     \
-    __VA_ARGS__ static void fill_##name(uint8_t *to, uint64_t first, size_t count) {               \
-        fill_any(to, first, count);                                                                \
-    }                                                                                              \
-    __VA_ARGS__ static uint64_t compare_##name(const uint8_t *bytes, uint64_t first,               \
-                                               size_t count) {                                     \
-        return compare_any(bytes, first, count);                                                   \
+/* Words from `number` to the end of its tile, at most `count`. */
+static size_t rest_of_tile(uint64_t number, size_t count) {
+    size_t rest = BLOCK_TILE_WORDS - number % BLOCK_TILE_WORDS;
+    return rest < count ? rest : count;
+}
+
+VECTORIZED static void fill_words(uint8_t *to, uint64_t seed, uint64_t number, size_t count) {
+    while (count) {
+        uint64_t key = htobe64(block_tile_key(seed, number));
+        size_t part = rest_of_tile(number, count);
+        if (part == BLOCK_TILE_WORDS)
+            fill_part(to, key, 0, BLOCK_TILE_WORDS);
+        else
+            fill_part(to, key, number % BLOCK_TILE_WORDS, part);
+        to += 8 * part;
+        number += part;
+        count -= part;
     }
-
-static void (*fill_words)(uint8_t *to, uint64_t first, size_t count);
-static uint64_t (*compare_words)(const uint8_t *bytes, uint64_t first, size_t count);
-
-FOR_MACHINE(plain, )
-
-#ifdef __x86_64__
-#ifdef __clang__
-#define VECTORS(isa) __attribute__((target(isa)))
-#define WIDE
-#else
-#define VECTORS(isa) __attribute__((target(isa), optimize("O3")))
-#define WIDE         ",prefer-vector-width=512"
-#endif
-FOR_MACHINE(avx2, VECTORS("avx2"))
-FOR_MACHINE(avx512, VECTORS("avx512f,avx512dq,avx512bw,avx512vl" WIDE))
-
-/* Before main(): no thread sees it half done. */
-__attribute__((constructor)) static void choose_machine(void) {
-    __builtin_cpu_init();
-    bool has_avx512 = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl");
-    bool has_avx2 = __builtin_cpu_supports("avx2");
-    fill_words = has_avx512 ? fill_avx512 : has_avx2 ? fill_avx2 : fill_plain;
-    compare_words = has_avx512 ? compare_avx512 : has_avx2 ? compare_avx2 : compare_plain;
 }
-#else
-__attribute__((constructor)) static void choose_machine(void) {
-    fill_words = fill_plain;
-    compare_words = compare_plain;
+
+VECTORIZED static bool words_are_right(const uint8_t *bytes, uint64_t seed, uint64_t number,
+                                       size_t count) {
+    uint64_t differs = 0;
+    while (count) {
+        uint64_t key = htobe64(block_tile_key(seed, number));
+        size_t part = rest_of_tile(number, count);
+        if (part == BLOCK_TILE_WORDS)
+            differs |= compare_part(bytes, key, 0, BLOCK_TILE_WORDS);
+        else
+            differs |= compare_part(bytes, key, number % BLOCK_TILE_WORDS, part);
+        bytes += 8 * part;
+        number += part;
+        count -= part;
+    }
+    return !differs;
 }
-#endif
 
 /* The whole words within [from, from + count) of the pattern: bytes before them, and how many. */
 static size_t whole_words(size_t from, size_t count, size_t *words) {
@@ -82,12 +88,12 @@ void block_fill(uint8_t *buf, const struct block_header *header, size_t from, si
     size_t words;
     count = within_block(header, from, count);
     size_t skip = whole_words(from, count, &words);
-    if (!words) {
+    if (!words || !(header->flags & BLOCK_TILED)) {
         block_fill_pattern(buf, header, from, count);
         return;
     }
     size_t end = skip + 8 * words;
-    fill_words(buf + skip, block_seed(header) + (from + skip) / 8 * WORD_STEP, words);
+    fill_words(buf + skip, block_seed(header), (from + skip) / 8, words);
     if (from > BLOCK_HEADER_BYTES && skip)
         block_fill_pattern(buf, header, from, skip);
     if (end < count)
@@ -99,10 +105,10 @@ bool block_is_right(const uint8_t *bytes, const struct block_header *header, siz
     size_t words;
     count = within_block(header, from, count);
     size_t skip = whole_words(from, count, &words);
-    if (!words)
+    if (!words || !(header->flags & BLOCK_TILED))
         return block_check_pattern(bytes, header, from, count) == BLOCK_ALL_RIGHT;
     size_t end = skip + 8 * words;
-    if (compare_words(bytes + skip, block_seed(header) + (from + skip) / 8 * WORD_STEP, words))
+    if (!words_are_right(bytes + skip, block_seed(header), (from + skip) / 8, words))
         return false;
     return block_check_pattern(bytes, header, from, skip) == BLOCK_ALL_RIGHT &&
            block_check_pattern(bytes + end, header, from + end, count - end) == BLOCK_ALL_RIGHT;

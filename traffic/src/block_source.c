@@ -58,7 +58,8 @@ bool block_source_next(struct block_source *source, struct block_header *header,
         .run = (uint32_t)source->plan->run,
         .stream = source->stream,
         .flags = (uint16_t)((source->sequence ? 0 : BLOCK_FIRST) |
-                            (is_last(source, length) ? BLOCK_LAST : 0)),
+                            (is_last(source, length) ? BLOCK_LAST : 0) |
+                            (source->content ? 0 : BLOCK_TILED)),
         .length = length,
         .sequence = source->sequence,
     };

@@ -9,7 +9,7 @@
 #include "block_fast.h"
 #include "stream.h"
 
-#define BUFFER_BYTES (1u << 19)
+#define BUFFER_BYTES (1u << 17) /* the pattern is checked while the copy is still in a cache */
 #define WAKE_BYTES   ((int)BUFFER_BYTES) /* that are waited for when nothing is paced */
 
 struct tcp_receiver {

@@ -20,6 +20,9 @@ static const struct vector vectors[] = {
     {{0x01020304, 0x0506, 3, 61, 0x0708090a0b0c0d0e, 1700000000123456789},
      "57544231 01020304 05060003 0000003d 0708090a 0b0c0d0e 17979cfe 3d85cd15"
      "a613c096 619c99f3 40c667ac a1eaee74 38031697 513b84ba 8064ed61 b5"},
+    {{0x01020304, 0x0506, 7, 61, 0x0708090a0b0c0d0e, 1700000000123456789},
+     "57544231 01020304 05060007 0000003d 0708090a 0b0c0d0e 17979cfe 3d85cd15"
+     "69e022d7 570fa7c5 211234b1 72d971b4 5e5b3103 19e2e1bf b75db887 cf"},
 };
 
 static size_t from_hex(const char *text, uint8_t *bytes) {
@@ -53,18 +56,18 @@ static void check_vector(const struct vector *vector) {
     CHECK(block_check_pattern(expected, &header, 0, header.length) == BLOCK_ALL_RIGHT);
 }
 
-static void check_full_datagram(void) {
-    struct block_header header = {7, 1, 0, 1472, 1000000, 1700000000000000000};
+static void check_full_datagram(uint16_t flags, const char *last_word) {
+    struct block_header header = {7, 1, flags, 1472, 1000000, 1700000000000000000};
     uint8_t bytes[1472], end[8];
-    from_hex("a620956eaef482d9", end);
+    from_hex(last_word, end);
     block_write_header(bytes, &header);
     block_fill_pattern(bytes, &header, 0, sizeof bytes);
     CHECK(!memcmp(bytes + LAST_WORD_OFFSET, end, sizeof end));
     CHECK_INT(bytes[0], 'W'); /* a header is left alone */
 }
 
-static void check_pieces(void) {
-    struct block_header header = {3, 2, 0, 101, 99, 0};
+static void check_pieces(uint16_t flags) {
+    struct block_header header = {3, 2, flags, 101, 99, 0};
     uint8_t whole[101] = {0}, piece[101];
     block_fill_pattern(whole, &header, 0, sizeof whole);
     for (size_t from = 0; from < sizeof whole; from++)
@@ -76,8 +79,8 @@ static void check_pieces(void) {
         }
 }
 
-static void check_each_wrong_byte_is_found(void) {
-    struct block_header header = {3, 2, 0, 101, 99, 0};
+static void check_each_wrong_byte_is_found(uint16_t flags) {
+    struct block_header header = {3, 2, flags, 101, 99, 0};
     uint8_t bytes[120] = {0};
     block_fill_pattern(bytes, &header, 0, sizeof bytes);
     for (size_t i = 0; i < sizeof bytes; i++) {
@@ -123,9 +126,12 @@ static void check_refusals(void) {
 int main(void) {
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
         check_vector(&vectors[i]);
-    check_full_datagram();
-    check_pieces();
-    check_each_wrong_byte_is_found();
+    check_full_datagram(0, "a620956eaef482d9");
+    check_full_datagram(BLOCK_TILED, "7088c2a5f3c77f9a");
+    for (uint16_t flags = 0; flags <= BLOCK_TILED; flags += BLOCK_TILED) {
+        check_pieces(flags);
+        check_each_wrong_byte_is_found(flags);
+    }
     check_refusals();
     return 0;
 }
