@@ -134,8 +134,7 @@ static bool connect_by_tcp(void) {
     return fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
-/* With a socket that was made before, as one that a bug may leave open. */
-static int early_tcp, early_bound;
+static int early_tcp; /* made before the confinement, as one that a bug may leave open */
 
 static bool connect_an_earlier_socket(void) {
     return !connect(early_tcp, (struct sockaddr *)&address, sizeof address);
@@ -143,7 +142,7 @@ static bool connect_an_earlier_socket(void) {
 
 static bool bind_an_earlier_socket(void) {
     struct sockaddr_in any = {.sin_family = AF_INET};
-    return !bind(early_bound, (struct sockaddr *)&any, sizeof any);
+    return !bind(early_tcp, (struct sockaddr *)&any, sizeof any);
 }
 
 static bool send_by_udp(void) {
@@ -234,13 +233,10 @@ static void open_sockets(void) {
     listener = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(!bind(listener, (struct sockaddr *)&address, sizeof address) && !listen(listener, 64));
     CHECK(!getsockname(listener, (struct sockaddr *)&address, &size));
-    early_tcp = socket(AF_INET, SOCK_STREAM, 0);
-    early_bound = socket(AF_INET, SOCK_STREAM, 0);
     terminal = posix_openpt(O_RDWR | O_NOCTTY);
     snprintf(abstract.sun_path + 1, sizeof abstract.sun_path - 1, "%s", place);
     int answers = socket(AF_UNIX, SOCK_DGRAM, 0);
     CHECK(!bind(answers, (struct sockaddr *)&abstract, sizeof abstract));
-    CHECK(early_tcp >= 0 && early_bound >= 0);
 }
 
 static void confine(enum part part) {
@@ -256,6 +252,7 @@ static int outcome(bool (*escapes)(void), bool confined, enum part part) {
     int status;
     pid_t child = fork();
     if (!child) {
+        early_tcp = socket(AF_INET, SOCK_STREAM, 0);
         if (confined)
             confine(part);
         _exit(escapes() ? 0 : 1);
