@@ -21,7 +21,8 @@ Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them a
 Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
 never 0.** A frame number is that of Wireshark, counted in the file that the `captures` row names.
 
-Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text.
+Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text,
+`path` the name of a file.
 """
 
 Column = tuple[str, str, str, str]
