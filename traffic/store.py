@@ -66,9 +66,11 @@ class Store:
         return [path for path in found if path.is_file()]
 
     def check(self, inputs: Iterable[str], overwrite: bool) -> None:
-        """Refuses to replace an input, or captures that are not this experiment's unless `overwrite`."""
-        names = [PLAN_FILE, RESULTS, *(str(path.relative_to(self.folder)) for path in self.files())]
-        check_folder(self.folder, names, inputs, overwrite or (self.folder / PLAN_FILE).exists())
+        """Refuses to replace an input, or a capture unless it is this experiment's own or `overwrite`."""
+        inputs, begun = list(inputs), (self.folder / PLAN_FILE).exists()
+        for path in [self.folder / RESULTS, *self.files()]:
+            own = begun and path.parent.name == CAPTURES
+            check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or own)
 
     def begin(self, plan: Plan) -> None:
         """Makes the folder the plan's. UsageError when it is another plan's."""
