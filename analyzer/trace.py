@@ -14,6 +14,7 @@ from threading import Thread
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural
 
@@ -158,7 +159,7 @@ class Trace:
         return write_tables(self, Path(folder))
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
+        shown = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
         counts = (plural(self.totals["packets"], "packet"), plural(self.totals["flows"], "flow"))
         return f"<wiretale.Trace of {shown}: {', '.join((*counts, plural(len(self.findings), 'finding')))}>"
 

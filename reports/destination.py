@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from wiretale.analyzer.capture_paths import holds_capture
 from wiretale.analyzer.errors import OutputError, UsageError
+from wiretale.analyzer.utf8_name import utf8_name
 
 LINKS_MOST = 40  # as the kernel
 PAGE_SUFFIXES = ("", ".html", ".htm")
@@ -132,21 +133,6 @@ def move(file: Path, path: Path) -> None:
     with file.open("rb") as made:
         keep_rights(made.fileno(), path, found)
     os.replace(file, path)
-
-
-@contextmanager
-def utf8_name(folder: Path) -> Iterator[Path]:
-    """A name of the folder that every library takes: DuckDB accepts UTF-8 alone."""
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            yield Path(f"/proc/self/fd/{descriptor}")
-        finally:
-            os.close(descriptor)
-    else:
-        yield folder
 
 
 @contextmanager
