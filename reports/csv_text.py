@@ -65,6 +65,6 @@ def write_csv(table: Table, out: IO[str]) -> None:
     cells = itemgetter(*names)
     for start in range(0, len(table), ROWS_AT_ONCE):
         rows = table.rows(start, start + ROWS_AT_ONCE)
-        for row in rows:
+        for row in rows if texts else []:
             row.update((name, csv_cell(row[name])) for name in texts)
         writer.writerows(map(cells, rows))

@@ -181,10 +181,11 @@ def check_writable(path: Path, place: Path, found: os.stat_result | None) -> Non
         raise OutputError(f"{path}: cannot write: it is a folder")
     if found is not None and stat.S_ISSOCK(found.st_mode):
         raise OutputError(f"{path}: cannot write: a socket cannot be opened; expected a file, a FIFO or a device")
-    needed = place.parent if is_replaced(place, found) else place
-    if not os.path.exists(needed):
+    needed = [place] if found is not None else []
+    needed += [place.parent] if is_replaced(place, found) else []
+    if not all(map(os.path.exists, needed)):
         raise OutputError(f"{path}: cannot write: {os.strerror(errno.ENOENT)}")
-    if not os.access(needed, os.W_OK):
+    if not all(os.access(one, os.W_OK) for one in needed):
         raise OutputError(f"{path}: cannot write: {os.strerror(errno.EACCES)}")
 
 

@@ -338,7 +338,7 @@ def test_python_refuses_the_same(files: Files) -> None:
     with pytest.raises(wiretale.UsageError, match="is a capture file"):
         trace.write(out)
     assert trace.write(out, overwrite=True) == out and (out / "flows.parquet").read_bytes().startswith(b"PAR1")
-    with pytest.raises(wiretale.WiretaleError, match="cannot write"):
+    with pytest.raises(wiretale.OutputError, match="cannot write"):
         trace.report(files["folder"])
 
 
