@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,19 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> N
         assert text in done.stderr, done.stderr
 
 
+@cache
+def short_plan() -> list[str]:
+    """A plan without captures, on a port that nobody else uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return ["quick", "--trials", "1", "--scale", "0.01", "--no-capture", "--port", str(port)]
+
+
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran") / "experiment"
-    plan = ["quick", "--trials", "1", "--scale", "0.01", "--no-capture"]
-    done = run("experiment", "run", *plan, "-o", folder)
+    done = run("experiment", "run", *short_plan(), "-o", folder)
     if done.returncode:
         pytest.skip(f"no experiment can be run here: {done.stderr.strip()}")
     return folder
@@ -238,7 +247,7 @@ def test_refusals_come_before_the_reading(files: Files, option: str) -> None:
 
 def folder_words(kind: str, files: Files, out: Path) -> Words:
     if kind == "experiment run":
-        return ["experiment", "run", "quick", "--trials", "1", "--scale", "0.01", "--no-capture", "-o", out]
+        return ["experiment", "run", *short_plan(), "-o", out]
     inputs = [files["a.pcap"]] if kind == "analyze" else [files["a.pcap"], files["b.pcap"]]
     return [kind, *inputs, "-q", "-o", out, *(["--csv"] if kind == "analyze" else [])]
 
