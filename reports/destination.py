@@ -218,7 +218,7 @@ def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False
 
 def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
     """As check_outputs(), for files in a folder, which need not exist."""
-    if folder.is_dir():
+    if os.path.isdir(folder):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.EACCES)}")
         check_outputs((folder / name for name in files), inputs, overwrite)
@@ -226,6 +226,6 @@ def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: 
     if os.path.lexists(folder):
         raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.ENOTDIR)}")
     nearest = next(path for path in folder.absolute().parents if os.path.lexists(path))
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        reason = errno.EACCES if nearest.is_dir() else errno.ENOTDIR
+    if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
+        reason = errno.EACCES if os.path.isdir(nearest) else errno.ENOTDIR
         raise OutputError(f"{folder}: cannot write into it: {os.strerror(reason)}")
