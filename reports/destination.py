@@ -2,8 +2,9 @@
 """Where results go: one rule for every file that wiretale writes, as curl and tshark follow it.
 
 A new name or a regular file is written beside its place and renamed, so it appears whole or not at all; a symbolic link
-is followed, and a device or a FIFO is opened and written to. check_outputs() refuses a path that is also an input, and a
-capture unless the user chose to replace it; it needs no result, so callers check before the long part of their work.
+is followed, and a device, a FIFO or a listening socket is opened and written to. check_outputs() refuses a path that is
+also an input, and a capture unless the user chose to replace it; it needs no result, so callers check before the long
+part of their work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LINKS_MOST = 40  # as the kernel
 PAGE_SUFFIXES = ("", ".html", ".htm")
 PAGE_FORMATS = (
     "the report is an HTML page: expected a name that ends in .html or .htm, one without a suffix, a device, a FIFO, "
-    "or - for standard output"
+    "a socket, or - for standard output"
 )
 Identity = tuple[int, int]
 Inputs = Iterable[str | os.PathLike[str]]
@@ -94,7 +95,15 @@ def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
-    """What is there already, opened without truncation or seeking."""
+    """A device, a FIFO, a socket or an open file: opened without truncation or seeking."""
+    if stat.S_ISSOCK(found.st_mode):
+        import socket  # seldom: not every start pays for it
+
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(bytes(place))
+            with connection.makefile("wb") as out:
+                yield out
+        return
     append = os.O_APPEND if stat.S_ISREG(found.st_mode) else 0
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_NOCTTY | append), "wb") as out:
         yield out
@@ -179,8 +188,6 @@ def check_writable(path: Path, place: Path, found: os.stat_result | None) -> Non
     """OutputError for a place that cannot be written to, as far as that can be told before."""
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise OutputError(f"{path}: cannot write: it is a folder")
-    if found is not None and stat.S_ISSOCK(found.st_mode):
-        raise OutputError(f"{path}: cannot write: a socket cannot be opened; expected a file, a FIFO or a device")
     needed = [place] if found is not None else []
     needed += [place.parent] if is_replaced(place, found) else []
     if not all(map(os.path.exists, needed)):

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -190,7 +191,18 @@ def test_a_page_is_no_other_format_and_fails_in_one_line(
     monkeypatch.chdir(folder)  # a socket's path is short
     with socket.socket(socket.AF_UNIX) as one:
         one.bind("x.sock")
-        refused(run(*page_to("x.sock"), cwd=folder), UNWRITABLE, "x.sock", "socket")
+        refused(run(*page_to("x.sock"), cwd=folder), UNWRITABLE, "x.sock", "Connection refused")
+        one.listen()
+        one.settimeout(60)
+
+        def received() -> bytes:
+            with one.accept()[0] as connection, connection.makefile("rb") as page:
+                return page.read()
+
+        with ThreadPoolExecutor() as pool:
+            page = pool.submit(received)
+            assert run(*page_to("x.sock"), cwd=folder).returncode == 0
+            assert is_page(page.result())
         assert stat.S_ISSOCK(os.stat("x.sock").st_mode)
     for name in ("x.HTM", "plain"):
         assert run(*page_to(folder / name)).returncode == 0 and is_page((folder / name).read_bytes())
