@@ -29,22 +29,47 @@ def first_of_gzip(head: bytes) -> bytes:
         return b""
 
 
-def is_capture(path: Path) -> bool:
-    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name.
-
-    InputError for one by a capture's name that cannot be opened: leaving it out would not be seen.
-    """
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file. InputError if one by a capture's name cannot be opened: omitting it would go unnoticed."""
     try:
         with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
+            return file.read(HEAD_BYTES)
     except OSError as error:
         if ".pcap" in path.name or path.suffix == ".cap":
             raise InputError(f"{path}: it cannot be opened: {error.strerror}") from None
-        return False
+        return b""
+
+
+def is_magic_number(head: bytes) -> bool:
+    """Whether a file that begins so is a capture, plain or compressed with gzip."""
     first = first_of_gzip(head) if head.startswith(GZIP) else head[:4]
-    if first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS:
-        return True
-    return ".pcap" in path.name and head.startswith(COMPRESSED)
+    return first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS
+
+
+def is_capture(path: Path) -> bool:
+    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name.
+
+    InputError as head_of().
+    """
+    head = head_of(path)
+    return is_magic_number(head) or (".pcap" in path.name and head.startswith(COMPRESSED))
+
+
+def holds_capture(path: Path) -> bool:
+    """Whether a file is a capture by its first bytes, whatever its name and compression: the core decompresses them.
+
+    InputError as head_of().
+    """
+    head = head_of(path)
+    if not head.startswith(COMPRESSED):
+        return is_magic_number(head)
+    from wiretale.analyzer import _core
+
+    try:
+        _core.Analysis([str(path)], packets="none", captures_only=True)
+    except _core.Error:
+        return ".pcap" in path.name  # damaged, perhaps
+    return True
 
 
 def is_plain_file(path: Path) -> bool:

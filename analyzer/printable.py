@@ -3,9 +3,16 @@
 
 from __future__ import annotations
 
+import re
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str) -> str:
     """The text with control characters, line ends among them, replaced by U+FFFD."""
     return text if text.isprintable() else "".join(c if c.isprintable() else REPLACEMENT for c in text)
+
+
+def valid_text(text: str) -> str:
+    """The text as UTF-8 can hold it: surrogates, as of a file name that is not UTF-8, replaced by U+FFFD."""
+    return text if text.isascii() else re.sub("[\ud800-\udfff]", REPLACEMENT, text)

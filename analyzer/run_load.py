@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.endpoint_log import part, read_reports
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.run_measures import Values
+from wiretale.analyzer.utf8_name import utf8_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -163,10 +164,10 @@ def load_tables(path: str) -> Run:
 
     from wiretale.analyzer.query import SETTINGS
 
-    with duckdb.connect(config=dict(SETTINGS)) as connection:
+    with utf8_name(Path(path)) as folder, duckdb.connect(config=dict(SETTINGS)) as connection:
         try:
             for name in TABLES:
-                file = str(Path(path, f"{name}.parquet")).replace("'", "''")
+                file = str(folder / f"{name}.parquet").replace("'", "''")
                 connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{file}')")
             return run_of_tables(connection, path, "tables")
         except duckdb.Error as error:

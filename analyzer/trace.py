@@ -14,6 +14,7 @@ from threading import Thread
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import Table
 from wiretale.analyzer.units import plural
 
@@ -136,23 +137,29 @@ class Trace:
         except duckdb.Error as error:
             raise UsageError(f"query: {str(error).splitlines()[0]}") from None
 
-    def report(self, path: str | os.PathLike[str], link_bps: int | None = None) -> Path:
+    def report(self, path: str | os.PathLike[str], link_bps: int | None = None, *, overwrite: bool = False) -> Path:
         """Writes the interactive report, one HTML file that needs nothing else, and returns its path.
 
-        With the rate of the link, transfers are drawn against what it can carry.
+        With the rate of the link, transfers are drawn against what it can carry. Raises UsageError if the path is one
+        of the inputs, if it ends in another suffix than .html or .htm, and if a capture is there, which only
+        `overwrite` replaces; OutputError if it cannot be written.
         """
+        from wiretale.reports.destination import check_outputs
         from wiretale.reports.html import write_report
 
+        check_outputs([Path(path)], self.inputs, overwrite, page=True)
         return write_report(self, Path(path), link_bps)
 
-    def write(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes every table as Parquet into a folder, and returns its path."""
-        from wiretale.reports.parquet import write_tables
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
+        from wiretale.reports.destination import check_folder
+        from wiretale.reports.parquet import table_files, write_tables
 
+        check_folder(Path(folder), table_files(), self.inputs, overwrite)
         return write_tables(self, Path(folder))
 
     def __repr__(self) -> str:
-        shown = ", ".join(self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
+        shown = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
         counts = (plural(self.totals["packets"], "packet"), plural(self.totals["flows"], "flow"))
         return f"<wiretale.Trace of {shown}: {', '.join((*counts, plural(len(self.findings), 'finding')))}>"
 

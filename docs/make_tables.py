@@ -21,7 +21,15 @@ Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them a
 Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
 never 0.** A frame number is that of Wireshark, counted in the file that the `captures` row names.
 
-Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text.
+Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text,
+`path` the name of a file.
+
+In JSON, C1 controls and bidirectional controls are escaped (`\\u202e`), and a byte of a `path` that is not UTF-8 is a lone
+surrogate: in Python, `os.fsencode()` of what `json.loads()` returns has the name's bytes. In Arrow, Parquet and CSV it is U+FFFD.
+
+In CSV, text from a capture cannot steer a terminal or become a formula in a spreadsheet: control characters and
+bidirectional controls are escaped (`\\n`, `\\x1b`, `\\u202e`), a backslash is doubled, and a text that then begins with
+`=`, `+`, `-`, `@` or `'` gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are as they are.
 """
 
 Column = tuple[str, str, str, str]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import IO, TYPE_CHECKING, Any
 
 from wiretale.analyzer.vantage_answers import answers, saw_all, tracer_stage
@@ -31,7 +30,7 @@ def capture_entry(point: CapturePoint) -> dict[str, Any]:
     """A capture point."""
     return {
         "role": point.role,
-        "files": [os.fsencode(file).decode("utf-8", "replace") for file in point.files],
+        "files": point.files,
         "packets": point.packets,
         "first_ns": point.first_ns,
         "last_ns": point.last_ns,

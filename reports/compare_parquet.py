@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.vantage_tables import packets_sql
-from wiretale.reports.output_folder import output_folder
+from wiretale.reports.destination import output_folder
 from wiretale.reports.parquet import FORMATS
 
 if TYPE_CHECKING:
     from wiretale.analyzer.vantage import Vantage
+
+
+TABLES = ("packets", "lost")
 
 
 def write_tables(vantage: Vantage, folder: Path) -> Path:
@@ -22,7 +25,7 @@ def write_tables(vantage: Vantage, folder: Path) -> Path:
     import duckdb
 
     packets = packets_sql(vantage)
-    tables = {"packets": packets, "lost": f"SELECT * FROM ({packets}) WHERE lost IS NOT NULL"}
+    tables = dict(zip(TABLES, (packets, f"SELECT * FROM ({packets}) WHERE lost IS NOT NULL"), strict=True))
     with output_folder(folder) as partial:
         try:
             for name, sql in tables.items():

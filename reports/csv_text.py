@@ -1,23 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as CSV (RFC 4180) on a stream; null is empty."""
+r"""Tables as CSV (RFC 4180); null is empty.
+
+Text from a capture must neither steer a terminal nor become a formula in a spreadsheet. Control characters and
+bidirectional controls are escaped as in Python (\n, \x1b, \u202e), a backslash is doubled, and a text that then begins
+with = + - @ or an apostrophe gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are
+never changed.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING
+
+from wiretale.analyzer.printable import valid_text
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
 
 ROWS_AT_ONCE = 4096  # a row of Python objects is large
+FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last are the full-width ones
+SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+ESCAPES = {chr(code): f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in CONTROLS} | SHORT
+TO_ESCAPE = re.compile(f"[{re.escape(''.join(ESCAPES))}]")
+
+
+def csv_cell(value: object) -> object:
+    """A value as it is written: a text so that nothing obeys it."""
+    if not isinstance(value, str):
+        return value
+    text = TO_ESCAPE.sub(lambda found: ESCAPES[found[0]], valid_text(value))
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def text_columns(table: Table) -> list[str]:
+    """The columns that hold what a capture or a user wrote."""
+    return [name for name, kind, *_ in table.columns() if kind in ("text", "path")]
+
+
+def sql_text(text: str) -> str:
+    """A literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def csv_sql(column: str) -> str:
+    """csv_cell() of a column of text, as an SQL expression of DuckDB."""
+    escaped = column
+    for character in sorted(ESCAPES, key=lambda one: one != "\\"):  # first the backslash, for the others put more in
+        if character != "\0":  # never in a text
+            escaped = f"replace({escaped}, chr({ord(character)}), {sql_text(ESCAPES[character])})"
+    pattern = sql_text("[" + "".join(f"\\x{{{ord(one):x}}}" for one in ESCAPES) + "]")
+    text = f"(CASE WHEN regexp_matches({column}, {pattern}) THEN {escaped} ELSE {column} END)"
+    beginnings = ", ".join(map(sql_text, FORMULA))
+    return f"CASE WHEN left({column}, 1) IN ({beginnings}) THEN {sql_text(chr(39))} || {text} ELSE {text} END"
 
 
 def write_csv(table: Table, out: IO[str]) -> None:
     """Writes a line of column names and a line for each row."""
-    names = [name for name, *_ in table.columns()]
+    names, texts = [name for name, *_ in table.columns()], text_columns(table)
     writer = csv.writer(out)
     writer.writerow(names)
     cells = itemgetter(*names)
     for start in range(0, len(table), ROWS_AT_ONCE):
-        writer.writerows(map(cells, table.rows(start, start + ROWS_AT_ONCE)))
+        rows = table.rows(start, start + ROWS_AT_ONCE)
+        for row in rows if texts else []:
+            row.update((name, csv_cell(row[name])) for name in texts)
+        writer.writerows(map(cells, rows))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from math import isinf
 from typing import IO, TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ MOST = 5
 
 def run_entry(run: Run) -> dict[str, Any]:
     """One of both."""
-    return {"path": os.fsencode(run.path).decode("utf-8", "replace"), "kind": run.kind, "damaged": run.damaged}
+    return {"path": run.path, "kind": run.kind, "damaged": run.damaged}
 
 
 def change_entry(change: Change) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence
     return {
         "schema": SCHEMA,
         "wiretale": version,
-        "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
+        "inputs": trace.inputs,
         "transfers": [transfer_object(one) for one in transfers],
         "transfers_left_out": left_out(trace),
         "findings": [{"rank": i, **{name: row[name] for name in FIELDS}} for i, row in enumerate(found, start=1)],

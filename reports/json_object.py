@@ -41,7 +41,7 @@ def head(trace: Trace, version: str) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "wiretale": version,
-        "inputs": [path.encode(errors="surrogateescape").decode(errors="replace") for path in trace.inputs],
+        "inputs": trace.inputs,
         "interrupted": trace.interrupted,
         "totals": trace.totals,
         "blocks_summary": blocks_summary(trace),

@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from wiretale.reports.output_folder import output_file
+from wiretale.analyzer.printable import valid_text
+from wiretale.reports.destination import output_file
 from wiretale.version import __version__
 
 PARTS = files("wiretale.reports").joinpath("page")
@@ -37,7 +38,7 @@ def render(template: str, data: dict[str, Any], script: str = "figures.js", styl
 
     compressed, code = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes(), part("plotly.js") + part(script)
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return (
+    page = (
         Environment(autoescape=True, loader=FunctionLoader(part))
         .get_template(template)
         .render(
@@ -51,10 +52,11 @@ def render(template: str, data: dict[str, Any], script: str = "figures.js", styl
             **shown,
         )
     )
+    return valid_text(page)  # a title may be the name of a file that is not UTF-8
 
 
 def write(page: str, path: Path) -> Path:
     """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    with output_file(path) as partial:
-        partial.write_text(page, "utf-8")
+    with output_file(path) as out:
+        out.write(page.encode())
     return path

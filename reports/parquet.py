@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.reports.output_folder import output_folder
+from wiretale.reports.csv_text import csv_sql, text_columns
+from wiretale.reports.destination import output_folder
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -19,6 +20,19 @@ FORMATS = {
     "parquet": "FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE 30720",
     "csv": "FORMAT csv, HEADER",
 }
+
+
+def table_files(formats: Sequence[str] = ("parquet",)) -> list[str]:
+    """The names of the files that write_tables() writes."""
+    return [f"{name}.{suffix}" for name in TABLES for suffix in formats]
+
+
+def rows_of(trace: Trace, name: str, suffix: str) -> str:
+    """The SQL that selects a table's rows for a format."""
+    texts = text_columns(trace.table(name)) if suffix == "csv" else []
+    if not texts:
+        return f"FROM {name}"
+    return f"SELECT * REPLACE ({', '.join(f'{csv_sql(text)} AS {text}' for text in texts)}) FROM {name}"
 
 
 def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet",)) -> Path:
@@ -37,7 +51,8 @@ def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet"
             for name in TABLES:
                 for suffix in formats:
                     target = str(partial / f"{name}.{suffix}").replace("'", "''")
-                    connection.execute(f"COPY (FROM {name}) TO '{target}' ({FORMATS[suffix]})")
+                    rows = rows_of(trace, name, suffix)
+                    connection.execute(f"COPY ({rows}) TO '{target}' ({FORMATS[suffix]})")
         except duckdb.Error as error:
             raise OSError(str(error).splitlines()[0]) from None
     return folder

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
 
@@ -21,7 +20,7 @@ def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[
         "schema": SCHEMA,
         "wiretale": versions[0],
         "wireshark": versions[1],
-        "file": os.fsencode(path).decode("utf-8", "replace"),
+        "file": path,
         "kinds": {kind: asdict(count) for kind, count in found.kinds.items()},
         "reasons": reasons,
         "events_dropped": found.around.dropped,

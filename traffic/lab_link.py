@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from pathlib import Path
@@ -106,25 +105,26 @@ def write_truth(folder: Path, target: Path) -> Path:
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
+    from wiretale.reports.destination import output_folder
     from wiretale.reports.parquet import FORMATS
 
-    text = folder / f".truth-{os.getpid()}.csv"
-    try:
+    with output_folder(target.parent) as partial:
+        text = partial / "truth.csv"
         with text.open("wb") as out:
             command = [find_program("wiretale-link"), "--print-truth", str(folder / TRUTH)]
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             raise WiretaleError(last_line(done.stderr))
-        with duckdb.connect(config=dict(SETTINGS)) as connection:
-            rows = connection.read_csv(str(text), header=True, dtype=TRUTH_TYPES)
-            rows.create_view("truth")
-            path = str(target).replace("'", "''")
-            order = "coalesce(in_ns, out_ns), direction, index"
-            connection.execute(f"COPY (FROM truth ORDER BY {order}) TO '{path}' ({FORMATS['parquet']})")
-    except (OSError, duckdb.Error) as error:
-        raise OutputError(f"{target}: cannot write the truth: {str(error).splitlines()[0]}") from None
-    finally:
-        text.unlink(missing_ok=True)
+        try:
+            with duckdb.connect(config=dict(SETTINGS)) as connection:
+                rows = connection.read_csv(str(text), header=True, dtype=TRUTH_TYPES)
+                rows.create_view("truth")
+                path = str(partial / target.name).replace("'", "''")
+                order = "coalesce(in_ns, out_ns), direction, index"
+                connection.execute(f"COPY (FROM truth ORDER BY {order}) TO '{path}' ({FORMATS['parquet']})")
+        except duckdb.Error as error:
+            raise OutputError(f"{target}: cannot write the truth: {str(error).splitlines()[0]}") from None
+        text.unlink()
     return target
 
 

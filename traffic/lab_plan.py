@@ -22,21 +22,22 @@ from wiretale.version import __version__
 FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
 
 
-def experiment_command(plan: str, lab: Lab, folder: Path) -> list[str]:
+def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> list[str]:
     """`wiretale experiment run` with its ends in the lab."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
-    return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], "-o", str(folder)]
+    output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
+    return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output]
 
 
-def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None], overwrite: bool) -> dict[str, Any]:
     """Runs a plan, by its name or its file; its results are in DIR/experiment, captures and truth beside it."""
     read_plan(*plan_text(plan))  # before anything is made for it
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         note(f"running {plan} over {profile.name}")
-        command = experiment_command(plan, lab, folder / "experiment")
+        command = experiment_command(plan, lab, folder / "experiment", overwrite)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.traffic.lab_output import check_run_folders
 from wiretale.traffic.lab_profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab_study import run_row, write_json
 from wiretale.traffic.plan import BUILT_IN
@@ -49,12 +50,16 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
     return row
 
 
-def run_lab(what: str, folder: Path, profile: str | None, seed: int | None, note: Note) -> dict[str, Any]:
-    """Runs what was named; the results as they go into JSON."""
+def run_lab(
+    what: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
+) -> dict[str, Any]:
+    """Runs what was named; the results as they go into JSON. Captures in the folder are refused unless `overwrite`."""
+    runs = [row.name for row in study_profiles(STUDIES[what])] if what in STUDIES and profile is None else ["."]
+    check_run_folders(folder, runs, [what, *([profile] if profile else [])], overwrite)
     if profile is not None or what in BUILT_IN:
         from wiretale.traffic.lab_plan import run_plan
 
-        return run_plan(what, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note)
+        return run_plan(what, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
     if what in STUDIES:
         return run_study(what, folder, seed, note)
     if what not in profile_names() and not what.endswith(".toml"):

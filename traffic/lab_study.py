@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import OutputError
 from wiretale.analyzer.units import plural
+from wiretale.reports.destination import output_file
 from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
 from wiretale.traffic.lab_profile import Profile
 from wiretale.traffic.lab_scenario import block_bytes, interval_ns, run_scenario
@@ -118,7 +118,5 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """One object, readable."""
-    try:
-        path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", "utf-8")
-    except OSError as error:
-        raise OutputError(f"{path}: cannot write: {error.strerror}") from None
+    with output_file(path) as out:
+        out.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")

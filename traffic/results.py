@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from wiretale.reports.output_folder import output_file
+from wiretale.reports.csv_text import csv_cell
+from wiretale.reports.destination import output_file
 from wiretale.traffic.store import RESULTS, Store
 
 Row = dict[str, Any]
@@ -131,12 +133,12 @@ def cell(value: object) -> object:
     """A value as it is written: nothing for what is not known, no more digits than were measured."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:.9g}" if isinstance(value, float) else value
+    return f"{value:.9g}" if isinstance(value, float) else csv_cell(value)
 
 
 def write_results(store: Store) -> None:
     """results.csv, of all that the folder holds."""
-    with output_file(store.folder / RESULTS) as partial, partial.open("w", newline="") as file:
+    with output_file(store.folder / RESULTS) as out, io.TextIOWrapper(out, "utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for row in rows(store.tests()):

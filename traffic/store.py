@@ -6,13 +6,14 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
-from wiretale.reports.output_folder import output_file
+from wiretale.reports.destination import check_folder, output_file
+from wiretale.traffic.commands import CAPTURES
 from wiretale.traffic.plan import Plan
 from wiretale.version import __version__
 
@@ -23,8 +24,8 @@ NAMED_MOST = 3
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
     """A file that appears whole or not at all."""
-    with output_file(path) as partial:
-        partial.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", "utf-8")
+    with output_file(path) as out:
+        out.write(json.dumps(data, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def read_json(path: Path, schema: str) -> dict[str, Any]:
@@ -58,6 +59,19 @@ class Store:
         self.folder = folder
         self.raw = folder / RAW
 
+    def files(self) -> list[Path]:
+        """The files of the experiment that are there."""
+        beside = (self.folder / name for name in (PLAN_FILE, RESULTS))
+        found = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
+        return [path for path in found if path.is_file()]
+
+    def check(self, inputs: Iterable[str], overwrite: bool) -> None:
+        """Refuses to replace an input, or a capture unless it is this experiment's own or `overwrite`."""
+        inputs, begun = list(inputs), (self.folder / PLAN_FILE).exists()
+        for path in [self.folder / RESULTS, *self.files()]:
+            own = begun and path.parent.name == CAPTURES
+            check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or own)
+
     def begin(self, plan: Plan) -> None:
         """Makes the folder the plan's. UsageError when it is another plan's."""
         now = json.loads(json.dumps(plan.as_dict()))
@@ -84,7 +98,7 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """So that two runs do not share a folder. UsageError when another one has it."""
-        with (self.folder / LOCK).open("w") as lock:
+        with (self.folder / LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

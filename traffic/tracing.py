@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError, UsageError
+from wiretale.reports.destination import move
 from wiretale.traffic.child import Child, ProgramError
 from wiretale.traffic.commands import CAPTURE_PROGRAMS, CAPTURES, CaptureProgram, tracer_command
 from wiretale.traffic.endpoint import Endpoint, watched
@@ -110,7 +110,7 @@ def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
     kept = []
     for number, path in enumerate(found, start=1):
         name = test + (f".{number}" if len(found) > 1 else "") + path.suffix
-        os.replace(path, into / name)
+        move(path, into / name)
         kept.append(f"{CAPTURES}/{name}")
     return kept
 

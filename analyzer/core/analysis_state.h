@@ -222,12 +222,22 @@ static inline int64_t add_address(struct analysis *analysis, unsigned version,
     return number < 0 ? 0 : number;
 }
 
-static inline void row_set_text(struct analysis *analysis, struct row *row, unsigned column,
-                                const char *text) {
-    int64_t number = text && *text ? text_store_add(&analysis->texts, text) : -1;
-    analysis->out_of_memory |= text && *text && number < 0;
+static inline void row_set_stored(struct analysis *analysis, struct row *row, unsigned column,
+                                  int64_t number) {
+    analysis->out_of_memory |= number < 0;
     if (number >= 0)
         row_set(row, column, number);
+}
+
+static inline void row_set_text(struct analysis *analysis, struct row *row, unsigned column,
+                                const char *text) {
+    if (text && *text)
+        row_set_stored(analysis, row, column, text_store_add(&analysis->texts, text));
+}
+
+static inline void row_set_path(struct analysis *analysis, struct row *row, unsigned column,
+                                const char *path) {
+    row_set_stored(analysis, row, column, text_store_add_path(&analysis->texts, path));
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Batches are unpacked one at a time as the consumer asks, so that a table is never in memory
  * twice. */
 #include "arrow_stream.h"
+#include "valid_text.h"
 #include "vocabulary.h"
 
 #include <endian.h>
@@ -14,8 +15,8 @@
 #define ROWS_AT_ONCE   32 /* whole bytes of a bitmap, no more than a word; 1 kB of stack each */
 
 static const char *const formats[] = {
-    [TYPE_INT] = "l",  [TYPE_REAL] = "g", [TYPE_BOOL] = "b",
-    [TYPE_WORD] = "u", [TYPE_TEXT] = "u", [TYPE_ADDRESS] = "u",
+    [TYPE_INT] = "l",  [TYPE_REAL] = "g",    [TYPE_BOOL] = "b", [TYPE_WORD] = "u",
+    [TYPE_TEXT] = "u", [TYPE_ADDRESS] = "u", [TYPE_PATH] = "u",
 };
 
 static bool is_text(const struct column *column) {
@@ -67,6 +68,12 @@ static bool append_text(struct filling *filling, const char *text, size_t size) 
     return true;
 }
 
+/* Arrow's strings are UTF-8: other bytes of a path become U+FFFD. */
+static bool append_path(struct filling *filling, const char *path, size_t size) {
+    char text[3 * TEXT_MAX + 1];
+    return append_text(filling, text, valid_text_copy(text, sizeof text, path, size));
+}
+
 static bool fill_text(struct filling *filling, const struct table *table, unsigned type,
                       int64_t value) {
     char address[ADDRESS_TEXT_MAX];
@@ -79,7 +86,7 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
         return append_text(filling, address, size);
     }
     const char *text = text_store_get(table->texts, value, &size);
-    return append_text(filling, text, size);
+    return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
 }
 
 /* A bit for each of these rows. */

@@ -140,7 +140,7 @@ static void reasons_text(const struct capture_count *count, char *text, size_t r
 static void put_file(struct analysis *analysis, struct row *row,
                      const struct interface *interface) {
     const struct damage *damage = capture_set_damage(analysis->captures, interface->file_index);
-    row_set_text(analysis, row, captures_file, interface->file);
+    row_set_path(analysis, row, captures_file, interface->file);
     row_set_text(analysis, row, captures_format, interface->format);
     row_set_text(analysis, row, captures_compression, interface->compression);
     if (damage && damage->present) {

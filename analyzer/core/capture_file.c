@@ -211,7 +211,7 @@ struct interface *capture_file_interface(struct capture_file *file, uint32_t ind
     if (!added)
         return NULL;
     file->interfaces[file->interface_count++] = *number;
-    added->file = file->name;
+    added->file = file->path;
     added->file_index = file->index;
     added->index = index;
     added->compression = file->stream.codec ? file->stream.codec->name : "none";

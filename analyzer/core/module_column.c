@@ -13,6 +13,13 @@ static PyObject *text_object(const struct table *table, int64_t number) {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
+/* As os.fsdecode() returns it. */
+static PyObject *path_object(const struct table *table, int64_t number) {
+    size_t size;
+    const char *path = text_store_get(table->texts, number, &size);
+    return PyUnicode_DecodeFSDefaultAndSize(path, (Py_ssize_t)size);
+}
+
 static PyObject *address_object(const struct table *table, int64_t number) {
     char text[ADDRESS_TEXT_MAX];
     size_t size = text_store_address(table->texts, number, text);
@@ -29,6 +36,7 @@ PyObject *table_value_object(const struct table *table, const struct row *row, u
     case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
     case TYPE_TEXT: return text_object(table, value);
     case TYPE_ADDRESS: return address_object(table, value);
+    case TYPE_PATH: return path_object(table, value);
     case TYPE_REAL: memcpy(&real, &value, sizeof real); return PyFloat_FromDouble(real);
     default: return PyLong_FromLongLong(value);
     }
@@ -190,7 +198,7 @@ PyObject *table_nonzero(PyObject *self, PyObject *names) {
 static bool check_pack(const struct table *table, const char *name,
                        const struct column_pack *pack) {
     uint8_t type = table->schema->columns[pack->column].type;
-    if (column_pack_size(pack->code) && pack->divisor && type != TYPE_TEXT && type != TYPE_ADDRESS)
+    if (column_pack_size(pack->code) && pack->divisor && type <= TYPE_WORD)
         return true;
     PyErr_Format(PyExc_ValueError, "column %s cannot be packed as %c", name, pack->code);
     return false;

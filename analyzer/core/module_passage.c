@@ -90,11 +90,11 @@ static PyObject *count_or_none(uint64_t count) {
 }
 
 static PyObject *interface_object(const struct interface *i) {
-    return Py_BuildValue("{szsIszsIsNsNsNsN}", "file", i->file, "index", i->index, "name", i->name,
-                         "snaplen", i->snaplen, "received", count_or_none(i->received),
-                         "dropped_kernel", count_or_none(i->dropped_kernel), "dropped_interface",
-                         count_or_none(i->dropped_interface), "dropped_program",
-                         count_or_none(interface_dropped_program(i)));
+    return Py_BuildValue(
+        "{sNsIszsIsNsNsNsN}", "file", PyUnicode_DecodeFSDefault(i->file), "index", i->index, "name",
+        i->name, "snaplen", i->snaplen, "received", count_or_none(i->received), "dropped_kernel",
+        count_or_none(i->dropped_kernel), "dropped_interface", count_or_none(i->dropped_interface),
+        "dropped_program", count_or_none(interface_dropped_program(i)));
 }
 
 static bool has_ended(const struct passages_object *self) {

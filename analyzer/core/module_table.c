@@ -14,8 +14,8 @@
 static PyTypeObject *table_type, *json_type;
 
 static const char *const type_words[] = {
-    [TYPE_INT] = "int",   [TYPE_REAL] = "real", [TYPE_BOOL] = "bool",
-    [TYPE_WORD] = "word", [TYPE_TEXT] = "text", [TYPE_ADDRESS] = "address",
+    [TYPE_INT] = "int",   [TYPE_REAL] = "real",       [TYPE_BOOL] = "bool", [TYPE_WORD] = "word",
+    [TYPE_TEXT] = "text", [TYPE_ADDRESS] = "address", [TYPE_PATH] = "path",
 };
 
 /* --- Table ---------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offse
     }
     time->resolution_ns = (int64_t)((time->multiply / time->divide) >> time->shift);
     if (!offset_s && !time->shift && time->divide == 1)
-        time->plain_max = INT64_MAX / time->multiply;
+        time->plain_end = INT64_MAX / time->multiply;
     return true;
 }
 

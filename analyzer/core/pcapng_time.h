@@ -11,7 +11,7 @@ struct pcapng_time {
     uint64_t divide;
     unsigned shift;
     int64_t offset_s;
-    uint64_t plain_max;    /* up to here ns = ticks * multiply */
+    uint64_t plain_end;    /* below it ns = ticks * multiply */
     int64_t resolution_ns; /* of a tick, 0 where it is finer */
 };
 
@@ -23,7 +23,7 @@ bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offse
 int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks);
 
 static inline int64_t pcapng_time_ns(const struct pcapng_time *time, uint64_t ticks) {
-    if (ticks <= time->plain_max)
+    if (ticks < time->plain_end)
         return (int64_t)(ticks * time->multiply);
     return pcapng_time_slow(time, ticks);
 }

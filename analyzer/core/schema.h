@@ -14,7 +14,7 @@
 
 #define CAPTURES_COLUMNS(X)                                                                        \
     X(capture, INT, "", "number of this input interface, from 0")                                  \
-    X(file, TEXT, "", "path as given, - for standard input")                                       \
+    X(file, PATH, "", "path as given, - for standard input")                                       \
     X(format, TEXT, "", "pcap, pcapng, ... as told by the first bytes")                            \
     X(compression, TEXT, "", "none, gzip, zstd or lz4")                                            \
     X(interface, INT, "", "index of the interface within the file")                                \
@@ -445,7 +445,8 @@ enum table_number {
         TABLE_COUNT
 };
 
-enum column_type { TYPE_INT, TYPE_REAL, TYPE_BOOL, TYPE_WORD, TYPE_TEXT, TYPE_ADDRESS };
+/* A path is bytes, any but NUL; a text is UTF-8. */
+enum column_type { TYPE_INT, TYPE_REAL, TYPE_BOOL, TYPE_WORD, TYPE_TEXT, TYPE_ADDRESS, TYPE_PATH };
 
 struct column {
     const char *name;

@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "valid_text.h"
 #include "vocabulary.h"
 
-#define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f */
+#define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f, \udce9 */
 #define VALUE_ROOM  64 /* of one that is no text */
 #define DIGITS_MAX  20 /* of an integer */
 #define KEY_ROOM    32 /* of a column's name with what stands around it; copied whole, it is less */
@@ -74,24 +75,51 @@ static char *put_real(char *out, int64_t bits) {
 }
 
 static bool is_plain(unsigned char c) {
-    return c >= 0x20 && c != 0x7F && c != '"' && c != '\\';
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
-static char *put_escaped(char *out, unsigned char c) {
-    if (c < 0x20 || c == 0x7F)
-        return out + sprintf(out, "\\u%04x", c);
-    *out++ = '\\';
-    *out++ = (char)c;
-    return out;
+/* C1 controls and the controls of bidirectional text: a terminal or an editor that obeys them shows
+ * another text than the one that is there. */
+static bool is_steering(uint32_t code) {
+    return code < 0xA0 || code == 0x061C || code == 0x200E || code == 0x200F ||
+           (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* The code of a well-formed character of two or three bytes. */
+static uint32_t code_of(const char *text, size_t length) {
+    uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1F : 0x0F);
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((uint32_t)text[i] & 0x3F);
+    return code;
+}
+
+/* Puts the character at `text`, which is no plain one, and moves past it. A byte of a path that is
+ * no part of UTF-8 becomes a lone surrogate, as with Python's surrogateescape. */
+static char *put_escaped(char *out, const char **text, size_t size) {
+    unsigned char first = (unsigned char)**text;
+    size_t length = valid_text_character(*text, size);
+    const char *character = *text;
+    *text += length ? length : 1;
+    if (!length)
+        return out + sprintf(out, "\\udc%02x", first);
+    if (length == 1) {
+        if (first < 0x20 || first == 0x7F)
+            return out + sprintf(out, "\\u%04x", first);
+        *out++ = '\\';
+    } else if (length < 4 && is_steering(code_of(character, length))) {
+        return out + sprintf(out, "\\u%04x", code_of(character, length));
+    }
+    return put(out, character, length);
 }
 
 static char *put_string(char *out, const char *text, size_t size) {
+    const char *end = text + size;
     *out++ = '"';
-    for (size_t i = 0; i < size; i++) {
-        if (is_plain((unsigned char)text[i]))
-            *out++ = text[i];
+    while (text < end) {
+        if (is_plain((unsigned char)*text))
+            *out++ = *text++;
         else
-            out = put_escaped(out, (unsigned char)text[i]);
+            out = put_escaped(out, &text, (size_t)(end - text));
     }
     *out++ = '"';
     return out;
@@ -142,12 +170,16 @@ static char *put_row(char *out, const struct table *table, const struct keys *ke
     return out;
 }
 
+static bool is_long(unsigned type) {
+    return type == TYPE_TEXT || type == TYPE_PATH;
+}
+
 /* The room that the widest row could take: every text of the greatest length, all of it escaped. */
 size_t table_json_room(const struct schema *schema) {
     size_t room = 4;
     for (size_t c = 0; c < schema->column_count; c++)
         room += KEY_ROOM + VALUE_ROOM +
-                (schema->columns[c].type == TYPE_TEXT ? (size_t)TEXT_MAX * ESCAPED_MAX : 0);
+                (is_long(schema->columns[c].type) ? (size_t)TEXT_MAX * ESCAPED_MAX : 0);
     return room;
 }
 

@@ -23,6 +23,10 @@ int64_t text_store_add(struct text_store *store, const char *text) {
     return add_bytes(store, clean, valid_text_copy(clean, sizeof clean, text, strlen(text)));
 }
 
+int64_t text_store_add_path(struct text_store *store, const char *path) {
+    return add_bytes(store, path, strnlen(path, TEXT_MAX));
+}
+
 int64_t text_store_add_address(struct text_store *store, unsigned version, const uint8_t *address) {
     return add_bytes(store, address, version == 4 ? 4 : 16);
 }

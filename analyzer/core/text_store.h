@@ -14,6 +14,8 @@ struct text_store {
 
 /* The number of a text, or -1 without memory. Bytes that are no UTF-8 become U+FFFD. */
 int64_t text_store_add(struct text_store *store, const char *text);
+/* The same with the bytes as they are. */
+int64_t text_store_add_path(struct text_store *store, const char *path);
 int64_t text_store_add_address(struct text_store *store, unsigned version, const uint8_t *address);
 
 /* The bytes of text `number` and their count. */

@@ -23,8 +23,8 @@ static size_t find_form(uint8_t first) {
     return i;
 }
 
-/* Length of the character at p, 0 where there is none. */
-static size_t character_length(const uint8_t *p, size_t size) {
+size_t valid_text_character(const char *text, size_t size) {
+    const uint8_t *p = (const uint8_t *)text;
     if (*p < 0x80)
         return 1;
     size_t form = find_form(*p);
@@ -43,7 +43,7 @@ size_t valid_text_copy(char *out, size_t room, const char *bytes, size_t size) {
     size_t used = 0;
     size = strnlen(bytes, size);
     for (size_t at = 0; at < size;) {
-        size_t length = character_length((const uint8_t *)bytes + at, size - at);
+        size_t length = valid_text_character(bytes + at, size - at);
         size_t count = length ? length : sizeof REPLACEMENT - 1;
         if (used + count >= room)
             break;

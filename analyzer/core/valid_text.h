@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 
+/* Bytes of the well-formed character at `text`, which is not empty; 0 if there is none. */
+size_t valid_text_character(const char *text, size_t size);
+
 /* Copies `size` bytes up to the first NUL; each byte that is no part of well-formed UTF-8 becomes
  * U+FFFD, and what does not fit is cut at a character. Writes at most `room` bytes with the final
  * NUL; returns the length without it. */

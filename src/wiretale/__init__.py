@@ -17,13 +17,14 @@ TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from wiretale.analyzer.errors import InputError, MissingToolError, UsageError, WiretaleError
+    from wiretale.analyzer.errors import InputError, MissingToolError, OutputError, UsageError, WiretaleError
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace, analyze
 
 __all__ = [
     "InputError",
     "MissingToolError",
+    "OutputError",
     "Table",
     "Trace",
     "UsageError",
@@ -35,6 +36,7 @@ __all__ = [
 HOMES = {
     "InputError": "errors",
     "MissingToolError": "errors",
+    "OutputError": "errors",
     "Table": "table",
     "Trace": "trace",
     "UsageError": "errors",

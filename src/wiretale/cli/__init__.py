@@ -26,6 +26,8 @@ TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from _typeshed import SupportsWrite
+
 EXAMPLES = """\
 examples:
   wiretale analyze transfer.pcapng                 what happened, in the terminal
@@ -73,6 +75,13 @@ class Parser(argparse.ArgumentParser):
 
         self.exit(2, f"wiretale: {printable(with_near(message))}; see `{self.help_of or self.prog} --help`\n")
 
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Without argparse's neglect of a full device, which begins with Python 3.12."""
+        if message and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
 
 def with_near(message: str) -> str:
     """With the command that was probably meant, in place of all that there are."""
@@ -103,6 +112,15 @@ def make_parser(name: str | None = None) -> argparse.ArgumentParser:
         for other, text in COMMANDS.items():
             commands.add_parser(other, help=text)
     return parser
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options. --help and --version end the program; OSError if their text cannot be written."""
+    try:
+        return program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
 
 
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
@@ -208,7 +226,7 @@ def main(given: Sequence[str] | None = None) -> int:
     take_terminate_as_interrupt()
     atexit.register(spare_last_search)
     try:
-        parsed = program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
+        parsed = parse(arguments)
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
 from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
@@ -35,6 +35,7 @@ exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4
 writable, 130 interrupted
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
+REPORT = "report.html"  # in -o DIR
 INTERRUPTED = 130
 DAMAGED = 3
 
@@ -95,6 +96,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "-o", "--output", type=folder, metavar="DIR", help="write every table as Parquet, and report.html"
     )
     output.add_argument("--report", type=page, metavar="FILE", help="write the interactive report; - for stdout")
+    add_overwrite(output)
     output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
     output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     parser.set_defaults(command=analyze)
@@ -140,7 +142,9 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
         write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
     elif arguments.report == STDOUT:
-        page_to_stdout(lambda path: trace.report(path, link_bps(arguments)))
+        from wiretale.reports.html import render
+
+        print_page(render(trace, link_bps(arguments)))
     elif not arguments.quiet:
         from wiretale.reports.terminal import print_summary
 
@@ -150,18 +154,39 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
     """What -o and --report ask for, each named on stderr when it is there."""
     written: list[Path] = []
+    link, overwrite = link_bps(arguments), arguments.overwrite
     if arguments.output:
         from wiretale.reports.parquet import write_tables
 
-        formats = ("parquet", "csv") if arguments.csv else ("parquet",)
         written += [
-            write_tables(trace, arguments.output, formats),
-            trace.report(arguments.output / "report.html", link_bps(arguments)),
+            write_tables(trace, arguments.output, table_formats(arguments)),
+            trace.report(arguments.output / REPORT, link, overwrite=overwrite),
         ]
     if arguments.report and arguments.report != STDOUT:
-        written.append(trace.report(arguments.report, link_bps(arguments)))
+        written.append(trace.report(arguments.report, link, overwrite=overwrite))
     for path in written if not arguments.quiet else []:
-        print(f"wiretale: wrote {path}", file=sys.stderr)
+        note_written(path)
+
+
+def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The formats of the tables in -o DIR."""
+    return ("parquet", "csv") if arguments.csv else ("parquet",)
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuses, before anything is read, outputs that would destroy something or cannot be written."""
+    if not arguments.output and arguments.report in (None, STDOUT):
+        return
+    from wiretale.analyzer.capture_paths import expand_paths
+    from wiretale.reports import destination
+    from wiretale.reports.parquet import table_files
+
+    arguments.files = expand_paths(arguments.files)
+    if arguments.report and arguments.report != STDOUT:
+        destination.check_outputs([arguments.report], arguments.files, arguments.overwrite, page=True)
+    if arguments.output:
+        names = [*table_files(table_formats(arguments)), REPORT]
+        destination.check_folder(arguments.output, names, arguments.files, arguments.overwrite)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -220,6 +245,7 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
 def analyze(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     check_arguments(arguments)
+    check_outputs(arguments)
     trace = read(arguments, needs_packets(arguments))
     try:
         write_stdout(trace, arguments)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
 from wiretale.cli.help_text import HelpText
 from wiretale.version import __version__
 
@@ -57,6 +57,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "-o", "--output", type=folder, metavar="DIR", help="write every packet as Parquet, and report.html"
     )
+    add_overwrite(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
     parser.set_defaults(command=compare)
 
@@ -68,9 +69,9 @@ def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
 
         write_json(vantage, __version__, sys.stdout)
     elif arguments.report == STDOUT:
-        from wiretale.reports.compare_html import write_report
+        from wiretale.reports.compare_html import render
 
-        page_to_stdout(lambda path: write_report(vantage, path))
+        print_page(render(vantage))
     elif not arguments.quiet:
         from wiretale.reports.compare_text import print_comparison
 
@@ -85,13 +86,35 @@ def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
         from wiretale.reports.compare_parquet import write_tables
 
         written.append(write_tables(vantage, arguments.output))
-    alone = None if arguments.report == STDOUT else arguments.report
-    for path in filter(None, [alone, arguments.output / "report.html" if arguments.output else None]):
+    for path in pages(arguments):
         from wiretale.reports.compare_html import write_report
 
         written.append(write_report(vantage, path))
     for path in written if not arguments.quiet else []:
-        print(f"wiretale: wrote {path}", file=sys.stderr)
+        note_written(path)
+
+
+def pages(arguments: argparse.Namespace) -> list[Path]:
+    """The files that the page is written to."""
+    alone = [arguments.report] if arguments.report not in (None, STDOUT) else []
+    return alone + ([arguments.output / "report.html"] if arguments.output else [])
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuses, before anything is read, outputs that would destroy something or cannot be written."""
+    if not arguments.output and not pages(arguments):
+        return
+    from wiretale.analyzer.capture_paths import expand_paths
+    from wiretale.reports import destination
+    from wiretale.reports.compare_parquet import TABLES
+
+    logs = [log for log in (arguments.sender_log, arguments.receiver_log) if log]
+    inputs = [*(path for given in arguments.captures for path in expand_paths([given])), *logs]
+    if arguments.output:
+        names = [*(f"{name}.parquet" for name in TABLES), "report.html"]
+        destination.check_folder(arguments.output, names, inputs, arguments.overwrite)
+    if arguments.report not in (None, STDOUT):
+        destination.check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
 
 
 def compare(arguments: argparse.Namespace) -> int:
@@ -102,6 +125,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
     if arguments.json and arguments.report == STDOUT:
         raise UsageError("--json and --report - both write to stdout: one of them was expected")
+    check_outputs(arguments)
     with compare_captures(
         *arguments.captures,
         sender_log=arguments.sender_log,

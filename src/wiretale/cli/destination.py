@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where results go, as options say it: `-` is standard output for a page, and never a folder."""
+"""The options that say where results go: `-` is standard output for a page, and never a folder."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 STDOUT = Path("-")
@@ -25,14 +24,19 @@ def page(text: str) -> Path:
     return Path(text)
 
 
-def page_to_stdout(write: Callable[[Path], object]) -> None:
-    """What `write` puts into the file that it is given, on standard output."""
-    from shutil import copyfileobj
-    from tempfile import TemporaryDirectory
+def add_overwrite(options: argparse._ActionsContainer) -> None:
+    """The option that lets an output replace a capture."""
+    options.add_argument("--overwrite", action="store_true", help="replace an existing capture file")
 
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch, "page.html")
-        write(path)
-        with path.open("rb") as written:
-            copyfileobj(written, sys.stdout.buffer)
+
+def print_page(text: str) -> None:
+    """A page on standard output."""
+    sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()
+
+
+def note_written(path: Path) -> None:
+    """Names a file or folder that was written, on stderr."""
+    from wiretale.analyzer.printable import printable
+
+    print(f"wiretale: wrote {printable(str(path))}", file=sys.stderr)

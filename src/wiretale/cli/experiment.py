@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.destination import STDOUT, folder, page, page_to_stdout
+from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
 from wiretale.cli.help_text import HelpText
 from wiretale.cli.whole_number import whole_number
 
@@ -88,6 +88,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     reporting.add_argument(
         "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for stdout"
     )
+    add_overwrite(reporting)
     reporting.set_defaults(command=report)
 
 
@@ -103,6 +104,7 @@ def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
     parser.add_argument("-o", "--output", type=folder, metavar="DIR", help="where results are kept")
+    add_overwrite(parser)
     parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
     parser.add_argument(
         "--trials", type=whole_number(1, 1000), metavar="N", help="of each test, whatever the plan says"
@@ -239,20 +241,27 @@ def run(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.run import run_plan
     from wiretale.traffic.store import RESULTS, Store
 
+    store = Store(arguments.output)
+    sent = {session.file for test in plan.tests for session in test.sessions if session.file}
+    store.check([arguments.plan, *sent], arguments.overwrite)
     with progress(plan) as done:
-        failed = run_plan(plan, Store(arguments.output), note, done)
+        failed = run_plan(plan, store, note, done)
     note(f"wrote {arguments.output / RESULTS}" + (f"; {failed} of {len(plan.tests)} tests failed" if failed else ""))
     return FAILED if failed else 0
 
 
 def report(arguments: argparse.Namespace) -> int:
     """Writes the page."""
-    from wiretale.reports.experiment_page import write_page
+    from wiretale.reports.destination import check_outputs
+    from wiretale.reports.experiment_page import render, write_page
     from wiretale.traffic.outcome import read_outcome
+    from wiretale.traffic.store import Store
 
+    if arguments.output != STDOUT:
+        check_outputs([arguments.output], Store(arguments.folder).files(), arguments.overwrite, page=True)
     outcome = read_outcome(arguments.folder)
     if arguments.output == STDOUT:
-        page_to_stdout(lambda path: write_page(outcome, path))
+        print_page(render(outcome))
     else:
-        note(f"wrote {write_page(outcome, arguments.output)}")
+        note_written(write_page(outcome, arguments.output))
     return 0

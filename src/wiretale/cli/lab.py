@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from wiretale.analyzer.errors import UsageError
-from wiretale.cli.destination import folder
+from wiretale.cli.destination import add_overwrite, folder
 from wiretale.cli.help_text import HelpText
 
 EXAMPLES = """\
@@ -53,6 +53,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     up.add_argument(
         "-o", "--output", type=folder, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
     )
+    add_overwrite(up)
     up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     up.set_defaults(command=lab_command, action=up_action)
     run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
@@ -60,6 +61,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     run.add_argument(
         "-o", "--output", type=folder, required=True, metavar="DIR", help="captures, truth, results, report"
     )
+    add_overwrite(run)
     run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over (same-switch)")
     run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
     run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
@@ -124,11 +126,14 @@ def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
     from wiretale.traffic.lab import lab_up
     from wiretale.traffic.lab_hosts import ADDRESSES
+    from wiretale.traffic.lab_output import check_lab_folder
     from wiretale.traffic.lab_rights import end_holder
     from wiretale.traffic.lab_state import known_labs
 
     try:
         profile = chosen_profile(arguments.profile, arguments.seed)
+        if arguments.output:
+            check_lab_folder(arguments.output, [arguments.profile], arguments.overwrite)
         lab = lab_up(profile, arguments.name or profile.name, arguments.output)
     finally:
         if not known_labs():
@@ -142,7 +147,7 @@ def run_action(arguments: argparse.Namespace) -> int:
     """wiretale lab run."""
     from wiretale.traffic.lab_run import run_lab
 
-    results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note)
+    results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite)
     if arguments.json:
         print_json(results)
     elif results["schema"] != "wiretale.lab-plan/1":

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where results go: one rule for every file that wiretale writes, as curl and tshark follow it.
+
+A new name or a regular file is written beside its place and renamed, so it appears whole or not at all; a symbolic link
+is followed, and a device, a FIFO or a listening socket is opened and written to. check_outputs() refuses a path that is
+also an input, and a capture unless the user chose to replace it; it needs no result, so callers check before the long
+part of their work.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from wiretale.analyzer.capture_paths import holds_capture
+from wiretale.analyzer.errors import OutputError, UsageError
+from wiretale.analyzer.utf8_name import utf8_name
+
+LINKS_MOST = 40  # as the kernel
+PAGE_SUFFIXES = ("", ".html", ".htm")
+PAGE_FORMATS = (
+    "the report is an HTML page: expected a name that ends in .html or .htm, one without a suffix, a device, a FIFO, "
+    "a socket, or - for standard output"
+)
+Identity = tuple[int, int]
+Inputs = Iterable[str | os.PathLike[str]]
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether every user may create files in a folder, and remove only their own: /tmp."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_ISVTX and mode & stat.S_IWOTH)
+
+
+def is_magic(path: Path) -> bool:
+    """Whether a path lies in /proc, as /dev/stdout does behind its link: it stands for an open file, not for a name."""
+    return os.path.realpath(path.parent).startswith("/proc/")
+
+
+def resolve(path: Path) -> Path:
+    """The path behind symbolic links, which need not exist. OSError for a link that the kernel would not follow."""
+    for _ in range(LINKS_MOST):
+        if not path.is_symlink() or is_magic(path):
+            return path
+        owners = (os.geteuid(), path.parent.stat().st_uid)
+        if is_shared(path.parent) and path.lstat().st_uid not in owners:  # proc_sys_fs(5), protected_symlinks
+            raise PermissionError(errno.EACCES, "a symbolic link of another user in a shared folder")
+        path = path.parent / os.readlink(path)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def status(path: Path) -> os.stat_result | None:
+    """The status of a file; None if there is none."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def is_replaced(place: Path, found: os.stat_result | None) -> bool:
+    """Whether a file is written beside its place and renamed."""
+    return found is None or (stat.S_ISREG(found.st_mode) and not is_magic(place))
+
+
+def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> None:
+    """Gives a file the mode of the one that it replaces, and its owner, as if that had been written to."""
+    if before is None:
+        return
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) and not is_shared(place.parent):
+        with suppress(PermissionError):
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+@contextmanager
+def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
+    """A new file beside `place`, which takes its name at the end."""
+    partial = place.with_name(f".partial-{os.urandom(8).hex()}")
+    try:
+        with partial.open("xb") as out:
+            keep_rights(out.fileno(), place, before)
+            yield out
+        os.replace(partial, place)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
+    """A device, a FIFO, a socket or an open file: opened without truncation or seeking."""
+    if stat.S_ISSOCK(found.st_mode):
+        import socket  # seldom: not every start pays for it
+
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(bytes(place))
+            with connection.makefile("wb") as out:
+                yield out
+        return
+    append = os.O_APPEND if stat.S_ISREG(found.st_mode) else 0
+    with os.fdopen(os.open(place, os.O_WRONLY | os.O_NOCTTY | append), "wb") as out:
+        yield out
+
+
+@contextmanager
+def output_at(path: Path) -> Iterator[BinaryIO]:
+    """As output_file(), with the OSError."""
+    place = resolve(path)
+    found = status(place)
+    if found is None or is_replaced(place, found):
+        with replacing(place, found) as out:
+            yield out
+    else:
+        with opened(place, found) as out:
+            yield out
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to. OutputError if it cannot be written; a regular file is then as it was."""
+    try:
+        with output_at(path) as out:
+            yield out
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write: {error.strerror or error}") from None
+
+
+def move(file: Path, path: Path) -> None:
+    """Moves a finished file to where it belongs."""
+    found = status(path)
+    if path.is_symlink() or not is_replaced(path, found):
+        with output_at(path) as out, file.open("rb") as made:
+            shutil.copyfileobj(made, out)
+        return
+    with file.open("rb") as made:
+        keep_rights(made.fileno(), path, found)
+    os.replace(file, path)
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to write into; its files move into `folder` at the end.
+
+    OutputError, with nothing changed, if something cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
+    try:
+        with utf8_name(partial) as name:
+            yield name
+        for file in sorted(path for path in partial.iterdir() if path.is_file()):
+            move(file, folder / file.name)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot write: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def identity(found: os.stat_result) -> Identity | None:
+    """What two names of one file have in common; None for a terminal or /dev/null, which may be both ends at once."""
+    if stat.S_ISCHR(found.st_mode):
+        return None
+    return (-1, found.st_rdev) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
+
+
+def identities(inputs: Inputs) -> dict[Identity, str]:
+    """The names of the inputs that exist, by their identities; - is standard input."""
+    names: dict[Identity, str] = {}
+    for name in map(str, inputs):
+        with suppress(OSError):
+            one = identity(os.fstat(0) if name == "-" else os.stat(name))
+            if one is not None:
+                names.setdefault(one, "standard input" if name == "-" else name)
+    return names
+
+
+def check_writable(path: Path, place: Path, found: os.stat_result | None) -> None:
+    """OutputError for a place that cannot be written to, as far as that can be told before."""
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise OutputError(f"{path}: cannot write: it is a folder")
+    needed = [place] if found is not None else []
+    needed += [place.parent] if is_replaced(place, found) else []
+    if not all(map(os.path.exists, needed)):
+        raise OutputError(f"{path}: cannot write: {os.strerror(errno.ENOENT)}")
+    if not all(os.access(one, os.W_OK) for one in needed):
+        raise OutputError(f"{path}: cannot write: {os.strerror(errno.EACCES)}")
+
+
+def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: bool) -> None:
+    """As check_outputs(), for one file."""
+    try:
+        place = resolve(path)
+        found = status(place)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write: {error.strerror}") from None
+    same = names.get(identity(found) or (0, 0)) if found else None
+    if same is not None:
+        also = "" if same == str(path) else f" (as {same})"
+        raise UsageError(f"{path}: is an input too{also}: expected another name for the output")
+    regular = found is None or stat.S_ISREG(found.st_mode)
+    if page and regular and path.suffix.lower() not in PAGE_SUFFIXES:
+        raise UsageError(f"{path}: {PAGE_FORMATS}")
+    if found and regular and not overwrite and holds_capture(place):
+        raise UsageError(f"{path}: is a capture file: expected another name, or --overwrite to replace it")
+    check_writable(path, place, found)
+
+
+def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False, page: bool = False) -> None:
+    """Checks files that will be written. UsageError for one that is also an input, for a capture unless `overwrite`, and
+    for the name of another format if it is a page; OutputError for one that cannot be written."""
+    names = identities(inputs)
+    for path in paths:
+        check_output(path, names, overwrite, page)
+
+
+def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
+    """As check_outputs(), for files in a folder, which need not exist."""
+    if os.path.isdir(folder):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.EACCES)}")
+        check_outputs((folder / name for name in files), inputs, overwrite)
+        return
+    if os.path.lexists(folder):
+        raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.ENOTDIR)}")
+    nearest = next(path for path in folder.absolute().parents if os.path.lexists(path))
+    if not os.path.isdir(nearest) or not os.access(nearest, os.W_OK | os.X_OK):
+        reason = errno.EACCES if os.path.isdir(nearest) else errno.ENOTDIR
+        raise OutputError(f"{folder}: cannot write into it: {os.strerror(reason)}")

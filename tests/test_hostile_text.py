@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text from captures and file names in JSON and CSV: nothing obeys it, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from wiretale.traffic.program import program_path
+
+WIRETALE = program_path("wiretale") or "wiretale"
+FORMULA = "=cmd|'/C calc'!A1\"\t\\x1b"
+ESCAPES = "\x1b]0;title\x07 \x9b31m \x7f\r\nnext line\\n"
+BIDI = "\u202e\u2066txt\u2069\u200e\u200f\u061c\u202a"
+STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+EARLIER = -(10**9) * 100  # of the first packet's time, ns
+
+
+def run(*words: str | bytes | Path, **options: object) -> subprocess.CompletedProcess[bytes]:
+    chosen = {"capture_output": True, "timeout": 120, **options}
+    return subprocess.run([WIRETALE, *words], **chosen)  # type: ignore[call-overload, no-any-return]
+
+
+def block(kind: int, body: bytes) -> bytes:
+    size = 12 + len(body)
+    return struct.pack("<II", kind, size) + body + struct.pack("<I", size)
+
+
+def option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:
+    """A capture of one packet, before 1970, whose texts are these."""
+    section = option(1, comment.encode()) + option(4, program.encode()) + option(0, b"")
+    ports = struct.pack("!HHHH", 5, 6, 12, 0)
+    address = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    packet = bytes(12) + b"\x08\0" + struct.pack("!BBHHHBBH", 0x45, 0, 32, 1, 0, 64, 17, 0) + address + ports + b"text"
+    interface = option(2, name.encode()) + option(14, struct.pack("<q", EARLIER // 10**9)) + option(0, b"")
+    padded = packet + bytes(-len(packet) % 4)
+    path.write_bytes(
+        block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + section)
+        + block(1, struct.pack("<HHI", 1, 0, 0) + interface)
+        + block(6, struct.pack("<IIIII", 0, 0, 0, len(packet), len(packet)) + padded)
+    )
+    return path
+
+
+def unescaped(cell: str) -> str:
+    """The text of a cell, as the documentation has it."""
+    known = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+    cell = cell.removeprefix("'")
+    return re.sub(
+        r"\\(?:x(..)|u(....)|(.))", lambda m: known[m[3]] if m[3] else chr(int(m[1] or m[2], 16)), cell, flags=re.DOTALL
+    )
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+@pytest.mark.parametrize("texts", [(FORMULA, ESCAPES, BIDI), ("-5", "'quoted", "@SUM(1)"), ("+1", "\t=1", "\\")])
+def test_csv_neither_steers_a_terminal_nor_computes(tmp_path: Path, texts: tuple[str, str, str]) -> None:
+    capture = texts_capture(tmp_path / "texts.pcapng", *texts)
+    shown = run("analyze", capture, "--csv", "--tables", "captures")
+    assert shown.returncode == 0, shown.stderr
+    assert run("analyze", capture, "-q", "-o", tmp_path / "out", "--csv").returncode == 0
+    for written in (shown.stdout, (tmp_path / "out" / "captures.csv").read_bytes()):
+        text = written.decode().replace("\r\n", "\n")
+        assert not STEERING.search(text)
+        (row,) = rows_of(text)
+        assert not any(
+            cell[:1] in "=+-@\t\r" for cell in (row["name"], row["comment"], row["capture_application"]) if cell
+        )
+        found = tuple(unescaped(row[name]) for name in ("name", "comment", "capture_application"))
+        assert found == texts
+        # Numbers are as they were, negative ones too.
+        assert (row["first_ns"], row["packets"], row["dropped_kernel"]) == (str(EARLIER), "1", "")
+
+
+def test_csv_files_and_standard_output_have_the_same_texts(samples: Path, tmp_path: Path) -> None:
+    for sample in ("two_interfaces.pcapng", "damaged.pcap", "ip_fragments.pcap"):
+        run("analyze", samples / sample, "-q", "-o", tmp_path / sample, "--csv")
+        for name in ("captures", "flows", "events", "datagrams", "findings"):
+            shown = rows_of(run("analyze", samples / sample, "--csv", "--tables", name).stdout.decode())
+            written = rows_of((tmp_path / sample / f"{name}.csv").read_text())
+            texts = [
+                column
+                for column, kind, *_ in wiretale.analyze(samples / sample).table(name).columns()
+                if kind in ("text", "path")
+            ]
+            assert [[row[text] for text in texts] for row in shown] == [
+                [row[text] for text in texts] for row in written
+            ]
+            assert len(shown) == len(written)
+
+
+def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> None:
+    capture = texts_capture(tmp_path / f"{BIDI}.pcapng", BIDI, f"é {ESCAPES}{BIDI}", f"名 {BIDI}")
+    again = tmp_path / f"{BIDI}2.pcapng"
+    shutil.copy(capture, again)
+    commands = {"analyze": [capture], "info": [capture], "explain": [capture], "diff": [capture, again]}
+    commands["compare"] = [capture, again]
+    if shutil.which("tshark"):
+        commands["verify"] = [capture]
+    for command, files in commands.items():
+        done = run(command, *files, "--json")
+        assert done.returncode == 0, done.stderr
+        assert not STEERING.search(done.stdout.decode()), command
+        assert str(capture) in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+    (row,) = json.loads(run("info", capture, "--json").stdout)["captures"]
+    assert (row["name"], row["comment"]) == (BIDI, f"é {ESCAPES}{BIDI}")
+    assert row["capture_application"] == f"名 {BIDI}" and row["file"] == str(capture)
+
+
+def files_in(found: dict[str, object]) -> list[str]:
+    """The names of files in a JSON object, whatever member holds them."""
+    names: list[str] = []
+    for key, value in found.items():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                names += files_in(one)
+            elif key in ("inputs", "files", "file", "path") and isinstance(one, str):
+                names.append(one)
+    return names
+
+
+@pytest.mark.parametrize("command", ["analyze", "info", "explain", "diff", "compare", "verify"])
+def test_a_file_name_that_is_not_utf8_survives_json(samples: Path, tmp_path: Path, command: str) -> None:
+    if command == "verify" and not shutil.which("tshark"):
+        pytest.skip("needs tshark")
+    given = [os.path.join(os.fsencode(tmp_path), name) for name in (b"caf\xe9.pcap", b"\xff\xc3(\xed\xa0\x80.pcap")]
+    for path in given:
+        with open(path, "wb") as file:
+            file.write((samples / "tcp_losses.pcap").read_bytes())
+    if command not in ("diff", "compare"):
+        given = given[:1]
+    done = run(command, *given, "--json")
+    assert done.returncode == 0 and b"\xe9" not in done.stdout, done.stderr
+    found = [os.fsencode(name) for name in files_in(json.loads(done.stdout))]
+    assert sorted(set(found)) == sorted(given)
+    for path in found:
+        assert Path(os.fsdecode(path)).read_bytes() == (samples / "tcp_losses.pcap").read_bytes()
+
+
+def test_a_file_name_that_is_not_utf8_is_readable_text_elsewhere(samples: Path, tmp_path: Path) -> None:
+    import duckdb
+
+    path = os.path.join(os.fsencode(tmp_path), b"caf\xe9.pcap")
+    out = os.path.join(os.fsencode(tmp_path), b"out\xe9")
+    with open(path, "wb") as file:
+        file.write((samples / "tcp_losses.pcap").read_bytes())
+    for words in (["analyze", path], ["info", path], ["explain", path], ["compare", path, samples / "tcp_losses.pcap"]):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+        done.stdout.decode()
+    done = run("analyze", path, "-o", out, "--csv", "--report", os.path.join(os.fsencode(tmp_path), b"p\xe9"))
+    assert done.returncode == 0, done.stderr
+    for page in (b"p\xe9", b"out\xe9/report.html"):
+        with open(os.path.join(os.fsencode(tmp_path), page), "rb") as file:
+            assert "caf\ufffd.pcap" in file.read().decode()
+    with open(os.path.join(out, b"captures.csv"), encoding="utf-8") as table:
+        assert next(csv.DictReader(table))["file"].endswith("caf\ufffd.pcap")
+    assert run("diff", out, path).returncode == 0
+    os.rename(out, tmp_path / "out")
+    assert duckdb.sql(f"select file from '{tmp_path}/out/captures.parquet'").fetchall()[0][0].endswith("caf\ufffd.pcap")
+
+    trace = wiretale.analyze(os.fsdecode(path))
+    assert trace.captures.column("file") == trace.inputs == [os.fsdecode(path)]
+    ((name,),) = trace.query("select file from captures").fetchall()
+    assert name.endswith("caf\ufffd.pcap") and trace._repr_html_().encode()

@@ -1,0 +1,444 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No output destroys anything: devices, FIFOs, symbolic links, inputs and captures are there afterwards, for each option."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from wiretale.traffic.program import program_path
+
+Files = dict[str, Path]
+Words = list[str | Path]
+
+WIRETALE = program_path("wiretale") or "wiretale"
+PAGES = ("analyze", "compare", "experiment report")
+FOLDERS = ("analyze", "compare", "experiment run")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make device nodes")
+REFUSED, UNWRITABLE = 2, 4
+
+
+def run(*words: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    command, chosen = [WIRETALE, *map(str, words)], {"capture_output": True, "text": True, "timeout": 120, **options}
+    return subprocess.run(command, **chosen)  # type: ignore[call-overload, no-any-return]
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> None:
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1, done.stderr
+    for text in texts:
+        assert text in done.stderr, done.stderr
+
+
+@cache
+def short_plan() -> list[str]:
+    """A plan without captures, on a port that nobody else uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return ["quick", "--trials", "1", "--scale", "0.01", "--no-capture", "--port", str(port)]
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ran") / "experiment"
+    done = run("experiment", "run", *short_plan(), "-o", folder)
+    if done.returncode:
+        pytest.skip(f"no experiment can be run here: {done.stderr.strip()}")
+    return folder
+
+
+@pytest.fixture
+def files(samples: Path, tmp_path: Path) -> Files:
+    found = {"folder": tmp_path}
+    for name, sample in (
+        ("a.pcap", "tcp_losses.pcap"),
+        ("b.pcap", "tcp_losses.pcap"),
+        ("other.pcap", "vlan_ipv6.pcap"),
+    ):
+        found[name] = tmp_path / name
+        shutil.copy(samples / sample, found[name])
+    return found
+
+
+@pytest.fixture
+def page_to(request: pytest.FixtureRequest, files: Files) -> Callable[..., Words]:
+    """The command that writes a page to a path, and one of its inputs as `input`."""
+    kind: str = request.param
+    if kind == "experiment report":
+        copy = files["folder"] / "ran"
+        shutil.copytree(request.getfixturevalue("experiment"), copy)
+        files["input"] = copy / "experiment.json"
+        return lambda path, *more: ["experiment", "report", copy, "-o", path, *more]
+    files["input"] = files["a.pcap"]
+    inputs = [files["a.pcap"], files["b.pcap"]] if kind == "compare" else [files["a.pcap"]]
+    return lambda path, *more: [kind, *inputs, "-q", "--report", path, *more]
+
+
+def is_page(content: bytes) -> bool:
+    text = content.lower()
+    return text.startswith(b"<!doctype html>") and text.rstrip().endswith(b"</html>")
+
+
+def reading(fifo: Path) -> tuple[threading.Thread, list[bytes]]:
+    got: list[bytes] = []
+    thread = threading.Thread(target=lambda: got.append(fifo.read_bytes()), daemon=True)
+    thread.start()
+    return thread, got
+
+
+each_page = pytest.mark.parametrize("page_to", PAGES, indirect=True)
+
+
+@each_page
+def test_a_page_goes_where_its_name_leads(files: Files, page_to: Callable[..., Words]) -> None:
+    folder = files["folder"]
+    (folder / "target.html").write_text("old")
+    (folder / "target.html").chmod(0o640)
+    (folder / "link.html").symlink_to("target.html")
+    (folder / "far.html").symlink_to("link.html")
+    assert run(*page_to(folder / "far.html")).returncode == 0
+    assert (folder / "far.html").is_symlink() and (folder / "link.html").is_symlink()
+    assert is_page((folder / "target.html").read_bytes())
+    assert stat.S_IMODE((folder / "target.html").stat().st_mode) == 0o640
+
+    (folder / "dangling.html").symlink_to(folder / "new.html")
+    assert run(*page_to(folder / "dangling.html"), umask=0o027).returncode == 0
+    assert (folder / "dangling.html").is_symlink() and is_page((folder / "new.html").read_bytes())
+    assert stat.S_IMODE((folder / "new.html").stat().st_mode) == 0o640
+
+    os.mkfifo(folder / "pipe.svg")
+    thread, got = reading(folder / "pipe.svg")
+    assert run(*page_to(folder / "pipe.svg")).returncode == 0
+    thread.join(60)
+    assert is_page(got[0]) and stat.S_ISFIFO((folder / "pipe.svg").stat().st_mode)
+    assert not list(folder.glob(".*"))
+
+
+@each_page
+def test_a_page_goes_to_a_process_substitution(files: Files, page_to: Callable[..., Words]) -> None:
+    if not shutil.which("bash"):
+        pytest.skip("no bash here")
+    words = " ".join(map(str, page_to("OUT"))).replace("OUT", f">(cat >{files['folder']}/copy; echo done)")
+    done = subprocess.run(["bash", "-c", f"{WIRETALE} {words} | cat"], capture_output=True, text=True, timeout=120)
+    assert "done" in done.stdout and is_page((files["folder"] / "copy").read_bytes()), done.stderr
+
+
+@ROOT
+@each_page
+def test_a_page_leaves_a_device_node_as_it_is(files: Files, page_to: Callable[..., Words]) -> None:
+    for name, minor, code in (("null", 3, 0), ("full", 7, UNWRITABLE)):
+        node = files["folder"] / name
+        try:
+            os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+            node.open("wb").close()
+        except OSError as error:
+            pytest.skip(f"no device nodes here: {error.strerror}")
+        done = run(*page_to(node))
+        assert done.returncode == code, done.stderr
+        assert stat.S_ISCHR(node.stat().st_mode) and node.stat().st_rdev == os.makedev(1, minor)
+    refused(done, UNWRITABLE, "No space left on device")
+
+
+@each_page
+def test_a_page_replaces_no_input(files: Files, page_to: Callable[..., Words]) -> None:
+    folder, given = files["folder"], files["input"]
+    before = given.read_bytes()
+    os.link(given, folder / "hard.html")
+    (folder / "soft.html").symlink_to(given)
+    for name in (given, folder / "hard.html", folder / "soft.html"):
+        for more in ([], ["--overwrite"]):
+            refused(run(*page_to(name, *more)), REFUSED, str(name), "is an input too")
+    assert given.read_bytes() == before and (folder / "soft.html").is_symlink()
+
+
+@each_page
+def test_a_page_replaces_a_capture_only_if_told_to(files: Files, page_to: Callable[..., Words]) -> None:
+    capture = files["folder"] / "capture.html"
+    shutil.copy(files["other.pcap"], capture)
+    before = capture.read_bytes()
+    refused(run(*page_to(capture)), REFUSED, "capture.html: is a capture file", "--overwrite")
+    assert capture.read_bytes() == before
+    assert run(*page_to(capture, "--overwrite")).returncode == 0
+    assert is_page(capture.read_bytes())
+
+
+@each_page
+def test_a_page_is_no_other_format_and_fails_in_one_line(
+    files: Files, page_to: Callable[..., Words], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = files["folder"]
+    before = sorted(folder.iterdir())
+    for name in ("x.svg", "x.pdf", "x.html.gz"):
+        refused(run(*page_to(folder / name)), REFUSED, name, ".html", ".htm", "standard output")
+    refused(run(*page_to(folder)), UNWRITABLE, "it is a folder")
+    refused(run(*page_to(folder / "nowhere" / "x.html")), UNWRITABLE, "No such file or directory")
+    refused(run(*page_to(files["input"] / "x.html")), UNWRITABLE, "Not a directory")
+    assert sorted(folder.iterdir()) == before
+    monkeypatch.chdir(folder)  # a socket's path is short
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("x.sock")
+        refused(run(*page_to("x.sock"), cwd=folder), UNWRITABLE, "x.sock", "Connection refused")
+        one.listen()
+        one.settimeout(60)
+
+        def received() -> bytes:
+            with one.accept()[0] as connection, connection.makefile("rb") as page:
+                return page.read()
+
+        with ThreadPoolExecutor() as pool:
+            page = pool.submit(received)
+            assert run(*page_to("x.sock"), cwd=folder).returncode == 0
+            assert is_page(page.result())
+        assert stat.S_ISSOCK(os.stat("x.sock").st_mode)
+    for name in ("x.HTM", "plain"):
+        assert run(*page_to(folder / name)).returncode == 0 and is_page((folder / name).read_bytes())
+
+
+def test_captures_are_recognised_by_their_first_bytes(files: Files, samples: Path) -> None:
+    target = files["folder"] / "out.html"
+    whole, next_generation = files["other.pcap"].read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
+    kinds = {"pcap": whole, "swapped": whole[3::-1] + whole[4:], "pcapng": next_generation}
+    kinds["nanoseconds"] = b"\x4d\x3c\xb2\xa1" + whole[4:]
+    kinds["modified"] = b"\x34\xcd\xb2\xa1" + whole[4:]
+    for program in ("gzip", "zstd", "lz4"):
+        if shutil.which(program):
+            for name, content in (("pcap", whole), ("pcapng", next_generation), ("text", b"no capture\n")):
+                packed = subprocess.run([program, "-q", "-c"], input=content, capture_output=True, check=True).stdout
+                kinds[f"{program} {name}"] = packed
+    for kind, content in kinds.items():
+        target.write_bytes(content)
+        done = run("analyze", files["a.pcap"], "-q", "--report", target)
+        if kind.endswith("text"):
+            assert done.returncode == 0, kind
+        else:
+            refused(done, REFUSED, "is a capture file")
+            assert target.read_bytes() == content, kind
+
+
+def test_inputs_are_every_file_that_is_read(files: Files) -> None:
+    folder = files["folder"] / "captures"
+    folder.mkdir()
+    shutil.copy(files["a.pcap"], folder / "deep.pcap")
+    before = (folder / "deep.pcap").read_bytes()
+    os.link(folder / "deep.pcap", files["folder"] / "page.html")
+    page = files["folder"] / "page.html"
+    refused(run("analyze", folder, "-q", "--report", page), REFUSED, "deep.pcap")
+    refused(run("compare", files["a.pcap"], folder, "-q", "--report", page), REFUSED, "deep.pcap")
+    with (folder / "deep.pcap").open("rb") as given:
+        refused(run("analyze", "-", "-q", "--report", page, stdin=given), REFUSED, "standard input")
+    for option in ("--sender-log", "--receiver-log"):
+        log = files["folder"] / "log.html"
+        log.write_text("{}\n")
+        refused(run("compare", files["a.pcap"], option, log, "--report", log), REFUSED, "is an input too")
+        assert log.read_text() == "{}\n"
+    assert page.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--report", "-o"])
+def test_refusals_come_before_the_reading(files: Files, option: str) -> None:
+    os.mkfifo(files["folder"] / "live.pcap")  # nothing writes to it: reading would wait for ever
+    shutil.copy(files["other.pcap"], files["folder"] / "report.html")
+    output = files["folder"] if option == "-o" else files["folder"] / "report.html"
+    done = run("analyze", files["folder"] / "live.pcap", option, output, timeout=30)
+    refused(done, REFUSED, "report.html: is a capture file")
+
+
+def folder_words(kind: str, files: Files, out: Path) -> Words:
+    if kind == "experiment run":
+        return ["experiment", "run", *short_plan(), "-o", out]
+    inputs = [files["a.pcap"]] if kind == "analyze" else [files["a.pcap"], files["b.pcap"]]
+    return [kind, *inputs, "-q", "-o", out, *(["--csv"] if kind == "analyze" else [])]
+
+
+TABLES = {"analyze": ["flows.parquet", "flows.csv", "report.html"], "compare": ["packets.parquet", "report.html"]}
+WRITTEN = {**TABLES, "experiment run": ["results.csv"]}
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_files_of_a_folder_go_where_their_names_lead(files: Files, kind: str) -> None:
+    out = files["folder"] / "out"
+    out.mkdir()
+    linked, piped = WRITTEN[kind][-1], WRITTEN[kind][0]
+    (files["folder"] / "elsewhere").write_text("old")
+    (out / linked).symlink_to("../elsewhere")
+    if kind != "experiment run":  # which reads its files again
+        os.mkfifo(out / piped)
+        thread, got = reading(out / piped)
+    done = run(*folder_words(kind, files, out))
+    assert done.returncode == 0, done.stderr
+    assert (out / linked).is_symlink() and len((files["folder"] / "elsewhere").read_bytes()) > 100
+    if kind != "experiment run":
+        thread.join(60)
+        assert got[0].startswith(b"PAR1") and got[0].endswith(b"PAR1") and stat.S_ISFIFO((out / piped).stat().st_mode)
+    assert not list(out.glob(".partial*"))
+
+
+@pytest.mark.parametrize("kind, name", [(kind, name) for kind, names in WRITTEN.items() for name in names])
+def test_files_of_a_folder_replace_no_capture_and_no_input(files: Files, kind: str, name: str) -> None:
+    out = files["folder"] / "out"
+    out.mkdir()
+    shutil.copy(files["other.pcap"], out / name)
+    before = (out / name).read_bytes()
+    refused(run(*folder_words(kind, files, out)), REFUSED, f"{name}: is a capture file")
+    assert (out / name).read_bytes() == before and [path.name for path in out.iterdir()] == [name]
+    if kind in TABLES:
+        (out / name).unlink()
+        os.link(files["a.pcap"], out / name)
+        refused(run(*folder_words(kind, files, out), "--overwrite"), REFUSED, "is an input too")
+        assert files["a.pcap"].read_bytes() == files["b.pcap"].read_bytes()
+        (out / name).unlink()
+        shutil.copy(files["other.pcap"], out / name)
+        assert run(*folder_words(kind, files, out), "--overwrite").returncode == 0
+        assert (out / name).read_bytes() != before
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_file_is_no_folder(files: Files, kind: str) -> None:
+    before = files["a.pcap"].read_bytes()
+    for place in (files["a.pcap"], files["a.pcap"] / "below"):
+        refused(run(*folder_words(kind, files, place)), UNWRITABLE, "Not a directory")
+    assert files["a.pcap"].read_bytes() == before
+
+
+def test_captures_that_are_not_of_the_experiment_stay(files: Files) -> None:
+    out = files["folder"] / "out"
+    (out / "captures").mkdir(parents=True)
+    shutil.copy(files["other.pcap"], out / "captures" / "mine.pcap")
+    refused(run(*folder_words("experiment run", files, out)), REFUSED, "mine.pcap: is a capture file", "--overwrite")
+    assert not (out / "experiment.json").exists()
+    assert run(*folder_words("experiment run", files, out), "--overwrite").returncode == 0
+    assert run(*folder_words("experiment run", files, out)).returncode == 0  # goes on with its own
+
+
+@ROOT
+@pytest.mark.parametrize("words, name", [(["up", "wan"], "link.log"), (["run", "s6-base"], "before/x.pcap")])
+def test_a_lab_replaces_no_capture(files: Files, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIRETALE_STATE", str(files["folder"] / "labs"))
+    held = files["folder"] / "out" / name
+    held.parent.mkdir(parents=True)
+    shutil.copy(files["other.pcap"], held)
+    before = held.read_bytes()
+    named = ["--name", f"o{os.getpid()}"] if words[0] == "up" else []
+    done = run("lab", *words, *named, "-o", files["folder"] / "out")
+    if done.returncode == 5:
+        pytest.skip(done.stderr.strip())
+    refused(done, REFUSED, f"{name}: is a capture file", "--overwrite")
+    assert held.read_bytes() == before
+
+
+def test_python_refuses_the_same(files: Files) -> None:
+    trace = wiretale.analyze(files["a.pcap"])
+    page = files["folder"] / "page.html"
+    os.link(files["a.pcap"], page)
+    with pytest.raises(wiretale.UsageError, match="is an input too"):
+        trace.report(page, overwrite=True)
+    page.unlink()
+    shutil.copy(files["other.pcap"], page)
+    with pytest.raises(wiretale.UsageError, match="is a capture file"):
+        trace.report(page)
+    assert trace.report(page, overwrite=True) == page and is_page(page.read_bytes())
+    with pytest.raises(wiretale.UsageError, match=r"\.htm"):
+        trace.report(files["folder"] / "x.svg")
+    out = files["folder"] / "out"
+    out.mkdir()
+    shutil.copy(files["other.pcap"], out / "flows.parquet")
+    with pytest.raises(wiretale.UsageError, match="is a capture file"):
+        trace.write(out)
+    assert trace.write(out, overwrite=True) == out and (out / "flows.parquet").read_bytes().startswith(b"PAR1")
+    with pytest.raises(wiretale.OutputError, match="cannot write"):
+        trace.report(files["folder"])
+
+
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(files: Files) -> None:
+    if os.geteuid():
+        pytest.skip("needs root to act for another user")
+    shared, secret = files["folder"] / "shared", files["folder"] / "secret.html"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    secret.write_text("good")
+    (shared / "page.html").symlink_to(secret)
+    os.lchown(shared / "page.html", 65534, 65534)
+    refused(run("analyze", files["a.pcap"], "-q", "--report", shared / "page.html"), UNWRITABLE, "shared folder")
+    assert secret.read_text() == "good"
+
+
+def wait_blocked(process: subprocess.Popen[str], fifo: int) -> None:
+    """Until it sleeps with a full pipe before it."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until and process.poll() is None:
+        state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state == "S" and select_readable(fifo):
+            return
+        time.sleep(0.05)
+
+
+def select_readable(descriptor: int) -> bool:
+    import select
+
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def test_an_interruption_leaves_nothing_partial(files: Files) -> None:
+    fifo = files["folder"] / "pipe"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        command = [WIRETALE, "analyze", str(files["a.pcap"]), "-q", "--report", str(fifo)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        wait_blocked(process, reader)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        os.close(reader)
+    assert process.returncode == 130, said
+    assert sorted(path.name for path in files["folder"].iterdir()) == ["a.pcap", "b.pcap", "other.pcap", "pipe"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for no page."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)]).returncode:
+        pytest.skip("no mount here")
+    yield small
+    subprocess.run(["umount", str(small)], check=True)
+
+
+@each_page
+def test_a_full_disk_leaves_what_was_there(files: Files, page_to: Callable[..., Words], small_disk: Path) -> None:
+    (small_disk / "page.html").write_text("good")
+    refused(run(*page_to(small_disk / "page.html")), UNWRITABLE, "No space left on device")
+    assert [path.name for path in small_disk.iterdir()] == ["page.html"]
+    assert (small_disk / "page.html").read_text() == "good"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "analyze --help", "experiment run --help", "lab up --help", "doctor --help"]
+)
+def test_help_on_a_full_device_ends_with_4(words: str, unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = run(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE, env=environment)
+    refused(done, UNWRITABLE, "No space left on device")
+
+
+def test_every_output_option_has_the_option_to_overwrite() -> None:
+    for words in ("analyze", "compare", "experiment run", "experiment report", "lab up", "lab run"):
+        done = run(*words.split(), "--help")
+        assert "--overwrite" in done.stdout and "replace an existing capture file" in done.stdout, words
