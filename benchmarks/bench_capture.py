@@ -27,6 +27,7 @@ from pathlib import Path
 PACKETS = 4_000_000
 SIZE = 64
 MILLION = 1_000_000
+ORDINARY = 65534  # a user and a group
 STALL_SECONDS, STALL_RATE = 2.0, 200_000
 FRAME = "{{ eth(da=02:00:00:00:00:02, sa=02:00:00:00:00:0{number}), fill(0x41, 50) }}"
 DROPPED = re.compile(r"(\d+) (?:by the (?:kernel|interface|queue|disk)|packets dropped by kernel)")
@@ -161,6 +162,7 @@ class Bench:
         out, log = self.folder / "out", self.folder / "log"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(mode=0o755)
+        os.chown(out, ORDINARY, ORDINARY)  # who the daemon becomes; tcpdump stays root
         process = self.begin(command, log)
         seconds = self.link.send(count, self.folder, numbers)
         done = self.end(process, log)

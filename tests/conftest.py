@@ -29,6 +29,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 LIVE = {
     "test_accuracy",
     "test_capture_daemon",
+    "test_capture_security",
     "test_capture_trouble",
     "test_compare_real",
     "test_experiment_run",

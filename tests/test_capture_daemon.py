@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -32,6 +33,7 @@ from capture_link import (
     wait_until,
 )
 
+ORDINARY = 65534  # a user and a group, named or not
 NAME = re.compile(r"in0_\d{8}T\d{6}\.\d{9}Z_\d{5}\.pcapng")
 
 
@@ -190,9 +192,24 @@ def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLin
     assert sorted(path.name for path in told.iterdir()) == [file.name for file in files]
 
 
-@pytest.mark.parametrize("name", ["my trace.pcapng", "trace.pcapng.zst", "trace"])
-def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
-    file, status = tmp_path / name, tmp_path / "status"
+FILE_IN_FOLDER_OF = pytest.mark.parametrize(
+    "name, owner",
+    [
+        ("my trace.pcapng", ORDINARY),
+        ("trace.pcapng.zst", ORDINARY),
+        ("trace", ORDINARY),
+        ("my trace.pcapng", 0),  # who captures may not write to root's
+        ("trace", 0),
+    ],
+)
+
+
+@FILE_IN_FOLDER_OF
+def test_one_file_has_the_name_that_was_asked_for(
+    link: CaptureLink, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str, owner: int
+) -> None:
+    file, status = tmp_path / name, tmp_path_factory.mktemp("status") / "status"
+    os.chown(tmp_path, owner, owner)
     file.write_text("")  # as mktemp makes them
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--status", str(status)) as daemon:
         link.send(10)
@@ -203,9 +220,12 @@ def test_one_file_has_the_name_that_was_asked_for(link: CaptureLink, tmp_path: P
     assert not [path for path in tmp_path.iterdir() if path != file and not path.name.startswith("said-")]
 
 
-@pytest.mark.parametrize("name", ["trace.pcapng", "trace.pcapng.zst", "trace"])
-def test_an_older_file_is_replaced_only_when_asked_for(link: CaptureLink, tmp_path: Path, name: str) -> None:
+@FILE_IN_FOLDER_OF
+def test_an_older_file_is_replaced_only_when_asked_for(
+    link: CaptureLink, tmp_path: Path, name: str, owner: int
+) -> None:
     file = tmp_path / name
+    os.chown(tmp_path, owner, owner)
     file.write_text("an older capture")
     with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 4

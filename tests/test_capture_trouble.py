@@ -21,6 +21,7 @@ import wiretale
 from capture_link import (
     PROGRAM,
     CaptureLink,
+    Daemon,
     StatusClient,
     capture_link,
     captures_of,
@@ -38,6 +39,7 @@ from capture_link import (
 KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
 CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
 CUT_BYTES = 4096
+ORDINARY = 65534  # a user and a group, named or not
 LOST = ("dropped_kernel", "dropped_program")
 LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
 
@@ -52,10 +54,10 @@ def link() -> Iterator[CaptureLink]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 2 MB."""
+    """A disk of 2 MB, of the user's who captures."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    output("mount", "-t", "tmpfs", "-o", "size=2M,mode=755", "tmpfs", str(folder))
+    output("mount", "-t", "tmpfs", "-o", f"size=2M,mode=755,uid={ORDINARY},gid={ORDINARY}", "tmpfs", str(folder))
     try:
         yield folder
     finally:
@@ -237,10 +239,33 @@ def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path,
     assert captures_of(finished(small_disk)[-1])[0]["packets"] > 0
 
 
-def test_a_folder_that_disappears_is_used_again_when_it_is_back(link: CaptureLink, tmp_path: Path) -> None:
+def check_counts(daemon: Daemon, received: int, dropped_disk: int) -> None:
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["received"], counts["dropped_disk"]) == (received, dropped_disk)
+
+
+def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("-i", "in0", "-w", str(folder), "--status", str(status))
+    with link.daemon(tmp_path, *options) as daemon:
+        link.send(100)
+        wait_counted(status, written=100)
+        shutil.rmtree(folder)
+        assert daemon.process.wait(timeout=60) == 4
+    assert f"the folder {folder} is gone" in daemon.said() and "start it again" in daemon.said()
+    check_counts(daemon, 100, 0)
+    with link.daemon(tmp_path, *options) as daemon:  # what a service manager does
+        link.send(100)
+        assert not daemon.stop()
+    assert packets_in(*finished(folder)) == 100
+
+
+def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("--status", str(status), "--no-sandbox", "-Z", "root")
     folder.mkdir()
-    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         link.send(100)
         wait_counted(status, written=100)
         shutil.rmtree(folder)
@@ -251,15 +276,14 @@ def test_a_folder_that_disappears_is_used_again_when_it_is_back(link: CaptureLin
         wait_until(lambda: bool(list(folder.glob(".*.part"))), "a new file")
         link.send(100)
         assert not daemon.stop()
-    counts = total(daemon.said())
-    check_sum(counts)
-    assert (counts["received"], counts["dropped_disk"]) == (300, 100)
+    check_counts(daemon, 300, 100)
     assert packets_in(*finished(folder)) == 100
 
 
 def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
     options = ("-b", "packets:50", "--status", str(status))
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         link.send(50)

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, WiretaleError
@@ -34,6 +34,8 @@ def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     own = program_path("wiretale-capture")
     if own:
         options = ["-s", str(SNAPLEN), "-w", str(folder)]  # asked to end, it reads what there is
+        with suppress(OSError):
+            folder.rmdir()  # a folder that it makes is its user's; in another one of root's it makes a subfolder
         return [own, "-i", interface, *options], "capturing"
     if USER in os.environ:  # tcpdump gives up its groups, which is not allowed in a user's namespace
         target = str(folder / f"{interface}.pcapng")
@@ -49,7 +51,7 @@ def wait_until_settled(folders: list[Path]) -> None:
     size, since = -1, time.monotonic()
     deadline = since + SETTLE_MOST_SECONDS
     while (now := time.monotonic()) < min(since + SETTLE_SECONDS, deadline):
-        grown = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+        grown = sum(path.stat().st_size for folder in folders for path in folder.rglob("*.pcap*"))
         if grown != size:
             size, since = grown, now
         time.sleep(0.05)
@@ -91,5 +93,5 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
 def check_captured(places: dict[str, Path]) -> None:
     """Both captures are there."""
     for point, place in places.items():
-        if not any(place.glob("*.pcap*")):
+        if not any(place.rglob("*.pcap*")):
             raise WiretaleError(f"nothing was captured {point} the link: {place} is empty")

@@ -123,7 +123,7 @@ def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
             into.mkdir(parents=True, exist_ok=True)
             here = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
             fetch(tracer.endpoint, folder, here)
-        return keep_files(sorted(here.glob("*.pcap*")), test, into)
+        return keep_files(sorted(here.rglob("*.pcap*")), test, into)
     finally:
         shutil.rmtree(here, ignore_errors=True)
 

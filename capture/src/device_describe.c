@@ -83,7 +83,7 @@ static void describe_speed(int fd, const char *name, struct description *descrip
 }
 
 void device_describe(const char *name, struct description *description) {
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
     describe_offloads(fd, name, description);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -257,6 +258,7 @@ enum open_result device_open(struct device *device) {
         return result;
     }
     device->fd = pcap_get_selectable_fd(device->handle);
+    fcntl(device->fd, F_SETFD, FD_CLOEXEC); /* libpcap leaves it to be inherited */
     device->open = (struct kernel_counts){0};
     return OPEN_DONE;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "file_compress.h"
+#include "file_keeper.h"
 #include "file_recover.h"
 #include "moment.h"
 #include "say.h"
@@ -42,7 +43,9 @@ static void other_name(const char *name, int number, char other[NAME_ROOM]) {
     snprintf(other, NAME_ROOM, "%.*s-%d%s", (int)(suffix - name), name, number, suffix);
 }
 
-static bool publish(struct finisher *finisher, struct finished *file) {
+bool file_publish(const struct finisher *finisher, struct finished *file) {
+    if (finisher->keeper)
+        return file_keeper_publish(finisher->keeper, file);
     if (gives_way(finisher, file))
         return !renameat(file->folder_fd, file->temporary, file->folder_fd, file->name);
     char name[NAME_ROOM];
@@ -93,7 +96,7 @@ static bool may_come_right(const struct finisher *finisher) {
 
 /* Publishes it, or keeps it for later; it is freed, now or then. */
 static void settle(struct finisher *finisher, struct finished *file) {
-    if (publish(finisher, file)) {
+    if (file_publish(finisher, file)) {
         announce(finisher, file);
         release(file);
     } else if (may_come_right(finisher)) {
@@ -110,7 +113,7 @@ static void settle(struct finisher *finisher, struct finished *file) {
 static void retry_stuck(struct finisher *finisher) {
     for (struct finished **at = &finisher->stuck; *at;) {
         struct finished *file = *at;
-        if (!publish(finisher, file)) {
+        if (!file_publish(finisher, file)) {
             at = &file->next;
             continue;
         }

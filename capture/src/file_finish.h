@@ -22,6 +22,8 @@ struct finished {
     bool asked_for; /* by -w, under this name */
 };
 
+struct file_keeper;
+
 struct finisher {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -35,14 +37,18 @@ struct finisher {
     int64_t begun_ns; /* CLOCK_REALTIME */
     struct folder *folder;
     struct file_ring *ring;
-    struct close_command *command; /* NULL for none */
-    struct finished *recovered;    /* left by an earlier run; handled first */
-    struct finished *stuck;        /* could not be renamed; tried again each second */
+    struct close_command *command;    /* NULL for none */
+    const struct file_keeper *keeper; /* who names the file, or NULL */
+    struct finished *recovered;       /* left by an earlier run; handled first */
+    struct finished *stuck;           /* could not be renamed; tried again each second */
     unsigned stuck_count;
     uint64_t published;
     bool warned;
 };
 
+/* Gives the file its name, or another one when that is taken: it is then in `file`. False with
+ * errno. */
+bool file_publish(const struct finisher *finisher, struct finished *file);
 bool finisher_start(struct finisher *finisher);
 /* Takes a copy. False when there is no memory for it: the temporary file stays for the next start.
  */

@@ -96,10 +96,11 @@ bool folder_reopen(struct folder *folder) {
     return open_path(folder);
 }
 
+/* Only a folder that -w names is made, never one that a file is to be in. */
 static void open_folder(struct folder *folder) {
     folder->fd = -1;
     refuse_link(folder->path);
-    folder->made = !mkdir(folder->path, FOLDER_MODE);
+    folder->made = !folder->named && !mkdir(folder->path, FOLDER_MODE);
     open_around(folder);
     if (!open_path(folder))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
@@ -144,6 +145,8 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
 
 static void open_file(struct folder *folder, const struct settings *settings, const char *path) {
     folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
+    folder->named = true;
+    folder->compressed = settings->compress;
     open_parent(folder, path);
     if (folder->plain && !settings->overwrite)
         refuse_existing(folder, settings);
@@ -181,6 +184,38 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
     open_folder(folder);
 }
 
+/* Whoever owns the folder may put another one in its place meanwhile: what was opened is looked at
+ * before it is given away or used. */
+void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t group) {
+    struct folder inner = *folder;
+    struct stat told;
+    folder->sealed = folder->plain && !folder->compressed;
+    if (folder->sealed)
+        return;
+    if (folder->named)
+        fail(EXIT_MISSING,
+             "%s may not write to the folder %s, and -z or several files need that: another "
+             "folder, or a new one, was expected",
+             name, folder->path);
+    if (snprintf(inner.path, sizeof inner.path, "%s/%s", folder->path, name) >=
+        (int)sizeof inner.path)
+        fail(EXIT_USAGE, "-w: the path is too long");
+    bool made = !mkdirat(folder->fd, name, FOLDER_MODE);
+    inner.fd = openat(folder->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (inner.fd < 0 || fstat(inner.fd, &told))
+        fail(EXIT_MISSING, "%s may not write to %s, and the folder %s cannot be used: %s", name,
+             folder->path, inner.path, strerror(errno));
+    if (made && !told.st_uid && !fchown(inner.fd, user, group))
+        told.st_uid = user;
+    if (told.st_uid != user)
+        fail(EXIT_MISSING, "%s may not write to %s, and the folder %s is another user's", name,
+             folder->path, inner.path);
+    say("%s may not write to %s: files go to %s", name, folder->path, inner.path);
+    close(folder->parent_fd);
+    inner.parent_fd = folder->fd;
+    *folder = inner;
+}
+
 /* "20261121T141500.123456789Z" */
 static void put_time(char *text, size_t size, int64_t time_ns) {
     time_t seconds = time_ns / SECOND_NS;
@@ -209,7 +244,18 @@ void folder_next_name(struct folder *folder, int64_t time_ns, char name[NAME_ROO
         snprintf(name, NAME_ROOM, "%s_%s_%05u%s", prefix, time, folder->number, folder->suffix);
 }
 
-int folder_create(const struct folder *folder, const char *name, char temporary[NAME_ROOM]) {
+static int take_sealed(struct folder *folder, char temporary[NAME_ROOM]) {
+    int fd = folder->sealed_fd;
+    folder->sealed_fd = -1;
+    strcpy(temporary, folder->sealed_name);
+    if (fd < 0)
+        errno = ENOENT;
+    return fd;
+}
+
+int folder_create(struct folder *folder, const char *name, char temporary[NAME_ROOM]) {
+    if (*folder->sealed_name)
+        return take_sealed(folder, temporary);
     for (int i = 0; i < TRIES; i++) {
         char more[16] = "";
         if (i)

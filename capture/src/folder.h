@@ -26,6 +26,12 @@ struct folder {
     bool is_stream; /* stdout, a FIFO or a device: no files at all */
     bool made;      /* by this run */
     bool plain;     /* one file, named as it was asked for */
+    bool compressed;
+    bool named;    /* -w has a file's name: the folder is what that is in */
+    bool sealed;   /* the capture has that one file and no access to the folder */
+    int sealed_fd; /* that file, until it is begun; then -1 */
+    char sealed_name[NAME_ROOM];
+    bool confined; /* Landlock: no other folder can be used, also one that is made anew */
     char prefix[128], suffix[16];
     uint32_t number; /* of the last file */
     uid_t owner;
@@ -35,12 +41,17 @@ struct folder {
 
 /* Opens what -w names, as the user that started the program; fails with one line. */
 void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces);
+/* A subfolder with that user's name, who may not write to the folder itself: made here, or by an
+ * earlier run. Where -w names one file, the folder is to be sealed instead (file_keeper.h). Fails
+ * with one line. */
+void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t group);
 /* Opens the path anew: it may be another folder by now. False, with errno, when it is not there. */
 bool folder_reopen(struct folder *folder);
 /* The name of the next file, which begins at that time. */
 void folder_next_name(struct folder *folder, int64_t time_ns, char name[NAME_ROOM]);
-/* Makes the temporary file of `name` and locks it; -1 with errno. */
-int folder_create(const struct folder *folder, const char *name, char temporary[NAME_ROOM]);
+/* Makes the temporary file of `name` and locks it; -1 with errno. Of a sealed folder it is the one
+ * file, once, and then ENOENT. */
+int folder_create(struct folder *folder, const char *name, char temporary[NAME_ROOM]);
 /* The finished name in a temporary one; false when it is none. */
 bool folder_final_name(const char *temporary, char name[NAME_ROOM]);
 /* Whether it is the name of a finished file with this prefix, as folder_next_name() makes them. */

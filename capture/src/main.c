@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "file_keeper.h"
 #include "file_recover.h"
 #include "privilege.h"
 #include "sandbox.h"
@@ -27,6 +28,7 @@ struct program {
     struct file_ring ring;
     struct finisher finisher;
     struct close_command command;
+    struct file_keeper keeper;
     struct output output;
     struct writer writer;
     struct control control;
@@ -76,28 +78,44 @@ static void join_names(const struct capture *capture, char *text, size_t size) {
 
 static void open_output_folder(struct program *program) {
     char names[64];
-    umask(027);
     join_names(&program->capture, names, sizeof names);
     folder_open(&program->folder, &program->settings, names);
     if (program->folder.is_stream)
         fcntl(program->folder.fd, F_SETFL, fcntl(program->folder.fd, F_GETFL) | O_NONBLOCK);
 }
 
+/* A process that does what the confined capture may not: it is begun first. */
+static bool has_helper(const struct settings *settings) {
+    return settings->on_close || settings->status;
+}
+
+static void start_helper(struct program *program) {
+    umask(027); /* of commands, too */
+    if (!has_helper(&program->settings))
+        return;
+    close_command_start(&program->command, program->settings.on_close);
+    if (program->settings.on_close)
+        program->finisher.command = &program->command;
+}
+
 /* From here on the program can do little but capture. */
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
     setpriority(PRIO_PROCESS, 0, READER_NICE); /* where it may; the other threads take it back */
-    if (settings->on_close) {
-        close_command_start(&program->command, settings->on_close, &program->identity);
-        program->finisher.command = &program->command;
-    }
     if (settings->status && program->identity.changes &&
         lchown(settings->status, program->identity.user, program->identity.group))
         warn_of("%s stays root's: %s", settings->status, strerror(errno));
+    program->finisher.overwrite = settings->overwrite;
+    if (program->folder.sealed)
+        file_keeper_start(&program->keeper, &program->finisher, &program->folder,
+                          &program->identity);
+    if (has_helper(settings))
+        close_command_become(&program->command, &program->identity, settings->status);
     privilege_drop(&program->identity);
     if (settings->no_sandbox)
         return;
-    if (!sandbox_files(&program->folder, settings->status))
+    program->folder.confined = sandbox_files(&program->folder);
+    if (!program->folder.confined)
         say("this kernel has no Landlock: files are not confined");
     if (!sandbox_calls())
         say("this kernel has no seccomp: system calls are not confined");
@@ -118,11 +136,10 @@ static void prepare_output(struct program *program) {
     program->finisher.folder = &program->folder;
     program->finisher.ring = &program->ring;
     program->finisher.compress = program->settings.compress;
-    program->finisher.overwrite = program->settings.overwrite;
     program->output.capture = &program->capture;
     program->output.folder = &program->folder;
     program->output.finisher = &program->finisher;
-    if (!program->folder.is_stream) {
+    if (!program->folder.is_stream && !program->folder.sealed) {
         program->finisher.recovered = file_recover_find(&program->folder);
         file_ring_scan(&program->ring, &program->folder);
     }
@@ -141,13 +158,13 @@ static int end(struct program *program, int code) {
     writer_join(&program->writer);
     if (!program->folder.is_stream)
         finisher_end(&program->finisher);
-    if (program->finisher.command)
+    if (has_helper(&program->settings))
         close_command_end(&program->command, COMMAND_WAIT_S);
     status_take(&status, &program->capture, &program->output);
     status_text(&status, text, sizeof text);
     say("%s", text);
     status_socket_close(&program->control.status);
-    return code;
+    return program->output.folder_gone ? EXIT_UNREADABLE : code;
 }
 
 /* Closed ones would become capture files, into which messages would be written. */
@@ -170,6 +187,7 @@ int main(int count, char **arguments) {
         return device_list(program.settings.json);
     if (!privilege_may_capture())
         privilege_refuse("capturing needs a privilege that this user does not have");
+    start_helper(&program);
     add_devices(&program);
     open_devices(&program);
     open_output_folder(&program);

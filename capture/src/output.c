@@ -178,6 +178,8 @@ void output_look(struct output *output, bool idle) {
         if (output->failing && output->fd < 0)
             output_begin(output, wall_ns());
     }
+    if (output->folder->sealed)
+        wishes = 0; /* for another file, which cannot be made there */
     bool over = is_over(output, idle);
     if (output->folder->is_stream || (!wishes && !over) || !output->capture->descriptions.count)
         return; /* a file tells of one interface at least */

@@ -155,10 +155,24 @@ static bool try_begin(struct output *output, int64_t time_ns) {
 /* The folder may be another one by now. */
 static bool try_again(struct output *output, int64_t time_ns) {
     int reason = errno;
-    if (!output->folder->is_stream && reason == ENOENT && folder_reopen(output->folder))
+    if (!output->folder->is_stream && !output->folder->confined && reason == ENOENT &&
+        folder_reopen(output->folder))
         return try_begin(output, time_ns);
     errno = reason;
     return false;
+}
+
+/* A folder that is made anew is another one, which Landlock does not let this process use. Whoever
+ * started it can start it again; to drop packets until then would be worse. */
+static void end_without_folder(struct output *output) {
+    if (output->folder->is_stream || output->folder_gone ||
+        (!output->folder->confined && !output->folder->sealed) ||
+        (output->reason != ENOENT && output->reason != ESTALE))
+        return;
+    warn_of("%s %s is gone, and a confined capture can make no other: it ends; start it again",
+            output->folder->sealed ? "the file in" : "the folder", output->folder->path);
+    output->folder_gone = true;
+    atomic_store(&output->capture->stopping, true);
 }
 
 /* Begins a file whose first packet is of that time. */
@@ -171,6 +185,7 @@ bool output_begin(struct output *output, int64_t time_ns) {
         output_note_failure(output,
                             output->folder->is_stream ? "the stream" : output->folder->path);
         output->retry_ns = now + RETRY_NS;
+        end_without_folder(output);
         return false;
     }
     output_note_success(output);

@@ -3,13 +3,13 @@
 
 #include <cap-ng.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "say.h"
@@ -29,49 +29,74 @@ void privilege_refuse(const char *reason) {
          *program ? program : "wiretale-capture");
 }
 
-static void become(struct identity *identity, const struct passwd *user) {
-    identity->changes = user->pw_uid != 0;
-    identity->user = identity->file_user = user->pw_uid;
-    identity->group = identity->file_group = user->pw_gid;
-    snprintf(identity->name, sizeof identity->name, "%s", user->pw_name);
+/* For good: real, effective, saved and file-system user. 0 when done. */
+static int set_user(const struct identity *identity) {
+    int grouped = getpwuid(identity->user) ? initgroups(identity->name, identity->group)
+                                           : setgroups(1, &identity->group);
+    return grouped || setresgid(identity->group, identity->group, identity->group) ||
+           setresuid(identity->user, identity->user, identity->user);
 }
 
+/* The kernel decides, as it will: with the user's groups, access lists, a read-only mount. */
 static bool may_write(const struct identity *identity, const struct folder *folder) {
-    mode_t needed = S_IWUSR | S_IXUSR;
-    if (folder->owner != identity->user)
-        needed >>= folder->group == identity->group ? 3 : 6;
-    return (folder->mode & needed) == needed;
+    int status = 0;
+    pid_t child = fork();
+    if (child < 0)
+        fail(EXIT_UNREADABLE, "no process: %s", strerror(errno));
+    if (!child)
+        _exit(set_user(identity) || faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return !status;
 }
 
-/* A folder that this run made goes to the user; another keeps its owner, and files are made in its
- * name. */
-static void fit_folder(struct identity *identity, struct folder *folder) {
+static void fit_folder(const struct identity *identity, struct folder *folder) {
     if (folder->is_stream || !identity->changes || may_write(identity, folder))
         return;
-    if (folder->made && !fchown(folder->fd, identity->user, identity->group)) {
-        folder->owner = identity->user;
-        folder->group = identity->group;
+    if (folder->made && !fchown(folder->fd, identity->user, identity->group))
         return;
-    }
-    say("%s may not write to %s: files are made in the name of its owner", identity->name,
-        folder->path);
-    identity->file_user = folder->owner;
-    identity->file_group = folder->group;
+    folder_enter_own(folder, identity->name, identity->user, identity->group);
 }
 
-static const struct passwd *default_user(const struct folder *folder) {
-    const struct passwd *user = NULL;
-    if (!folder->is_stream && folder->owner && (user = getpwuid(folder->owner)))
-        return user;
-    for (size_t i = 0; !user && i < sizeof default_users / sizeof *default_users; i++)
+static void become(struct identity *identity, uid_t user, gid_t group, const char *name) {
+    identity->changes = user != 0;
+    identity->user = user;
+    identity->group = group;
+    if (name)
+        snprintf(identity->name, sizeof identity->name, "%s", name);
+    else
+        snprintf(identity->name, sizeof identity->name, "%u", (unsigned)user);
+}
+
+/* The owner of the folder need not have a name here. */
+static bool become_owner(struct identity *identity, const struct folder *folder) {
+    if (folder->is_stream || !folder->owner)
+        return false;
+    const struct passwd *user = getpwuid(folder->owner);
+    become(identity, folder->owner, user ? user->pw_gid : folder->group,
+           user ? user->pw_name : NULL);
+    return true;
+}
+
+static void choose_user(struct identity *identity, const char *wanted,
+                        const struct folder *folder) {
+    const struct passwd *user = wanted ? getpwnam(wanted) : NULL;
+    if (!wanted && become_owner(identity, folder))
+        return;
+    for (size_t i = 0; !wanted && !user && i < sizeof default_users / sizeof *default_users; i++)
         user = getpwnam(default_users[i]);
-    return user;
+    if (!user && wanted)
+        fail(EXIT_USAGE, "-Z %s: no such user", wanted);
+    if (!user)
+        fail(EXIT_MISSING, "no user to become, neither %s nor %s: -Z USER was expected",
+             default_users[0], default_users[1]);
+    become(identity, user->pw_uid, user->pw_gid, user->pw_name);
 }
 
 /* Of a user namespace that has nobody else: who made it, outside. What it may is given up all the
  * same. */
-static bool stays_root(const struct passwd *user, const char *wanted) {
-    if (!user->pw_uid || user_map_may_become(user->pw_uid, user->pw_gid))
+static bool stays_root(const struct identity *identity, const char *wanted) {
+    if (!identity->changes || user_map_may_become(identity->user, identity->group))
         return false;
     if (wanted)
         fail(EXIT_MISSING,
@@ -86,26 +111,16 @@ void privilege_choose(struct identity *identity, const char *wanted, struct fold
         fail(EXIT_MISSING, "-Z %s: only root can become another user", wanted);
     if (getuid())
         return;
-    const struct passwd *user = wanted ? getpwnam(wanted) : default_user(folder);
-    if (!user && wanted)
-        fail(EXIT_USAGE, "-Z %s: no such user", wanted);
-    if (!user || stays_root(user, wanted))
-        return;
-    become(identity, user);
-    fit_folder(identity, folder);
+    choose_user(identity, wanted, folder);
+    if (stays_root(identity, wanted))
+        *identity = (struct identity){.user = getuid(), .group = getgid()};
+    else
+        fit_folder(identity, folder);
 }
 
 static void check(int failed, const char *what) {
     if (failed)
         fail(EXIT_MISSING, "%s could not be given up: %s", what, strerror(errno));
-}
-
-/* The identity for files alone may be the folder's owner; for everything else it is the user. */
-static void set_file_user(const struct identity *identity) {
-    if (identity->file_user == identity->user)
-        return;
-    setfsgid(identity->file_group);
-    setfsuid(identity->file_user);
 }
 
 static void keep_only(bool net_raw) {
@@ -121,18 +136,12 @@ static void keep_only(bool net_raw) {
 static void give_up(const struct identity *identity, bool net_raw) {
     capng_get_caps_process();
     if (identity->changes) {
-        check(initgroups(identity->name, identity->group), "groups");
-        check(setresgid(identity->group, identity->group, identity->group), "the group");
         check(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "the user");
-        check(setresuid(identity->user, identity->user, identity->user), "the user");
-    }
-    capng_get_caps_process();
-    if (identity->changes) { /* what a change of user leaves is permitted, not effective */
-        capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETUID);
-        capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETGID);
+        check(set_user(identity), "the user");
+        /* what a change of user leaves is permitted, not effective */
+        capng_get_caps_process();
         capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETPCAP);
         check(capng_apply(CAPNG_SELECT_CAPS), "capabilities");
-        set_file_user(identity);
         check(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "the user");
     }
     keep_only(net_raw);

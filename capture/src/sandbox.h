@@ -8,10 +8,10 @@
 
 #include "folder.h"
 
-/* Landlock: files in the output folder, what /sys tells of interfaces, the removal of the
- * status socket, and nothing else. Before
+/* Landlock: the output folder and what is below it, what /sys shows of interfaces, and no other
+ * file; no TCP (Linux 6.7), no abstract Unix socket and no signal to another process (6.12). Before
  * threads. */
-bool sandbox_files(const struct folder *folder, const char *status);
+bool sandbox_files(const struct folder *folder);
 /* seccomp: the system calls that capturing needs. Before threads, which inherit it. */
 bool sandbox_calls(void);
 

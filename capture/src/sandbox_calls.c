@@ -3,6 +3,9 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "sandbox.h"
@@ -20,7 +23,6 @@ static const int allowed[] = {
     SCMP_SYS(setsockopt),
     SCMP_SYS(getsockopt),
     SCMP_SYS(bind),
-    SCMP_SYS(ioctl),
     SCMP_SYS(getsockname),
     SCMP_SYS(accept4),
     SCMP_SYS(eventfd2),
@@ -58,7 +60,6 @@ static const int allowed[] = {
     SCMP_SYS(faccessat),
     SCMP_SYS(dup),
     /* memory and threads */
-    SCMP_SYS(mmap),
     SCMP_SYS(munmap),
     SCMP_SYS(mremap),
     SCMP_SYS(madvise),
@@ -83,7 +84,6 @@ static const int allowed[] = {
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
     SCMP_SYS(restart_syscall),
-    SCMP_SYS(prctl),
     SCMP_SYS(membarrier),
     /* time */
     SCMP_SYS(clock_gettime),
@@ -110,10 +110,17 @@ static const int deadly[] = {
     SCMP_SYS(setns),
 };
 
-static const int families[] = {AF_PACKET, AF_UNIX, AF_INET, AF_NETLINK};
+static const int families[] = {AF_PACKET, AF_UNIX, AF_NETLINK};
+
+/* By their high bytes: SIOC…, of interfaces, and those of usbmon. Others are of terminals (TIOCSTI
+ * types into one), of disks and so on. */
+static const scmp_datum_t kinds_of_ioctl[] = {0x8900, 0x9200};
+#define IOCTL_KIND 0xff00
+
+/* What the C library does for itself: names of threads and of memory. */
+static const scmp_datum_t prctls[] = {PR_SET_NAME, 0x53564d41 /* PR_SET_VMA */};
 
 #define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
-#define EXECUTABLE  0x4        /* PROT_EXEC */
 
 /* Calls that a machine does not have are negative. */
 static bool add_calls(scmp_filter_ctx filter) {
@@ -133,23 +140,41 @@ static bool allow_masked(scmp_filter_ctx filter, int call, unsigned argument, sc
     return !seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &compared);
 }
 
-/* Threads but no processes, memory but no new code, sockets of the kinds that libpcap uses. clone3
- * keeps its flags where a filter cannot look: without it the C library takes clone. */
+/* Memory, but no code beside that of the program: what is mapped here can't be executed. */
+static bool add_memory(scmp_filter_ctx filter) {
+    return allow_masked(filter, SCMP_SYS(mmap), 2, PROT_EXEC, 0) &&
+           allow_masked(filter, SCMP_SYS(mprotect), 2, PROT_EXEC, 0);
+}
+
+/* Threads but no processes, sockets and control calls of the kinds that libpcap uses. clone3 keeps
+ * its flags where a filter cannot look: without it the C library takes clone. */
 static bool add_conditions(scmp_filter_ctx filter) {
     bool added = allow_masked(filter, SCMP_SYS(clone), 0, THREAD_FLAG, THREAD_FLAG) &&
-                 !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) &&
-                 allow_masked(filter, SCMP_SYS(mprotect), 2, EXECUTABLE, 0);
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        added = added &&
-                allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
+                 !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    for (size_t i = 0; added && i < sizeof families / sizeof *families; i++)
+        added = allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
+    for (size_t i = 0; added && i < sizeof kinds_of_ioctl / sizeof *kinds_of_ioctl; i++)
+        added = allow_masked(filter, SCMP_SYS(ioctl), 1, IOCTL_KIND, kinds_of_ioctl[i]);
+    for (size_t i = 0; added && i < sizeof prctls / sizeof *prctls; i++)
+        added = allow_masked(filter, SCMP_SYS(prctl), 0, UINT32_MAX, prctls[i]);
     return added;
+}
+
+/* A parent may have asked for memory that can be executed wherever it can be read: no longer. */
+static void forget_personality(void) {
+    int now = personality(0xffffffff);
+    if (now >= 0 && now & READ_IMPLIES_EXEC)
+        personality((unsigned long)now & ~(unsigned long)READ_IMPLIES_EXEC);
 }
 
 bool sandbox_calls(void) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter)
         return false;
-    bool loaded = add_calls(filter) && add_conditions(filter) && !seccomp_load(filter);
+    forget_personality();
+    bool loaded = !seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) &&
+                  add_calls(filter) && add_memory(filter) && add_conditions(filter) &&
+                  !seccomp_load(filter);
     seccomp_release(filter);
     return loaded;
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "close_runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "descriptors.h"
+#include "say.h"
+
+#define AT_ONCE      4
+#define WORDS_MOST   64
+#define WAITING_MOST 1024u /* more stay in the socket */
+#define WAITING_ROOM 4096u /* for those, too, once the capture is gone */
+#define PLACEHOLDER  "{}"
+
+extern char **environ;
+
+struct runner {
+    char *words[WORDS_MOST + 2];
+    int fd;
+    unsigned running;
+    char *waiting[WAITING_ROOM];
+    unsigned first, count;
+    bool asked_to_end, gone; /* the capture: all is done as wanted, or not */
+    posix_spawnattr_t attributes;
+};
+
+static unsigned split(char *text, char **words) {
+    unsigned count = 0;
+    for (char *word = strtok(text, " "); word && count < WORDS_MOST; word = strtok(NULL, " "))
+        words[count++] = word;
+    return count;
+}
+
+/* `word` with each {} replaced. */
+static char *fill_in(const char *word, const char *path) {
+    size_t holders = 0;
+    for (const char *at = word; (at = strstr(at, PLACEHOLDER)); at += 2)
+        holders++;
+    char *filled = calloc(1, strlen(word) + holders * strlen(path) + 1), *to = filled;
+    if (!filled)
+        return NULL;
+    for (const char *next; (next = strstr(word, PLACEHOLDER)); word = next + 2)
+        to += sprintf(to, "%.*s%s", (int)(next - word), word, path);
+    strcpy(to, word);
+    return filled;
+}
+
+static bool names_file(char **words) {
+    for (; *words; words++)
+        if (strstr(*words, PLACEHOLDER))
+            return true;
+    return false;
+}
+
+static void run_for(struct runner *runner, char *path) {
+    char *words[WORDS_MOST + 2] = {NULL};
+    unsigned count = 0;
+    pid_t pid;
+    for (; runner->words[count]; count++)
+        words[count] = fill_in(runner->words[count], path);
+    if (!names_file(runner->words))
+        words[count] = strdup(path); /* as its last argument, then */
+    if (!count || !words[0])
+        return free(path);
+    int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
+    if (failed)
+        warn_of("--on-close %s: %s", words[0], strerror(failed));
+    else
+        runner->running++;
+    for (unsigned i = 0; words[i]; i++)
+        free(words[i]);
+    free(path);
+}
+
+static void collect_ended(struct runner *runner) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        runner->running--;
+        if (status)
+            warn_of("--on-close %s: process %d ended with %s %d", runner->words[0], (int)pid,
+                    WIFSIGNALED(status) ? "signal" : "exit code",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
+/* False when there is nothing to take now. */
+static bool take_request(struct runner *runner) {
+    char path[PATH_MAX + 1];
+    ssize_t size = recv(runner->fd, path, sizeof path - 1, MSG_DONTWAIT);
+    if (size <= 0) {
+        runner->gone = size == 0 || (errno != EAGAIN && errno != EINTR);
+        return false;
+    }
+    path[size] = '\0';
+    if (*path)
+        runner->waiting[(runner->first + runner->count++) % WAITING_ROOM] = strdup(path);
+    else
+        runner->asked_to_end = true;
+    return !runner->asked_to_end;
+}
+
+static char *next_waiting(struct runner *runner) {
+    char *path = runner->waiting[runner->first];
+    runner->first = (runner->first + 1) % WAITING_ROOM;
+    runner->count--;
+    return path;
+}
+
+/* Full of waiting files it takes no more; the socket fills, and the capture says so. But the end
+ * of the capture (POLLHUP) is noticed at once, and what it had sent is taken before. */
+static void run_round(struct runner *runner) {
+    bool over = runner->asked_to_end;
+    short wanted = runner->count < WAITING_MOST ? POLLIN : 0;
+    struct pollfd ready = {.fd = over ? -1 : runner->fd, .events = wanted};
+    poll(&ready, 1, runner->running ? 50 : 1000);
+    if (ready.revents & POLLHUP)
+        while (runner->count < WAITING_ROOM && take_request(runner))
+            continue;
+    else if (ready.revents)
+        take_request(runner);
+    runner->gone |= ready.revents & POLLHUP && runner->count == WAITING_ROOM;
+    collect_ended(runner);
+    while (runner->count && runner->running < AT_ONCE && !runner->gone) {
+        char *path = next_waiting(runner);
+        if (path)
+            run_for(runner, path);
+    }
+}
+
+/* A signal to the group is for the capture: what it closes still has its command run. The commands
+ * get signals as usual. */
+static void ignore_signals(posix_spawnattr_t *attributes) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal(signals[i], SIG_IGN);
+        sigaddset(&usual, signals[i]);
+    }
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigdefault(attributes, &usual);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
+}
+
+/* Also what the capture itself inherited, from a shell or a supervisor, is closed. */
+static void keep_one_descriptor(int fd) {
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        fail(EXIT_UNREADABLE, "no input for --on-close: %s", strerror(errno));
+    descriptors_keep(&fd, 1);
+}
+
+/* Not the socket that a later run has made by this name meanwhile, perhaps with the same inode:
+ * only while the capture is alive a changed time means no more than a chgrp(1). */
+static void remove_status(const struct runner_begin *begin, bool killed) {
+    const struct stat *was = &begin->status_is;
+    struct stat is;
+    if (!*begin->status || lstat(begin->status, &is) || !S_ISSOCK(is.st_mode))
+        return;
+    bool changed =
+        is.st_ctim.tv_sec != was->st_ctim.tv_sec || is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
+    if (is.st_dev == was->st_dev && is.st_ino == was->st_ino && !(killed && changed))
+        unlink(begin->status);
+}
+
+_Noreturn void close_runner_run(int fd, char *text) {
+    static struct runner runner;
+    struct runner_begin begin;
+    prctl(PR_SET_NAME, "wiretale-close");
+    ignore_signals(&runner.attributes);
+    runner.fd = fd; /* closed by exec */
+    keep_one_descriptor(fd);
+    if (text)
+        split(text, runner.words);
+    if (recv(runner.fd, &begin, sizeof begin, 0) != (ssize_t)sizeof begin)
+        _exit(0); /* the capture has ended before it began */
+    privilege_drop_all(&begin.identity);
+    while (!runner.gone && !runner.asked_to_end)
+        run_round(&runner);
+    remove_status(&begin, runner.gone);
+    while (!runner.gone && (runner.count || runner.running))
+        run_round(&runner);
+    while (runner.count) {
+        char *path = next_waiting(&runner);
+        warn_of("the capture was killed: --on-close is not run for %s", path ? path : "a file");
+        free(path);
+    }
+    _exit(0);
+}
