@@ -24,6 +24,7 @@ try:
     print(json.dumps([trace.packets().rows(), trace.packets(0).rows(), trace.query("from packets").fetchall()]))
 except wiretale.UsageError as error:
     print(json.dumps(str(error)))
+trace.report(sys.argv[2])
 """
 
 
@@ -51,15 +52,16 @@ def test_packets_as_csv(wiretale_run: Run, samples: Path, tmp_path: Path) -> Non
     assert len(json_rows(run)) == 251 and (tmp_path / "out" / "report.html").exists()
 
 
-def from_stdin(capture: Path, keep: str) -> Any:
+def from_stdin(capture: Path, keep: str, folder: Path) -> Any:
     with capture.open("rb") as stream:
-        command = [sys.executable, "-c", FROM_STDIN, keep]
+        command = [sys.executable, "-c", FROM_STDIN, keep, str(folder / "page.html")]
         run = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=60, check=True)
+    assert (folder / "page.html").exists()  # also without packets
     return json.loads(run.stdout)
 
 
-def test_kept_packets_are_chosen_by_flow(samples: Path) -> None:
-    every, first, queried = from_stdin(samples / "fast_retransmissions.pcap", "keep")
+def test_kept_packets_are_chosen_by_flow(samples: Path, tmp_path: Path) -> None:
+    every, first, queried = from_stdin(samples / "fast_retransmissions.pcap", "keep", tmp_path)
     assert (len(every), len(first), len(queried)) == (563, 186, 563)
     assert first == [row for row in every if row["flow"] == 0]
     kept = wiretale.analyze(samples / "fast_retransmissions.pcap", keep_packets=True)
@@ -67,8 +69,8 @@ def test_kept_packets_are_chosen_by_flow(samples: Path) -> None:
     assert kept.packets([0], most=5).rows() == first[:5] and len(kept.packets([])) == 0
 
 
-def test_a_table_that_was_not_made_is_an_error(samples: Path) -> None:
-    error = from_stdin(samples / "timeouts.pcap", "drop")
+def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) -> None:
+    error = from_stdin(samples / "timeouts.pcap", "drop", tmp_path)
     assert "the packets table was not made" in error and "keep_packets=True" in error
     with pytest.raises(wiretale.UsageError, match="not made"):
         wiretale.analyze(samples / "timeouts.pcap", captures_only=True).packets()
