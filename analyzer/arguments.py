@@ -54,7 +54,7 @@ def link_rate(rate: float | str | None) -> int | None:
         return parse_rate(rate)
     if rate is None:
         return None
-    if not isinstance(rate, (int, float)) or not 0 < rate < 2**63:
+    if not isinstance(rate, (int, float)) or not 1 <= rate < 2**63:
         raise UsageError(f"link rate {rate!r}: expected bit/s, or a text as '1G'")
     return int(rate)
 

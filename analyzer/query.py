@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
-NO_PACKETS = "Table with name packets does not exist"
+NO_PACKETS = "table with name packets does not exist"
 
 
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
@@ -34,7 +34,7 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
     try:
         return connection.sql(sql)
     except duckdb.CatalogException as error:
-        if NO_PACKETS not in str(error):
+        if NO_PACKETS not in str(error).lower():
             raise
     connection.register("packets", trace.table("packets"))
     return connection.sql(sql)

@@ -41,7 +41,7 @@ def test_a_file_and_standard_input_have_the_same_packets(wiretale_run: Run, samp
     trace = wiretale.analyze(sample)
     assert of_file == of_stdin == trace.packets().rows() == trace.table("packets").rows()
     assert of_file == wiretale.analyze(sample, keep_packets=True).packets().rows()
-    assert trace.query("select count(*) from packets").fetchall() == [(len(of_file),)]
+    assert trace.query("select count(*) from Packets").fetchall() == [(len(of_file),)]
     assert len(of_file) == sum(trace.flows.column("packets"))
 
 
