@@ -22,7 +22,7 @@ MODULE_SOURCES = $(wildcard analyzer/core/*.c)
 CORE_SOURCES = $(filter-out analyzer/core/module%.c,$(MODULE_SOURCES))
 PROGRAM_SOURCES = $(wildcard traffic/src/*.c traffic/link/*.c capture/src/*.c)
 C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
-FUZZERS = $(patsubst analyzer/core/fuzz/%.c,%,$(wildcard analyzer/core/fuzz/fuzz_*.c))
+FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so
 # The folders of the C programs, and each program's name.
 PROGRAM_FOLDERS = traffic traffic/link capture
@@ -118,7 +118,7 @@ lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from co
 	@$(PY) docs/make_findings.py --check
 
 C_FILES = $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
-	traffic/link traffic/link/test capture/src capture/src/test benchmarks,$(folder)/*.[ch]))
+	traffic/link traffic/link/test capture/src capture/src/test capture/src/fuzz benchmarks,$(folder)/*.[ch]))
 
 .PHONY: types
 types: build/typing
@@ -159,11 +159,20 @@ fuzz: ## every fuzz target for FUZZ_SECONDS (60) from sample_pcaps
 	@$(MAKE) -s $(FUZZERS:%=build/fuzz/%)
 	@for name in $(FUZZERS); do .ci/fuzz $$name $(FUZZ_SECONDS) || exit 1; done
 
+FUZZ = $(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+
 build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+	@$(FUZZ) -Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+
+# The daemon's: with all of it but main() and its lines on stderr.
+CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard capture/src/*.c))
+
+build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
+	$(call say,compiling $<)
+	@mkdir -p $(@D)
+	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
 sanitize: $(VENV)/.stamp-dev $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer

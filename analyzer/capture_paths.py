@@ -90,8 +90,12 @@ def captures_in(folder: Path) -> list[str]:
     return found
 
 
-def check_path(path: str) -> str:
+def check_path(given: str | bytes | os.PathLike[str]) -> str:
     """The path, if it can be one. UsageError otherwise."""
+    try:
+        path = os.fsdecode(given)
+    except TypeError:
+        raise UsageError(f"{given!r}: expected a path; several are arguments of their own, analyze(*paths)") from None
     if not path or "\0" in path:
         raise UsageError(f"{path!r} is no path: a file, a folder, or - for standard input was expected")
     return path
@@ -111,7 +115,7 @@ def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
     """Folders as the captures in them; files, pipes and `-` as they are. InputError, UsageError."""
 
     def expand() -> Iterator[str]:
-        for path in map(check_path, map(os.fsdecode, paths)):
+        for path in map(check_path, paths):
             if path != "-" and os.path.isdir(path):
                 yield from captures_in(Path(path))
             else:

@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.finding import (
     SHOWN,
     Finding,
     flows_named,
     frame_span,
     frames_named,
+    frames_of_kinds,
     named,
     row_at,
     rows_of_kind,
+    stalls_named,
+    stalls_of,
 )
 from wiretale.analyzer.flow_rules import by_state
 from wiretale.analyzer.odd_counts import odd_counts, odd_flows
@@ -110,7 +113,7 @@ def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
             flow=row["flow"],
             cost=round((row["limit_timeout_ns"] or 0) / SECOND, 6),
             cost_unit="seconds",
-            evidence=f"{frame_span(flow)}; {show_bytes(left)} outstanding at the end",
+            evidence=f"{stalls_named(stalls_of(row), row['timeouts'])}; {show_bytes(left)} outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
             impact=survey_of(trace).weight(row),
         )
@@ -205,6 +208,7 @@ def keep_alives_unanswered(trace: Trace) -> Iterator[Finding]:
         if silent <= 0 or not row["idle_ns_max"] or silent < (UNANSWERED_LEAST - 1) * min(row["idle_ns_max"], 10**9):
             continue
         flow = row_at(trace.flows, row["flow"])
+        frames = frames_of_kinds(trace, [row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
         yield Finding(
             *("keep-alive-unanswered", "warning", "flow"),
             f"{named(row)} sent {plural(row['keep_alives'], 'keep-alive')} and heard nothing for the last "
@@ -214,8 +218,8 @@ def keep_alives_unanswered(trace: Trace) -> Iterator[Finding]:
             flow=row["flow"],
             cost=round(silent / SECOND, 6),
             cost_unit="seconds",
-            evidence=frame_span(flow),
-            filter=f"{flow_filter(flow)} && tcp.analysis.keep_alive",
+            evidence=frames_named(frames, row["keep_alives"]) or frame_span(flow),
+            filter=frame_filter(frames) if frames else flow_filter(flow),
             impact=survey_of(trace).weight(row) * 0.1,
         )
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -77,6 +78,18 @@ def frame_span(row: dict[str, Any]) -> str:
     """Where a flow or a datagram lies in its file: `frames 3–70`, `frame 3`."""
     first, last = row["first_frame"], row["last_frame"]
     return f"frame {first}" if first == last else f"frames {first}–{last}"
+
+
+def stalls_of(row: dict[str, Any]) -> list[tuple[int, int]]:
+    """The frames with which the longest silences of a direction began and ended, the longest first."""
+    pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
+    return [(int(first), int(last)) for first, last in pairs]
+
+
+def stalls_named(stalls: Sequence[tuple[int, int]], count: int) -> str:
+    """Some silences of `count` in all: `frames 340 and 341; frames 90 and 120; 2 more stalls`."""
+    shown = [f"frames {first} and {last}" for first, last in stalls]
+    return "; ".join([*shown, f"{plural(count - len(stalls), 'more stall')}"] if count > len(stalls) else shown)
 
 
 def flows_named(trace: Trace, numbers: Sequence[int]) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 OVERHEAD_WARNING = 0.02  # of the wire bytes
+GAIN_LEAST = 0.005  # of the wire bytes, by datagrams that fit: less is no reason to change anything
 AMPLIFIED_LEAST = 3  # incomplete datagrams
 CUT_LEAST, CUT_SHARE = 6, 0.5  # datagrams without their end; of the incomplete ones, beyond what chance makes
 FRAGMENT_UNIT, UDP_HEADER = 8, 8
@@ -73,6 +74,19 @@ def efficiency_whole(trace: Trace, row: Row, payload: int) -> float:
     return payload / (payload + link.headers("udp") + link.frame().extra())
 
 
+def fitting_words(now: float, fitting: float, gains: bool) -> str:
+    """How much of the wire bytes would be payload without fragments."""
+    if gains:
+        return (
+            f"{show_share(now, 1)} of those flows' wire bytes is payload; with datagrams that just fit the path MTU it "
+            f"would be {show_share(fitting, 1)}."
+        )
+    return (
+        f"Avoiding fragments would save no bytes: {show_share(now, 1)} of those flows' wire bytes is payload, against "
+        f"{show_share(fitting, 1)} with datagrams that just fit the path MTU."
+    )
+
+
 def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     """What fragments spend on headers, preambles and gaps, and what sending without them would change."""
     overhead = sum(size for _, size in odd_counts(trace)["fragment_overhead_bytes"])
@@ -84,15 +98,16 @@ def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
     wire, fragments = total(trace.directions, "wire_bytes"), total(trace.directions, "fragments")
     datagrams, whole = total(trace.directions, "fragmented_datagrams"), largest_whole(rows)
     here, payload = sum(row["wire_bytes"] for row in rows), sum(row["payload_bytes"] or 0 for row in rows)
+    now, fitting = payload / here, efficiency_whole(trace, rows[0], whole)
+    gains = fitting - now >= GAIN_LEAST
     yield Finding(
-        *("fragmentation", "warning" if overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
+        *("fragmentation", "warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
         f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {plural(fragments - datagrams, 'frame')} "
         f"more than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the "
-        f"headers, preambles and gaps of the fragments after the first. {show_share(payload, here)} of those flows' "
-        "wire bytes is payload; in datagrams that just fit it would be "
-        f"{show_share(efficiency_whole(trace, rows[0], whole), 1)}.",
-        f"Send blocks that fit the path MTU{f', here up to {whole:,} bytes of payload' if whole else ''}. Headers take about "
-        "the same; the gain is that a loss costs one packet instead of a datagram, and that nothing need be put together again.",
+        f"headers, preambles and gaps of the fragments after the first. {fitting_words(now, fitting, gains)}",
+        f"Send blocks that fit the path MTU{f', here up to {whole:,} bytes of payload' if whole else ''}"
+        f"{'' if gains else ', if losses matter'}: a lost packet then costs one block instead of a whole datagram, and the "
+        "receiver does not need to reassemble anything.",
         flow=flows[0] if len(flows) == 1 else None,
         cost=float(overhead),
         cost_unit="bytes",

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.finding import Finding, end_named
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.finding import Finding, end_named, stalls_named, stalls_of
 from wiretale.analyzer.spread import median_of
 from wiretale.analyzer.survey import LIMITS, Transfer, survey_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -216,6 +217,7 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
             continue
         share = min(ns / one.parted_ns, 1.0)
         grave = ns >= STALL_WARNING_NS or share >= SHARE_WARNING
+        stalls = stalls_of(one.row)
         yield Finding(
             *("timeout-stalls", "warning" if grave else "info", "flow"),
             f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
@@ -226,8 +228,8 @@ def timeouts(trace: Trace) -> Iterator[Finding]:
             flow=one.row["flow"],
             cost=round(ns / SECOND, 6),
             cost_unit="seconds",
-            evidence=one.frames,
-            filter=f"{flow_filter(one.flow)} && tcp.analysis.rto",
+            evidence=stalls_named(stalls, count) if stalls else one.frames,
+            filter=frame_filter(chain(*stalls)) if stalls else flow_filter(one.flow),
             impact=one.weight * share,
         )
 

@@ -60,7 +60,8 @@ PAGES = (
         limit_rules.timeouts,
         "The silence before each retransmission that only the timer explains (directions.limit_timeout_ns): from the "
         "last sending of the segment, the last progress of acknowledgments or the opening of a closed window; of one that "
-        "is only suspected, from the last data. A warning from 1 s, or a quarter of the time that limits part.",
+        "is only suspected, from the last data. A warning from 1 s, or a quarter of the time that limits part. The evidence is "
+        "the frames with which the longest of them began and ended (directions.stall_frames); the filter selects these.",
         "How long the sender would have waited without the loss.",
     ),
     Page(

@@ -14,7 +14,8 @@ PAGES = (
         fragment_rules.fragmentation_overhead,
         "Wire bytes of the headers, preambles and gaps of each fragment after the first of its datagram "
         "(docs/theory.md has the sizes), and the share of payload with and without them. A warning from 2% of the "
-        "wire bytes. The largest payload without fragments is that of the fullest fragment seen, less the UDP header.",
+        "wire bytes, if datagrams that fit would save 0.5 points. The largest payload without fragments is that of the "
+        "fullest fragment seen, less the UDP header.",
         "The path's MTU beyond this point; fragments made by a router before it look as if the sender had made them.",
     ),
     Page(

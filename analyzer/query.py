@@ -14,11 +14,27 @@ if TYPE_CHECKING:
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
+NO_PACKETS = "table with name packets does not exist"
+
+
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
-    """A connection that knows the tables; they are read where they lie."""
+    """A connection that knows the tables, without packets; they are read where they lie."""
     from wiretale.analyzer.trace import TABLES
 
     connection = duckdb.connect(config=dict(SETTINGS))
     for name in TABLES:
-        connection.register(name, trace.table(name))
+        if name != "packets":
+            connection.register(name, trace.table(name))
     return connection
+
+
+def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
+    """The query's result. The packets table, which may take a second reading, is made only if the query names it."""
+    connection = connect(trace)
+    try:
+        return connection.sql(sql)
+    except duckdb.CatalogException as error:
+        if NO_PACKETS not in str(error).lower():
+            raise
+    connection.register("packets", trace.table("packets"))
+    return connection.sql(sql)

@@ -23,7 +23,7 @@ CELL_MAX = 40
 class Table:
     """Rows and named columns; see docs/tables.md for what they mean.
 
-    >>> polars.from_arrow(trace.flows), pandas.DataFrame.from_arrow(trace.flows)  # doctest: +SKIP
+    >>> polars.DataFrame(trace.flows), pandas.DataFrame.from_arrow(trace.flows)  # doctest: +SKIP
     """
 
     def __init__(self, core: _core.Table) -> None:
@@ -98,6 +98,10 @@ class Table:
     ) -> list[bytes]:
         """Several columns as packed() gives each (name, code, offset, divisor): in one pass over the table."""
         return self._core.packed([(*field, False) for field in fields], flows)
+
+    def of_flows(self, flows: list[int], most: int) -> Table:
+        """Of the packets table: the first `most` rows of these flows."""
+        return Table(self._core.of_flows(flows, most))
 
     def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
         """Of the packets table: number and columns of the packets of these flows, as analyzer/core/packet_pack.h says."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.arguments import Flows, Time, flow_numbers, link_rate, row_limit, time_ns
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import printable
@@ -52,20 +53,25 @@ class Trace:
     ) -> None:
         self._core = core
         self._options = options
-        self._packets: Table | None = None
+        self._packets: Table | None = None  # of all flows, from a second reading
+        self._lasting = all(map(is_lasting, inputs)) and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
         #: whether Ctrl-C ended the reading before the end
         self.interrupted = interrupted
-        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped, events_dropped,
-        #: blocks_dropped
+        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (of the packets table
+        #: that was made last: rows beyond its limit), events_dropped, blocks_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
-        """A table by name. UsageError for a name that is none."""
+        """A table by name; packets as packets() returns them. UsageError for a name that is none."""
         if name not in TABLES:
             raise UsageError(f"no table {name!r}: there are {', '.join(TABLES)}")
-        return Table(self._core.table(name))
+        if name != "packets":
+            return Table(self._core.table(name))
+        if self._packets is None:
+            self._packets = self.packets()
+        return self._packets
 
     @property
     def captures(self) -> Table:
@@ -112,43 +118,69 @@ class Trace:
         """Whether a file was damaged or cut short."""
         return any(text is not None for text in self.captures.column("damage"))
 
-    def packets(self, flows: Iterable[int], most: int = PACKETS_MOST) -> Table:
-        """The packets of these flows, at most `most`: a second reading of the files.
+    @property
+    def packets_made(self) -> bool:
+        """Whether packets() has rows to return: they were kept, or the files can be read again."""
+        return not self._options["captures_only"] and (self._options["packets"] == "all" or self._lasting)
 
-        Of standard input and pipes, which cannot be read twice, those that analyze(keep_packets=True) kept.
+    def packets(self, flows: Flows = None, most: int = PACKETS_MOST) -> Table:
+        """The packets of these flows (a number, several, or None for all), in capture order, at most `most` rows.
+
+        They are those that analyze(keep_packets=True) kept, else of a second reading of the files. `totals` has the
+        number of rows beyond the limit: packets_rows_dropped. UsageError if neither is possible (standard input or a
+        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read.
         """
-        if self._options["packets"] == "all" or self.interrupted or not all(map(is_lasting, self.inputs)):
-            return self.table("packets")
+        numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
+        if not self.packets_made:
+            raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
+        if self._options["packets"] == "all":
+            return self._kept_packets(numbers, limit)
         with core_errors():
-            again = _core.Analysis(self.inputs, **{**self._options, "packets": list(flows), "packets_max": most})
+            again = _core.Analysis(self.inputs, **{**self._options, "packets": numbers, "packets_max": limit})
             while again.step(STEP_PACKETS):
                 pass
             again.finish()
+        self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
 
+    def _kept_packets(self, flows: list[int], limit: int) -> Table:
+        kept, chosen = Table(self._core.table("packets")), set(flows)
+        counts = kept.rows_by_flow(self.totals["flows"])
+        table = kept
+        if len(chosen) < len(counts) or limit < len(kept):
+            table = kept.of_flows(flows, limit)
+        left = sum(counts[flow] for flow in chosen) - len(table)
+        self.totals["packets_rows_dropped"] = self._core.totals()["packets_rows_dropped"] + left
+        return table
+
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        """The result of an SQL query over the tables, by their names. UsageError for a query that fails."""
+        """The result of an SQL query over the tables, by their names. UsageError for a query that fails.
+
+        The packets table is made by a second reading of the files if the query names it.
+        """
         import duckdb
 
-        from wiretale.analyzer.query import connect
+        from wiretale.analyzer.query import run
 
         try:
-            return connect(self).sql(sql)
+            return run(self, sql)
         except duckdb.Error as error:
             raise UsageError(f"query: {str(error).splitlines()[0]}") from None
 
-    def report(self, path: str | os.PathLike[str], link_bps: int | None = None, *, overwrite: bool = False) -> Path:
+    def report(
+        self, path: str | os.PathLike[str], link_bps: float | str | None = None, *, overwrite: bool = False
+    ) -> Path:
         """Writes the interactive report, one HTML file that needs nothing else, and returns its path.
 
-        With the rate of the link, transfers are drawn against what it can carry. Raises UsageError if the path is one
-        of the inputs, if it ends in another suffix than .html or .htm, and if a capture is there, which only
-        `overwrite` replaces; OutputError if it cannot be written.
+        With the rate of the link (bit/s, or a text as "1G"), transfers are drawn against what it can carry. Raises
+        UsageError if the path is one of the inputs, if it ends in another suffix than .html or .htm, and if a capture is
+        there, which only `overwrite` replaces; OutputError if it cannot be written.
         """
         from wiretale.reports.destination import check_outputs
         from wiretale.reports.html import write_report
 
         check_outputs([Path(path)], self.inputs, overwrite, page=True)
-        return write_report(self, Path(path), link_bps)
+        return write_report(self, Path(path), link_rate(link_bps))
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
@@ -223,19 +255,9 @@ def is_lasting(path: str) -> bool:
     return path != "-" and os.path.isfile(path)
 
 
-def parsed_ns(time: str) -> int:
-    """Nanoseconds of a time as text."""
-    from wiretale.analyzer.time_parse import parse_time
-
-    return parse_time(time)
-
-
-def time_ns(time: int | str | None) -> int | None:
-    """Nanoseconds of a time given as such or as text. UsageError for one that no capture can hold."""
-    ns = parsed_ns(time) if isinstance(time, str) else time
-    if ns is not None and not -(2**63) <= ns < 2**63:
-        raise UsageError(f"time {time}: one between the years 1678 and 2262 was expected")
-    return ns
+def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether all of these inputs can be read a second time."""
+    return all(map(is_lasting, expand_paths(paths)))
 
 
 def check_range(start_ns: int | None, end_ns: int | None) -> None:
@@ -249,8 +271,8 @@ def check_range(start_ns: int | None, end_ns: int | None) -> None:
 def analyze(
     *paths: str | os.PathLike[str],
     filter: str | None = None,
-    start: int | str | None = None,
-    end: int | str | None = None,
+    start: Time = None,
+    end: Time = None,
     max_flows: int = MAX_FLOWS,
     keep_packets: bool = False,
     captures_only: bool = False,
@@ -259,11 +281,13 @@ def analyze(
 ) -> Trace:
     """Reads captures (pcap or pcapng, also compressed; several in time order; folders; "-") and returns their tables.
 
-    `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch or texts as
-    "2026-01-15T12:00:00Z"; at most `max_flows` are kept at a time, the longest silent ends first. `captures_only`
-    fills the captures table alone, in a fraction of the time. `block_size` is that of the blocks in TCP streams whose
-    headers were not captured. Ctrl-C ends the reading, and what was read is returned.
-    Raises InputError, UsageError.
+    `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch, texts as
+    "2026-01-15T12:00:00Z" or datetimes (UTC if they have no zone); at most `max_flows` are kept at a time, the longest
+    silent ends first. `keep_packets` keeps the packets table (up to 2 million rows) while it reads: for input that
+    cannot be read twice, or to save Trace.packets() the second reading. `captures_only` fills the captures table alone,
+    in a fraction of the time. `block_size` is that of the blocks in TCP streams whose headers were not captured.
+    `progress` is called with bytes read, bytes in all (0 if not known) and packets. Ctrl-C ends the reading, and what
+    was read is returned. Raises InputError, UsageError.
     """
     if not paths:
         raise UsageError("no capture given: a file, a folder, or - for standard input was expected")
@@ -274,13 +298,12 @@ def analyze(
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
     inputs = expand_paths(paths)
-    once = keep_packets and not all(map(is_lasting, inputs))
     options: dict[str, Any] = {
         "filter": filter,
         "start_ns": start_ns,
         "end_ns": end_ns,
         "max_flows": max_flows,
-        "packets": "all" if once else "none",
+        "packets": "all" if keep_packets else "none",
         "packets_max": PACKETS_MOST,
         "captures_only": captures_only,
         "block_size": block_size or 0,

@@ -30,6 +30,27 @@ surrogate: in Python, `os.fsencode()` of what `json.loads()` returns has the nam
 In CSV, text from a capture cannot steer a terminal or become a formula in a spreadsheet: control characters and
 bidirectional controls are escaped (`\\n`, `\\x1b`, `\\u202e`), a backslash is doubled, and a text that then begins with
 `=`, `+`, `-`, `@` or `'` gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are as they are.
+
+The `packets` table has one row for each packet, so it is made only on request: `--tables packets`, `trace.packets()`, a
+query that names it, or `analyze(..., keep_packets=True)`. A file is read a second time for it if its rows were not kept.
+Standard input cannot be read twice: without `keep_packets=True` the table is an error, never 0 rows. It holds 2 million
+rows; `totals.packets_rows_dropped` counts the packets beyond them.
+
+## The JSON object
+
+`wiretale analyze --json` prints one object. A new member or column keeps its `schema`; a removed or renamed one, or one
+whose meaning changes, raises the number at its end.
+
+| member | meaning |
+| --- | --- |
+| `schema` | `wiretale.analyze/1` |
+| `wiretale` | version of the program |
+| `inputs` | files that were read, in order; `-` is standard input |
+| `interrupted` | whether Ctrl-C ended the reading early |
+| `totals` | `packets` and `flows` analyzed; `evicted_flows` (`--max-flows`), `evicted_datagrams`; `filter_refused`: packets of \
+link types that the filter cannot judge; `packets_rows_dropped`, `events_dropped`, `blocks_dropped`: rows beyond a table's bound |
+| `blocks_summary` | the directions with numbered packets or blocks: `application` and their columns of `directions` |
+| `captures`, `flows`, `directions`, `datagrams`, `findings` | the tables below as arrays of row objects; `--tables A,B` chooses |
 """
 
 Column = tuple[str, str, str, str]

@@ -128,6 +128,7 @@ class DrawnTrace:
         row["packets"] += 1
         row["data_packets"] = max(min(row["data_packets"], row["payload_bytes"]), 1)
         row["head_of_line_ns_max"] += 1
+        row["stall_frames"] = self.draw.choice((None, "3-7", "30-41, 3-7"))
         times = sorted(row[name] + 1 for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
         row["rtt_ns_min"], row["rtt_ns_median"], row["rtt_ns_p99"] = times
         if row["delay_variation_ns"] is None or row["blocks"] is None:

@@ -667,7 +667,8 @@ def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
 def test_fragmentation_tells_the_largest_payload_without(found: Found) -> None:
     row = found(fragmented(lambda n, i: False))["fragmentation"]
     assert "up to 1,472 bytes" in row["advice"] and "300 frames more" in row["sentence"]
-    assert "95.8% of those" in row["sentence"] and "it would be 95.7%" in row["sentence"]  # 8192 / 8548, 1472 / 1538
+    assert row["severity"] == "info" and "would save no bytes" in row["sentence"]
+    assert "95.8% of those" in row["sentence"] and "against 95.7% with" in row["sentence"]  # 8192 / 8548, 1472 / 1538
 
 
 # --- connections

@@ -42,7 +42,7 @@ static bool is_apart(size_t size) {
 }
 
 static bool add_chunk(struct allowance *allowance) {
-    uint8_t *chunk = huge_pages_map(HUGE_PAGE);
+    uint8_t *chunk = huge_pages_map(HUGE_PAGE, !allowance->small_pages);
     if (!chunk)
         return false;
     memcpy(chunk, &allowance->chunks, sizeof allowance->chunks);
@@ -111,7 +111,8 @@ void allowance_close(struct allowance *allowance) {
         memcpy(&allowance->chunks, chunk, sizeof chunk);
         munmap(chunk, HUGE_PAGE);
     }
-    *allowance = (struct allowance){.most = allowance->most, .pool = allowance->pool};
+    *allowance = (struct allowance){
+        .most = allowance->most, .pool = allowance->pool, .small_pages = allowance->small_pages};
 }
 
 bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,

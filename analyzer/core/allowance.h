@@ -20,6 +20,7 @@
 struct allowance {
     size_t used, most;   /* bytes */
     atomic_size_t *pool; /* bytes that `most` may still grow by; NULL for none */
+    bool small_pages;    /* for a short capture: a huge page is more than it needs */
     void *free[ALLOWANCE_SIZES];
     void *chunks; /* each begins with the address of the one before */
     uint8_t *cursor;

@@ -12,7 +12,10 @@
 #include "batch.h"
 #include "read_ahead.h"
 
-#define ALLOWANCE_BYTES   ((size_t)512 << 20)
+#define ALLOWANCE_BYTES ((size_t)512 << 20)
+/* A capture of fewer bytes is analyzed in small pages: zeroing huge ones would cost more than its
+ * packets do. */
+#define INPUT_SMALL       (256u << 10)
 #define FLOWS_LISTED_MOST (1u << 26)
 /* Turns between calling for memory and needing it, and between the first call and the last. */
 #define CALL_AHEAD 4u
@@ -56,12 +59,18 @@ static void open_workers(struct analysis *analysis) {
             (struct worker){.analysis = analysis, .allowance = {.pool = &analysis->allowance_left}};
 }
 
-static bool open_state(struct analysis *analysis) {
+static void open_tables(struct analysis *analysis) {
     analysis->packets_only = analysis->options.packets == PACKETS_OF_FLOWS;
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_init(&analysis->tables[i], (enum table_number)i, &analysis->texts,
                    grouped((enum table_number)i));
-    analysis->flows = flow_table_open(analysis->options.flows_most);
+}
+
+static bool open_state(struct analysis *analysis) {
+    analysis->small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
+    for (unsigned i = 0; i < WORKERS; i++)
+        analysis->workers[i].allowance.small_pages = analysis->small;
+    analysis->flows = flow_table_open(analysis->options.flows_most, !analysis->small);
     analysis->paths = path_table_open();
     analysis->datagrams = datagram_table_open(datagram_finish, &analysis->workers[0],
                                               &analysis->workers[0].allowance);
@@ -72,14 +81,14 @@ static bool open_input(struct analysis *analysis, const char *const *paths, size
                        struct problem *problem) {
     const char *filter = analysis->options.filter;
     analysis->options.filter = NULL; /* the caller's */
-    if (!open_state(analysis))
-        return problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
     if (filter && !(analysis->filter = packet_filter_open(filter, problem)))
         return false;
     analysis->captures = capture_set_open(paths, count, problem);
-    if (analysis->captures)
-        analysis->bytes_total = capture_set_bytes_total(analysis->captures);
-    return analysis->captures != NULL;
+    if (!analysis->captures)
+        return false;
+    analysis->bytes_total = capture_set_bytes_total(analysis->captures);
+    return open_state(analysis) ||
+           problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
 }
 
 struct analysis *analysis_open(const char *const *paths, size_t count,
@@ -92,6 +101,7 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
     }
     analysis->options = *options;
     open_workers(analysis);
+    open_tables(analysis);
     if (open_input(analysis, paths, count, problem))
         return analysis;
     analysis_close(analysis);

@@ -74,6 +74,7 @@ struct analysis {
     struct batch_order order;
     struct analysis_totals totals;
     uint64_t bytes_read, bytes_total; /* of the files */
+    bool small;                       /* the files: little memory will be used */
     bool out_of_memory;
 };
 

@@ -9,12 +9,6 @@
 
 #define SMALL_CHUNKS 1 /* small tables take no huge pages */
 
-static void *map_small(void) {
-    void *chunk =
-        mmap(NULL, ARENA_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return chunk == MAP_FAILED ? NULL : chunk;
-}
-
 static bool arena_grow(struct arena *arena) {
     if (arena->chunk_count == arena->chunk_room) {
         size_t room = arena->chunk_room ? arena->chunk_room * 2 : 16;
@@ -24,7 +18,7 @@ static bool arena_grow(struct arena *arena) {
         arena->chunks = chunks;
         arena->chunk_room = room;
     }
-    void *chunk = arena->chunk_count < SMALL_CHUNKS ? map_small() : huge_pages_map(ARENA_CHUNK);
+    void *chunk = huge_pages_map(ARENA_CHUNK, arena->chunk_count >= SMALL_CHUNKS);
     if (!chunk)
         return false;
     arena->chunks[arena->chunk_count++] = chunk;

@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "hash_seed.h"
 
 #define NONE        UINT32_MAX
 #define BUCKETS     65536u
@@ -26,8 +27,8 @@ struct datagram_table {
     struct datagram *datagrams;
     uint32_t room, used, free, count;
     uint32_t oldest[2], newest[2]; /* [0] open, [1] complete */
-    uint64_t seed, evicted;
-    uint32_t buckets[BUCKETS];
+    uint64_t seed[2], evicted;
+    uint32_t *buckets; /* allocated with the first datagram */
 };
 
 struct datagram_table *datagram_table_open(datagram_finished *finished, void *context,
@@ -41,24 +42,22 @@ struct datagram_table *datagram_table_open(datagram_finished *finished, void *co
     table->free = NONE;
     memset(table->oldest, 0xFF, sizeof table->oldest);
     memset(table->newest, 0xFF, sizeof table->newest);
-    memset(table->buckets, 0xFF, sizeof table->buckets);
-    if (getrandom(&table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
-        table->seed = (uintptr_t)table;
+    hash_seed_fill(table->seed, sizeof table->seed / sizeof *table->seed);
     return table;
 }
 
 static uint32_t hash_key(const struct datagram_table *table, const struct datagram_key *key) {
-    uint64_t words[6] = {0}, hash = table->seed;
+    uint64_t words[6] = {0}, hash = table->seed[0];
     memcpy(words, key, sizeof *key);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        __uint128_t product = (__uint128_t)(hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        hash = (uint64_t)product ^ (uint64_t)(product >> 64);
-    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_fold(hash ^ words[i], table->seed[1]);
     return (uint32_t)hash;
 }
 
 static struct datagram *find(struct datagram_table *table, uint32_t hash,
                              const struct datagram_key *key) {
+    if (!table->buckets)
+        return NULL;
     for (uint32_t at = table->buckets[hash % BUCKETS]; at != NONE; at = table->datagrams[at].chain)
         if (!memcmp(&table->datagrams[at].key, key, sizeof *key))
             return &table->datagrams[at];
@@ -123,6 +122,7 @@ void datagram_table_close(struct datagram_table *table) {
     for (uint32_t i = 0; i < table->used; i++)
         release_lists(table, &table->datagrams[i]);
     allowance_release(table->allowance, table->datagrams, table->room, sizeof *table->datagrams);
+    free(table->buckets);
     free(table);
 }
 
@@ -161,9 +161,18 @@ static uint32_t take_place(struct datagram_table *table) {
     return table->used++;
 }
 
+static bool make_buckets(struct datagram_table *table) {
+    if (table->buckets)
+        return true;
+    table->buckets = malloc(BUCKETS * sizeof *table->buckets);
+    if (table->buckets)
+        memset(table->buckets, 0xFF, BUCKETS * sizeof *table->buckets);
+    return table->buckets;
+}
+
 static struct datagram *add(struct datagram_table *table, uint32_t hash,
                             const struct datagram_key *key, const struct sighting *seen) {
-    uint32_t number = take_place(table);
+    uint32_t number = make_buckets(table) ? take_place(table) : NONE;
     if (number == NONE)
         return NULL;
     struct datagram *datagram = &table->datagrams[number];

@@ -3,6 +3,7 @@
 #include "analysis_state.h"
 #include "tcp_limit.h"
 #include "tcp_mirror.h"
+#include "tcp_stall.h"
 #include "tcp_window.h"
 
 #define MEDIAN 500
@@ -284,6 +285,11 @@ static void add_direction_row(struct worker *worker, struct flow *flow, unsigned
     if (tcp)
         put_tcp(&row, flow, number, &worker->allowance);
     block_finish(worker, flow, number, &row);
+    if (row_known(&row, directions_limit_timeout_ns)) {
+        char stalls[STALLS_TEXT_MAX];
+        stall_text(tcp_trouble_of(&direction->tcp), stalls);
+        row_set_text(analysis, &row, directions_stall_frames, stalls);
+    }
     add_row(analysis, TABLE_directions, &row);
 }
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
+#include "hash_seed.h"
 #include "huge_pages.h"
 
 #define SLAB_BITS   12
@@ -32,6 +32,7 @@ struct part {
 struct flow_table {
     struct part parts[FLOW_PARTS];
     uint32_t count, most;
+    bool huge;                 /* pages for the flows */
     struct flow **slabs;       /* as many as the most flows need */
     uint32_t slab_count, used; /* flows ever handed out */
     uint32_t free;
@@ -65,23 +66,15 @@ static bool open_parts(struct flow_table *table) {
     return true;
 }
 
-/* A hash that cannot be foreseen keeps an attacker's packets from all falling into one place. */
-static void choose_seed(struct flow_table *table) {
-    if (getrandom(table->seed, sizeof table->seed, GRND_NONBLOCK) != sizeof table->seed)
-        table->seed[0] = (uintptr_t)table;
-    table->seed[0] ^= UINT64_C(0xA0761D6478BD642F);
-    table->seed[1] ^= UINT64_C(0xE7037ED1A0B428DB);
-    table->seed[2] ^= UINT64_C(0x8EBC6AF09C88C6E3);
-}
-
-struct flow_table *flow_table_open(uint32_t most) {
+struct flow_table *flow_table_open(uint32_t most, bool huge) {
     struct flow_table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
     table->most = most;
+    table->huge = huge;
     table->free = NONE;
     memset(table->wheel, 0xFF, sizeof table->wheel);
-    choose_seed(table);
+    hash_seed_fill(table->seed, sizeof table->seed / sizeof *table->seed);
     table->slabs = calloc((size_t)most / SLAB_FLOWS + 1, sizeof(struct flow *));
     if (table->slabs && open_parts(table))
         return table;
@@ -99,20 +92,13 @@ void flow_table_close(struct flow_table *table) {
     free(table);
 }
 
-/* The folded multiplication of wyhash (public domain, Wang Yi): passes SMHasher on keys this short.
- */
-static inline uint64_t fold(uint64_t a, uint64_t b) {
-    __uint128_t product = (__uint128_t)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 inline uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key) {
     const uint64_t *seed = table->seed;
     uint64_t low = flow_key_word(key, 1), high = flow_key_word(key, 3);
-    uint64_t ends = fold(flow_key_word(key, 0) ^ seed[0], flow_key_word(key, 2) ^ seed[1]);
+    uint64_t ends = hash_fold(flow_key_word(key, 0) ^ seed[0], flow_key_word(key, 2) ^ seed[1]);
     if (low | high) /* the other half of an IPv6 address */
-        ends ^= fold(low ^ seed[1], high ^ seed[2]);
-    return (uint32_t)fold(ends, flow_key_word(key, 4) ^ seed[2]);
+        ends ^= hash_fold(low ^ seed[1], high ^ seed[2]);
+    return (uint32_t)hash_fold(ends, flow_key_word(key, 4) ^ seed[2]);
 }
 
 static struct part *part_of(struct flow_table *table, uint32_t hash) {
@@ -219,7 +205,7 @@ static bool grow_part(struct part *part) {
 }
 
 static bool add_slab(struct flow_table *table) {
-    void *slab = huge_pages_map(SLAB_FLOWS * sizeof(struct flow));
+    void *slab = huge_pages_map(SLAB_FLOWS * sizeof(struct flow), table->huge);
     if (!slab)
         return false;
     table->slabs[table->slab_count++] = slab;

@@ -20,7 +20,7 @@ static inline unsigned flow_part(uint32_t hash) {
 struct flow_table;
 
 /* At most `most` live flows. NULL without memory. */
-struct flow_table *flow_table_open(uint32_t most);
+struct flow_table *flow_table_open(uint32_t most, bool huge);
 void flow_table_close(struct flow_table *table);
 
 uint32_t flow_key_hash(const struct flow_table *table, const struct flow_key *key);

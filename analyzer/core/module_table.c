@@ -21,8 +21,9 @@ static const char *const type_words[] = {
 /* --- Table ---------------------------------------------------------------------------------- */
 
 struct table_object {
-    PyObject_HEAD PyObject *owner; /* the Analysis */
+    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table whose texts these rows share */
     const struct table *table;
+    struct table *own; /* NULL, or the table itself: freed with this object */
 };
 
 const struct table *table_of(PyObject *self) {
@@ -40,7 +41,11 @@ PyObject *table_wrap(PyObject *owner, const struct table *table) {
 }
 
 static void table_dealloc(PyObject *self) {
-    Py_DECREF(((struct table_object *)self)->owner);
+    struct table_object *object = (struct table_object *)self;
+    Py_DECREF(object->owner);
+    if (object->own)
+        table_free(object->own);
+    free(object->own);
     module_free_object(self);
 }
 
@@ -139,6 +144,61 @@ static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
         if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
             counts[row.value[column]]++;
     return bytes;
+}
+
+/* A set of flow numbers, a bit for each: NULL without memory. */
+static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
+    *size = 0;
+    for (size_t i = 0; i < count; i++)
+        *size = flows[i] >= *size ? (size_t)flows[i] + 1 : *size;
+    uint8_t *set = calloc(*size / 8 + 1, 1);
+    for (size_t i = 0; set && i < count; i++)
+        set[flows[i] / 8] |= (uint8_t)(1u << flows[i] % 8);
+    return set;
+}
+
+/* Copies the first `most` rows of some flows; false without memory. */
+static bool copy_rows(const struct table *from, struct table *to, const uint32_t *flows,
+                      size_t count, uint64_t most) {
+    size_t size;
+    struct table_cursor cursor = {0};
+    struct row row;
+    bool done = true;
+    uint8_t *set = flow_set(flows, count, &size);
+    while (done && set && to->row_count < most && table_next(from, &cursor, &row)) {
+        size_t flow = (size_t)row.value[packets_flow];
+        if (flow < size && set[flow / 8] >> flow % 8 & 1)
+            done = table_add(to, &row);
+    }
+    free(set);
+    return set && done;
+}
+
+static PyObject *table_of_flows(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    PyObject *chosen, *result = NULL;
+    unsigned long long most;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "OK", &chosen, &most))
+        return NULL;
+    if (table->schema != &schemas[TABLE_packets])
+        return PyErr_Format(PyExc_TypeError, "only the packets table can be chosen from by flow");
+    uint32_t *flows = module_flow_numbers(chosen, &count);
+    if (!flows)
+        return NULL;
+    struct table *copy = calloc(1, sizeof *copy);
+    if (copy)
+        table_init(copy, TABLE_packets, table->texts, false);
+    if (copy && copy_rows(table, copy, flows, count, most) && (result = table_wrap(self, copy))) {
+        ((struct table_object *)result)->own = copy;
+    } else {
+        if (copy)
+            table_free(copy);
+        free(copy);
+        result = PyErr_NoMemory();
+    }
+    PyMem_Free(flows);
+    return result;
 }
 
 static PyObject *streams_object(const struct packet_streams *streams) {
@@ -253,6 +313,7 @@ static PyMethodDef table_methods[] = {
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),
+    METHOD("of_flows", table_of_flows, METH_VARARGS, "The first rows of some flows, copied."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,

@@ -15,6 +15,7 @@
 #define BATCHES         2u /* one is filled while the other is taken */
 #define BATCHES_GROWING 4u
 #define WAIT_NS         200000000
+#define STACK_BYTES     ((size_t)1 << 20)
 /* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
@@ -169,6 +170,8 @@ static size_t batch_size(const struct read_ahead *ahead) {
 /* False when nothing was read. */
 static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
     batch_begin(batch, batch_size(ahead));
+    if (ahead->analysis->small && ahead->read == BATCHES) /* more came out of it than expected */
+        huge_pages_ask(ahead->batches, BATCHES_BYTES);
     while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
         continue;
     if (is_grouped(&ahead->analysis->options))
@@ -244,10 +247,14 @@ static void *read_all(void *context) {
 /* Signals are for the thread that started it. */
 static bool start_thread(struct read_ahead *ahead) {
     sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = !pthread_create(&ahead->thread, NULL, read_all, ahead);
+    bool started = !pthread_create(&ahead->thread, &attributes, read_all, ahead);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
     return started;
 }
 
@@ -255,7 +262,7 @@ struct read_ahead *read_ahead_start(struct analysis *analysis) {
     struct read_ahead *ahead = calloc(1, sizeof *ahead);
     if (!ahead)
         return NULL;
-    ahead->batches = huge_pages_map(BATCHES_BYTES);
+    ahead->batches = huge_pages_map(BATCHES_BYTES, !analysis->small);
     if (!ahead->batches) {
         free(ahead);
         return NULL;

@@ -279,6 +279,9 @@
     X(limit_timeout_ns, INT, "ns",                                                                 \
       "TCP: silence that ended with a retransmission by the timer, also one that is only"          \
       " suspected, the whole life long")                                                           \
+    X(stall_frames, TEXT, "",                                                                      \
+      "TCP: the frames before and after each of these silences, as in `340-341, 90-120`: the five" \
+      " longest, longest first; null without one")                                                 \
     X(limit_slow_start_ns, INT, "ns",                                                              \
       "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
       "above")                                                                                     \

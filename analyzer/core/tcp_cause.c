@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_cause.h"
 
+#include "tcp_stall.h"
+
 /* RFC 8985 section 7.2, as Linux sets its timers: two round trips, and 2 ms at least, which a
  * coarse clock of its own makes more of. */
 #define TAIL_PROBE_LEAST_NS INT64_C(2000000)
@@ -76,26 +78,41 @@ bool cause_is_suspected(const struct step *step, int64_t end) {
 /* The last acknowledgment that the sender had heard: none that covers what it sends again. */
 struct heard {
     int64_t acked, time_ns;
+    uint32_t frame; /* 0: not known */
 };
 
 static struct heard heard_by_sender(const struct step *step, const struct resend *resend) {
     const struct tcp_stream *stream = step->stream;
     bool beside = step_sender_rtt(step) < step_path_rtt(step) / 4; /* what passes here is heard */
     if (resend->end > stream->acked || beside)
-        return (struct heard){stream->acked, stream->advanced_ns};
+        return (struct heard){stream->acked, stream->advanced_ns, stream->advanced_frame};
     for (unsigned i = 2; i-- > 0;)
         if (stream->past[i].acked < resend->end)
-            return (struct heard){stream->past[i].acked, stream->past[i].time_ns};
-    return (struct heard){0, 0};
+            return (struct heard){stream->past[i].acked, stream->past[i].time_ns,
+                                  stream->past_frames[i]};
+    return (struct heard){0, 0, 0};
 }
 
+struct silence {
+    int64_t ns;
+    uint32_t frame; /* with which it began, 0: not known */
+};
+
 /* How long the sender had heard nothing that would restart its timers. */
+static struct silence silence_of(const struct step *step, const struct resend *resend) {
+    struct heard since = {.time_ns = resend->sent_ns, .frame = resend->since_frame};
+    const struct tcp_trouble *other = tcp_trouble_of(step->other);
+    if (step->stream->acked_known) {
+        struct heard heard = heard_by_sender(step, resend);
+        since = heard.time_ns > since.time_ns ? heard : since;
+    }
+    if (other->opened_ns > since.time_ns)
+        since = (struct heard){.time_ns = other->opened_ns, .frame = other->opened_frame};
+    return (struct silence){step->seen->time_ns - since.time_ns, since.frame};
+}
+
 static int64_t silence_ns(const struct step *step, const struct resend *resend) {
-    int64_t since = resend->sent_ns;
-    if (step->stream->acked_known)
-        since = later_of(since, heard_by_sender(step, resend).time_ns);
-    since = later_of(since, tcp_trouble_of(step->other)->opened_ns);
-    return step->seen->time_ns - since;
+    return silence_of(step, resend).ns;
 }
 
 /* RFC 8985 takes SACK, for RACK (section 3) as for the probe (section 7). */
@@ -147,11 +164,17 @@ static bool is_timeout(const struct step *step, const struct resend *resend) {
 
 static struct cause timer_cause(const struct step *step, const struct resend *resend) {
     if (is_tail_probe(step, resend))
-        return (struct cause){WORD_PROBE_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL, 0};
-    if (is_timeout(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, resend->sent_frame, NULL,
-                              silence_ns(step, resend)};
-    return (struct cause){WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
+        return (struct cause){
+            .kind = WORD_PROBE_RETRANSMISSION, .evidence = WORD_TIME, .frame = resend->sent_frame};
+    if (is_timeout(step, resend)) {
+        struct silence silence = silence_of(step, resend);
+        return (struct cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
+                              .evidence = WORD_TIME,
+                              .frame = resend->sent_frame,
+                              .silence_ns = silence.ns,
+                              .silence_frame = silence.frame};
+    }
+    return (struct cause){.kind = WORD_RETRANSMISSION, .frame = resend->sent_frame};
 }
 
 /* Whether the acknowledgments gave cause just now. */
@@ -244,35 +267,38 @@ static bool counts_on(const struct step *step, const struct resend *resend) {
            silence_ns(step, resend) < step_timeout_ns(step) / 2;
 }
 
+static struct cause fast(uint32_t frame, const char *detail) {
+    return (struct cause){
+        .kind = WORD_FAST_RETRANSMISSION, .evidence = WORD_ACKS, .frame = frame, .detail = detail};
+}
+
 struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     if (goes_back(step, resend))
-        return (struct cause){WORD_TIMEOUT_RETRANSMISSION, WORD_TIME, trouble->timeout_frame,
-                              "go-back-N after a timeout", 0};
+        return (struct cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
+                              .evidence = WORD_TIME,
+                              .frame = trouble->timeout_frame,
+                              .detail = "go-back-N after a timeout"};
     if (cause_is_reported_lost(step, resend->start, resend->end))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame, NULL, 0};
+        return fast(resend->sent_frame, NULL);
     if (is_in_recovery(step, resend))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, trouble->recovery_frame,
-                              "in the recovery that an earlier one began", 0};
+        return fast(trouble->recovery_frame, "in the recovery that an earlier one began");
     if (counts_on(step, resend))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "two duplicate ACKs, where an earlier recovery had begun to count",
-                              0};
+        return fast(resend->sent_frame,
+                    "two duplicate ACKs, where an earlier recovery had begun to count");
     if (was_reported_lost(step, resend))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "reported lost a round trip to the sender ago", 0};
+        return fast(resend->sent_frame, "reported lost a round trip to the sender ago");
     if (is_overtaken(step, resend))
-        return (struct cause){WORD_FAST_RETRANSMISSION, WORD_ACKS, resend->sent_frame,
-                              "RACK: sent a round trip ago, and what was sent later has arrived",
-                              0};
-    return (struct cause){WORD_NONE, WORD_NONE, 0, NULL, 0};
+        return fast(resend->sent_frame,
+                    "RACK: sent a round trip ago, and what was sent later has arrived");
+    return (struct cause){.kind = WORD_NONE};
 }
 
 struct cause cause_of(const struct step *step, const struct resend *resend) {
-    struct cause none = {WORD_RETRANSMISSION, WORD_NONE, resend->sent_frame, NULL, 0};
+    struct cause none = {.kind = WORD_RETRANSMISSION, .frame = resend->sent_frame};
     if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
         return none;
-    struct cause acks = {WORD_NONE, WORD_NONE, 0, NULL, 0};
+    struct cause acks = {.kind = WORD_NONE};
     /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
      * later data in between; a first one that never came by may be that. */
     bool overdue =
@@ -298,6 +324,7 @@ void cause_count(struct step *step, struct tcp_trouble *trouble, const struct ca
     if (timeout && !cause->detail) {
         trouble->timeouts++;
         trouble->timeout_ns = sum_of(trouble->timeout_ns, later_of(cause->silence_ns, 0));
+        stall_note(step, trouble, cause->silence_ns, cause->silence_frame);
         trouble->timeout_point = highest;
         trouble->timeout_frame = step_frame(step);
         trouble->timeout_undone = false;

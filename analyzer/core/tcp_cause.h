@@ -9,7 +9,8 @@ struct cause {
     enum word kind, evidence;
     uint32_t frame; /* what it answers or follows */
     const char *detail;
-    int64_t silence_ns; /* before a timeout */
+    int64_t silence_ns;     /* before a timeout */
+    uint32_t silence_frame; /* with which it began, 0 if not known */
 };
 
 /* What is being sent again. */
@@ -18,6 +19,7 @@ struct resend {
     int64_t sent_ns; /* when it was last sent, or its hole was opened */
     bool again;      /* that was not the first time */
     uint32_t sent_frame;
+    uint32_t since_frame; /* at sent_ns, 0 if not known */
 };
 
 /* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */

@@ -6,13 +6,12 @@
 #include "tcp_judge.h"
 #include "tcp_mirror.h"
 
-#define MARK_UNIT_SHIFT   7                  /* 128 ns */
 #define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
 #define COPY_GAP_SLACK_NS 10000
 #define COPIES_MOST       3u
 
 static uint32_t mark_time(const struct step *step) {
-    return (uint32_t)(step->seen->time_ns >> MARK_UNIT_SHIFT);
+    return tcp_copy_time(step->seen->time_ns);
 }
 
 static bool is_pure_ack(const struct step *step) {

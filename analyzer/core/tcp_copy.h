@@ -5,8 +5,14 @@
 
 #include "tcp_step.h"
 
-#define MIRROR_GAP_NS 1000000 /* a mirror port's copy comes within */
-#define HASTE_GAP_NS  500000  /* sooner than any timer */
+#define MIRROR_GAP_NS   1000000 /* a mirror port's copy comes within */
+#define MARK_UNIT_SHIFT 7       /* 128 ns */
+#define HASTE_GAP_NS    500000  /* sooner than any timer */
+
+/* A time as a packet_mark has it. */
+static inline uint32_t tcp_copy_time(int64_t time_ns) {
+    return (uint32_t)(time_ns >> MARK_UNIT_SHIFT);
+}
 
 /* What is the same of a segment and its copy, in one number: they are told by it from most others.
  * It is a part of the header so that it can be computed where that is read.

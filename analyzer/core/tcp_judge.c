@@ -6,6 +6,7 @@
 #include "tcp_cause.h"
 #include "tcp_copy.h"
 #include "tcp_mirror.h"
+#include "tcp_stall.h"
 
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
 #define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
@@ -44,6 +45,8 @@ void judge_note_acked(struct step *step) {
     other->past[0] = other->past[1];
     other->past[1].acked = other->acked;
     other->past[1].time_ns = other->advanced_ns;
+    other->past_frames[0] = other->past_frames[1];
+    other->past_frames[1] = other->advanced_frame;
 }
 
 /* Where it was lost: downstream takes acknowledgments to know. */
@@ -204,29 +207,43 @@ static bool is_late_copy(struct step *step, const struct segment *first, int64_t
     return true;
 }
 
+struct moment {
+    int64_t ns;
+    uint32_t frame; /* 0: not known */
+};
+
+static struct moment sooner_moment(struct moment a, struct moment b) {
+    return a.ns <= b.ns ? a : b;
+}
+
 /* When the bytes were first sent; of what is acknowledged that is kept no longer, but not later
  * than any data, nor than an acknowledgment of them. Where neither came by, now. */
-static int64_t first_sent_ns(const struct step *step, const struct segment *first, int64_t end) {
+static struct moment first_sent(const struct step *step, const struct segment *first, int64_t end) {
     const struct tcp_stream *stream = step->stream;
-    int64_t sent_ns = step->seen->time_ns;
+    struct moment sent = {step->seen->time_ns, 0};
     if (first)
-        return first->time_ns;
+        return (struct moment){first->time_ns, first->frame};
     if (stream->acked_known)
-        sent_ns = sooner_of(sent_ns, stream->advanced_ns);
+        sent = sooner_moment(sent, (struct moment){stream->advanced_ns, stream->advanced_frame});
     if (stream->last_data_ns) /* a SYN or FIN may be all there is */
-        sent_ns = sooner_of(sent_ns, stream->last_data_ns);
+        sent = sooner_moment(sent, (struct moment){stream->last_data_ns, 0});
     for (unsigned i = 0; i < 2; i++)
         if (stream->past[i].time_ns && stream->past[i].acked >= end)
-            sent_ns = sooner_of(sent_ns, stream->past[i].time_ns);
-    return sent_ns;
+            sent = sooner_moment(sent,
+                                 (struct moment){stream->past[i].time_ns, stream->past_frames[i]});
+    return sent;
 }
 
 APART bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail) {
     const struct tcp_stream *stream = step->stream;
     const struct segment *first = segment_ring_find(&stream->unacked, start);
     struct judged *again = judged_last_again(stream->trouble, start, end);
-    struct resend resend = {start, end, first_sent_ns(step, first, end), false,
-                            first ? first->frame : 0};
+    struct moment sent = first_sent(step, first, end);
+    struct resend resend = {.start = start,
+                            .end = end,
+                            .sent_ns = sent.ns,
+                            .sent_frame = first ? first->frame : 0,
+                            .since_frame = sent.frame};
     if (is_late_original(step, start, end))
         return true;
     if (is_late_copy(step, first, start, end))
@@ -234,7 +251,7 @@ APART bool judge_again(struct step *step, int64_t start, int64_t end, const char
     if (again) {
         resend.again = true;
         resend.sent_ns = again->time_ns;
-        resend.sent_frame = again->frame;
+        resend.sent_frame = resend.since_frame = again->frame;
     }
     struct cause cause = cause_of(step, &resend);
     tell_again(step, start, end, &cause, false, detail);
@@ -300,7 +317,11 @@ static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
                                        .evidence = age ? evidence : WORD_TIME});
         return false;
     }
-    struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
+    struct resend resend = {.start = start,
+                            .end = end,
+                            .sent_ns = hole->opened_ns,
+                            .sent_frame = hole->opener_frame,
+                            .since_frame = hole->opener_frame};
     struct cause cause = cause_of(step, &resend);
     tell_again(step, start, end, &cause, false, NULL);
     return true;
@@ -326,7 +347,11 @@ APART bool judge_fill(struct step *step, int64_t start, int64_t end, const struc
         return judge_acked_fill(step, start, end, hole);
     enum order order = order_of(step, hole, end, &evidence);
     if (order == ORDER_AGAIN) {
-        struct resend resend = {start, end, hole->opened_ns, false, hole->opener_frame};
+        struct resend resend = {.start = start,
+                                .end = end,
+                                .sent_ns = hole->opened_ns,
+                                .sent_frame = hole->opener_frame,
+                                .since_frame = hole->opener_frame};
         struct cause cause = cause_of(step, &resend);
         cause.evidence = evidence;
         tell_again(step, start, end, &cause, true, NULL);
@@ -356,12 +381,12 @@ APART void judge_from_before(struct step *step, int64_t start, int64_t end) {
         return;
     int age = 0;
     enum word evidence = first ? evidence_against_first(step, first, &age) : WORD_NONE;
-    struct resend resend = {start, end, step->seen->time_ns, false, 0};
-    struct cause cause = {WORD_NONE, WORD_NONE, 0, NULL, 0};
+    struct resend resend = {.start = start, .end = end, .sent_ns = step->seen->time_ns};
+    struct cause cause = {.kind = WORD_NONE};
     if (age >= 0 && stream->acked_known)
         cause = cause_in_acks(step, &resend);
     if (age > 0 && cause.kind == WORD_NONE)
-        cause = (struct cause){WORD_RETRANSMISSION, evidence, 0, NULL, 0};
+        cause = (struct cause){.kind = WORD_RETRANSMISSION, .evidence = evidence};
     if (cause.kind == WORD_NONE) {
         if (first)
             tell_not_again(step, end - start, age < 0, evidence, first->frame);
@@ -444,6 +469,7 @@ static void note_suspected(struct step *step, int64_t length, int64_t pause) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->suspected_timeouts++;
     trouble->timeout_ns = sum_of(trouble->timeout_ns, pause);
+    stall_note(step, trouble, pause, 0);
     trouble->timeout_frame = step_frame(step);
     trouble->timeout_undone = false;
     trouble->timeout_point = trouble->suspected_point = step->stream->highest + length;

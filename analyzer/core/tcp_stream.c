@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tcp_limit.h"
+#include "tcp_stall.h"
 
 const struct tcp_trouble no_trouble;
 
@@ -7,6 +8,7 @@ static void free_trouble(struct tcp_trouble *trouble, struct allowance *allowanc
     if (!trouble)
         return;
     allowance_release(allowance, trouble->judged, trouble->judged_room, sizeof *trouble->judged);
+    stall_free(trouble, allowance);
     allowance_give(allowance, trouble, sizeof *trouble);
 }
 

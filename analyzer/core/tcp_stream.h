@@ -61,6 +61,7 @@ struct judged {
 #define SACKED_MOST 4u
 
 struct tcp_limit;
+struct stall_list;
 
 /* What few streams need: made with the first irregular segment. */
 struct tcp_trouble {
@@ -86,8 +87,10 @@ struct tcp_trouble {
     uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
     int64_t zero_since_ns, zero_window_ns;
-    int64_t opened_ns;  /* when its window last opened */
-    int64_t timeout_ns; /* silence before timeouts */
+    int64_t opened_ns; /* when its window last opened */
+    uint32_t opened_frame;
+    int64_t timeout_ns;        /* silence before timeouts */
+    struct stall_list *stalls; /* the longest of those, see tcp_stall.h */
     /* The other end's reports on this stream's data. */
     int64_t news_ns;      /* of the last duplicate ACK or SACK */
     int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
@@ -161,6 +164,7 @@ struct tcp_stream {
     uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */
     int32_t window;                 /* the last announced, -1 when it or its scale is not known */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
+    uint32_t advanced_frame;        /* in which `acked` last rose */
     int64_t flight_max;
     struct tcp_trouble *trouble; /* NULL while there was none */
     struct packet_mark *marks;   /* a ring once it is full */
@@ -168,6 +172,7 @@ struct tcp_stream {
     struct block_stream *blocks; /* NULL while none was recognised */
     int64_t fin_end;             /* position after the FIN */
     uint32_t syns, fins, resets;
+    uint32_t past_frames[2]; /* of the acknowledgments in `past` */
 };
 
 extern const struct tcp_trouble no_trouble; /* all zero */

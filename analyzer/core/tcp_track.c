@@ -303,6 +303,7 @@ static inline void advance(struct step *step, struct tcp_stream *stream, struct 
         other->flight_known = other->based;
     }
     other->advanced_ns = step->seen->time_ns;
+    other->advanced_frame = step_frame(step);
     struct segment_acked acked = segment_ring_acknowledge(&other->unacked, position);
     int64_t rtt_ns = round_trip(step, &acked, repeats);
     step->effect.rtt_ns = rtt_ns;

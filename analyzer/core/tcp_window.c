@@ -56,6 +56,7 @@ static APART void take_opening(struct step *step) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->zero_window_ns = window_closed_ns(step->stream, step->seen->time_ns);
     trouble->opened_ns = step->seen->time_ns;
+    trouble->opened_frame = step_frame(step);
     step->stream->window_zero = false;
     step->other->pending = PROBE_NONE;
 }

@@ -17,13 +17,20 @@ static void disown(void *owner) {
     (void)owner;
 }
 
+/* One buffer for all tables and executions: allocating megabytes costs more than a small capture.
+ */
 static void write_json(const struct table *table) {
+    static size_t room;
+    static char *out;
     struct table_cursor cursor = {0};
-    size_t room = 4 * table_json_room(table->schema);
-    char *out = malloc(room);
-    while (out && table_json(table, &cursor, out, room) > 0)
+    size_t wanted = 2 * table_json_room(table->schema);
+    if (wanted > room) {
+        free(out);
+        out = malloc(wanted);
+        room = out ? wanted : 0;
+    }
+    while (room && table_json(table, &cursor, out, room) > 0)
         continue;
-    free(out);
 }
 
 static void write_arrow(const struct table *table) {

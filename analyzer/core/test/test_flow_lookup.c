@@ -19,7 +19,7 @@ static struct analysis *open_analysis(uint32_t flows_most) {
     for (unsigned i = 0; i < WORKERS; i++)
         analysis->workers[i] =
             (struct worker){.analysis = analysis, .allowance = {.pool = &analysis->allowance_left}};
-    analysis->flows = flow_table_open(flows_most);
+    analysis->flows = flow_table_open(flows_most, true);
     analysis->datagrams = datagram_table_open(datagram_finish, &analysis->workers[0],
                                               &analysis->workers[0].allowance);
     flow_table_expired(analysis->flows, 0, flow_due_ns);

@@ -204,8 +204,12 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 
 def needs_packets(arguments: argparse.Namespace) -> bool:
-    """Whether packets of standard input must be kept: it cannot be read twice."""
-    return bool(arguments.output or arguments.report or "packets" in (arguments.tables or []))
+    """Whether the packets table must be kept: it is printed, or drawn and the input cannot be read twice."""
+    from wiretale.analyzer.trace import can_reread
+
+    if "packets" in (arguments.tables or []):
+        return True
+    return bool(arguments.output or arguments.report) and not can_reread(arguments.files)
 
 
 def exit_code(trace: Trace) -> int:
@@ -254,4 +258,7 @@ def analyze(arguments: argparse.Namespace) -> int:
         write_files(trace, arguments)
         raise
     write_files(trace, arguments)
+    dropped = trace.totals["packets_rows_dropped"]
+    if dropped and "packets" in (arguments.tables or []):
+        print(f"wiretale: the packets table is full: {dropped:,} packets are not in it (use --filter)", file=sys.stderr)
     return exit_code(trace)

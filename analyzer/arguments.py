@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of analyze() and Trace.packets(), checked: UsageError if one is not what was expected."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+from wiretale.analyzer.errors import UsageError
+
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    Flows = int | Iterable[int] | None
+    Time = int | str | datetime | None
+else:
+    Flows = Time = object
+
+ROWS_MOST = 2**63 - 1
+
+
+def flow_numbers(flows: Flows, count: int) -> list[int]:
+    """Numbers of the flows of a trace that has `count`; all of them for None."""
+    if flows is None:
+        return list(range(count))
+    try:
+        numbers = [operator.index(one) for one in ([flows] if isinstance(flows, int) else flows)]
+    except TypeError:
+        raise UsageError(f"flows {flows!r}: expected a flow number, several of them, or None for all") from None
+    for number in numbers:
+        if not 0 <= number < count:
+            held = f"from 0 to {count - 1:,}" if count else "but there are none"
+            raise UsageError(f"flow {number:,}: expected a number of the flows table, {held}")
+    return numbers
+
+
+def row_limit(most: int) -> int:
+    """A number of rows."""
+    try:
+        limit = operator.index(most)
+    except TypeError:
+        raise UsageError(f"most {most!r}: expected a number of rows") from None
+    if not 0 <= limit <= ROWS_MOST:
+        raise UsageError(f"most {limit}: expected a number of rows, 0 or more")
+    return limit
+
+
+def link_rate(rate: float | str | None) -> int | None:
+    """Bit/s of a link's rate given as such or as text."""
+    if isinstance(rate, str):
+        from wiretale.analyzer.rate_parse import parse_rate
+
+        return parse_rate(rate)
+    if rate is None:
+        return None
+    if not isinstance(rate, (int, float)) or not 1 <= rate < 2**63:
+        raise UsageError(f"link rate {rate!r}: expected bit/s, or a text as '1G'")
+    return int(rate)
+
+
+def other_time_ns(time: object) -> int:
+    """Nanoseconds of a datetime (UTC without a zone; pandas' have nanoseconds), or of another type's integer."""
+    from datetime import UTC, datetime, timedelta
+
+    if isinstance(time, datetime):
+        zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+        microseconds = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        return int(microseconds) * 1000 + int(getattr(time, "nanosecond", 0))
+    try:
+        return operator.index(time)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(
+            f"time {time!r}: expected ns since the epoch, a text as '2026-01-15T12:00:00Z' or a datetime"
+        ) from None
+
+
+def time_ns(time: Time) -> int | None:
+    """Nanoseconds of a time given as such, as text or as a datetime; it must be one that a capture can hold."""
+    if time is None:
+        return None
+    if isinstance(time, str):
+        from wiretale.analyzer.time_parse import parse_time
+
+        ns = parse_time(time)
+    elif isinstance(time, int):
+        ns = time
+    else:
+        ns = other_time_ns(time)
+    if not -(2**63) <= ns < 2**63:
+        raise UsageError(f"time {time}: one between the years 1678 and 2262 was expected")
+    return ns
