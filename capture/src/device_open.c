@@ -200,6 +200,19 @@ static bool fits_file(const struct device *device) {
            others->items[0]->link_type == (uint32_t)device->file_link_type;
 }
 
+/* An interface that is as it was is counted on; another one from nothing. */
+static void count_under(struct device *device, uint32_t description) {
+    device->description = description;
+    device->counts = &device->capture->descriptions.items[description]->counts;
+    device->packets = counter_get(&device->counts->received);
+    device->bytes = counter_get(&device->counts->received_bytes);
+    device->refused = counter_get(&device->counts->dropped_queue);
+    device->closed = (struct kernel_counts){
+        .received = counter_get(&device->counts->kernel_received),
+        .dropped = counter_get(&device->counts->dropped_kernel),
+        .dropped_interface = counter_get(&device->counts->dropped_interface)};
+}
+
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
     if (!fits_file(device)) {
@@ -222,7 +235,7 @@ static enum open_result add_description(struct device *device) {
     int number = description_add(&device->capture->descriptions, &told);
     if (number < 0)
         return wrong(device, "the interface has changed too often");
-    device->description = (uint32_t)number;
+    count_under(device, (uint32_t)number);
     return OPEN_DONE;
 }
 
@@ -265,6 +278,8 @@ enum open_result device_open(struct device *device) {
 
 void device_count(struct device *device) {
     struct pcap_stat told;
+    if (!device->counts)
+        return;
     if (device->handle && !pcap_stats(device->handle, &told)) {
         /* libpcap's counters have 32 bits: what is new since the last time is added. */
         struct kernel_counts *open = &device->open;
@@ -272,20 +287,16 @@ void device_count(struct device *device) {
         open->dropped += told.ps_drop - (uint32_t)open->dropped;
         open->dropped_interface += told.ps_ifdrop - (uint32_t)open->dropped_interface;
     }
-    counter_set(&device->counts.kernel_received, device->closed.received + device->open.received);
-    counter_set(&device->counts.dropped_kernel, device->closed.dropped + device->open.dropped);
-    counter_set(&device->counts.dropped_interface,
+    counter_set(&device->counts->kernel_received, device->closed.received + device->open.received);
+    counter_set(&device->counts->dropped_kernel, device->closed.dropped + device->open.dropped);
+    counter_set(&device->counts->dropped_interface,
                 device->closed.dropped_interface + device->open.dropped_interface);
 }
 
 void device_close(struct device *device) {
     if (!device->handle)
         return;
-    device_count(device);
-    device->closed.received += device->open.received;
-    device->closed.dropped += device->open.dropped;
-    device->closed.dropped_interface += device->open.dropped_interface;
-    device->open = (struct kernel_counts){0};
+    device_count(device); /* what is counted next begins with these */
     pcap_close(device->handle);
     device->handle = NULL;
 }

@@ -70,7 +70,7 @@ static struct span rest_of(const struct output *output, const struct span *span,
 }
 
 static void drop(struct output *output, const struct span *span) {
-    output_count_dropped(output, span->device, span->packets);
+    output_count_dropped(output, span->description, span->packets);
     output->failed_packets += span->packets;
 }
 
@@ -115,7 +115,7 @@ static void store_packets(struct output *output, const struct span *span) {
     output->bytes += whole.size;
     output->packets += whole.packets;
     atomic_fetch_add(&output->total_bytes, whole.size);
-    output_count_written(output, span->device, whole.packets);
+    output_count_written(output, span->description, whole.packets);
 }
 
 void output_take(struct output *output, const struct span *span) {

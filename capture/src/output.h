@@ -14,16 +14,17 @@
 #include "file_finish.h"
 #include "folder.h"
 
-/* Whole records of one device. */
+/* Whole records of one interface. */
 struct span {
     const uint8_t *data;
     size_t size;
-    uint32_t device;
+    uint32_t description;
     uint32_t packets;
     int64_t first_ns, last_ns;
 };
 
-/* What was counted of a device when the file was opened: its statistics are of what came since. */
+/* What was counted of an interface when the file was opened: its statistics are of what came since.
+ */
 struct file_counts {
     uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
 };
@@ -42,7 +43,7 @@ struct output {
     uint32_t described;  /* interfaces that the file tells of */
     int64_t begun_ns;    /* CLOCK_REALTIME */
     int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
-    struct file_counts before[DEVICES_MAX];
+    struct file_counts before[DESCRIPTIONS_MAX];
 
     bool failing;         /* the last write did not succeed */
     int reason;           /* errno of the last attempt to begin a file */
@@ -68,7 +69,5 @@ void output_look(struct output *output, bool idle);
 void output_close(struct output *output);
 /* The name of the file being written; for other threads. */
 void output_name(struct output *output, char name[NAME_ROOM]);
-/* The description of each device that counts: its newest. */
-int output_description_of(const struct capture *capture, uint32_t device);
 
 #endif

@@ -15,13 +15,6 @@
 
 #define RETRY_NS (250 * MILLISECOND_NS) /* between two attempts to make a file */
 
-int output_description_of(const struct capture *capture, uint32_t device) {
-    for (int i = (int)capture->descriptions.count - 1; i >= 0; i--)
-        if (capture->descriptions.items[i]->device == device)
-            return i;
-    return -1;
-}
-
 static void show_name(struct output *output) {
     pthread_mutex_lock(&output->name_lock);
     snprintf(output->shown, sizeof output->shown, "%s", output->fd < 0 ? "" : output->name);
@@ -96,8 +89,9 @@ bool output_store_descriptions(struct output *output) {
 }
 
 void output_remember_counts(struct output *output) {
-    for (uint32_t i = 0; i < output->capture->device_count; i++) {
-        struct counts now = counts_of(&output->capture->devices[i].counts);
+    const struct description_list *all = &output->capture->descriptions;
+    for (uint32_t i = 0; i < output->described; i++) { /* of others no file tells yet */
+        struct counts now = counts_of(&all->items[i]->counts);
         output->before[i] = (struct file_counts){.written = now.written,
                                                  .dropped_disk = now.dropped_disk,
                                                  .dropped_queue = now.dropped_queue,
