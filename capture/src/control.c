@@ -51,7 +51,7 @@ static void stop(struct control *control) {
         control->stop_asked_ns = now;
     } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
         warn_of(
-            "interrupted again: what is not written yet is lost; the next start mends the file");
+            "interrupted again: what is not written yet is lost; the next start recovers the file");
         _exit(EXIT_INTERRUPTED);
     }
 }

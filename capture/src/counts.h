@@ -14,6 +14,11 @@
 
 typedef _Atomic uint64_t counter;
 
+/* What the statistics of one file are of. */
+struct file_counts {
+    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
+};
+
 struct interface_counts {
     /* of the reading thread */
     _Alignas(64) counter received; /* packets that this program got from libpcap */
@@ -60,6 +65,33 @@ static inline struct counts counts_of(const struct interface_counts *of) {
     uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
     now.queued = now.received > left ? now.received - left : 0;
     return now;
+}
+
+static inline struct file_counts file_counts_of(const struct interface_counts *of) {
+    struct counts now = counts_of(of);
+    return (struct file_counts){.written = now.written,
+                                .dropped_disk = now.dropped_disk,
+                                .dropped_queue = now.dropped_queue,
+                                .dropped_kernel = now.dropped_kernel,
+                                .dropped_interface = now.dropped_interface};
+}
+
+static inline struct file_counts file_counts_less(const struct file_counts *from,
+                                                  const struct file_counts *less) {
+    return (struct file_counts){.written = from->written - less->written,
+                                .dropped_disk = from->dropped_disk - less->dropped_disk,
+                                .dropped_queue = from->dropped_queue - less->dropped_queue,
+                                .dropped_kernel = from->dropped_kernel - less->dropped_kernel,
+                                .dropped_interface =
+                                    from->dropped_interface - less->dropped_interface};
+}
+
+static inline void file_counts_add(struct file_counts *sum, const struct file_counts *more) {
+    sum->written += more->written;
+    sum->dropped_disk += more->dropped_disk;
+    sum->dropped_queue += more->dropped_queue;
+    sum->dropped_kernel += more->dropped_kernel;
+    sum->dropped_interface += more->dropped_interface;
 }
 
 static inline void counts_sum(struct counts *sum, const struct counts *more) {

@@ -98,6 +98,24 @@ static void start_helper(struct program *program) {
         program->finisher.command = &program->command;
 }
 
+static struct folder *locked;
+
+static void unlock_output(void) {
+    folder_unlock(locked);
+}
+
+static void lock_output(struct program *program) {
+    struct folder *folder = locked = &program->folder;
+    atexit(unlock_output); /* also when something fails */
+    if (folder->is_stream || folder_lock(folder) || errno != EBUSY)
+        return; /* what else is wrong with the folder is met, and told, with its first file */
+    status_socket_close(&program->control.status);
+    fail(EXIT_UNREADABLE,
+         "%s: another wiretale-capture writes the files %s*%s there: expected another folder or "
+         "another name (-w FOLDER/NAME.pcapng)",
+         folder->path, folder->prefix, folder->suffix);
+}
+
 /* From here on the program can do little but capture. */
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
@@ -106,9 +124,11 @@ static void confine(struct program *program) {
         lchown(settings->status, program->identity.user, program->identity.group))
         warn_of("%s stays root's: %s", settings->status, strerror(errno));
     program->finisher.overwrite = settings->overwrite;
-    if (program->folder.sealed)
+    if (program->folder.sealed) {
+        lock_output(program);
         file_keeper_start(&program->keeper, &program->finisher, &program->folder,
                           &program->identity);
+    }
     if (has_helper(settings))
         close_command_become(&program->command, &program->identity, settings->status);
     privilege_drop(&program->identity);
@@ -132,6 +152,8 @@ static void start_threads(struct program *program) {
 }
 
 static void prepare_output(struct program *program) {
+    if (!program->folder.sealed)
+        lock_output(program);
     file_ring_open(&program->ring, &program->settings);
     program->finisher.folder = &program->folder;
     program->finisher.ring = &program->ring;
@@ -140,7 +162,7 @@ static void prepare_output(struct program *program) {
     program->output.folder = &program->folder;
     program->output.finisher = &program->finisher;
     if (!program->folder.is_stream && !program->folder.sealed) {
-        program->finisher.recovered = file_recover_find(&program->folder);
+        file_recover_find(&program->finisher.left, &program->folder);
         file_ring_scan(&program->ring, &program->folder);
     }
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
@@ -158,6 +180,7 @@ static int end(struct program *program, int code) {
     writer_join(&program->writer);
     if (!program->folder.is_stream)
         finisher_end(&program->finisher);
+    output_look_for_lost(&program->output);
     if (has_helper(&program->settings))
         close_command_end(&program->command, COMMAND_WAIT_S);
     status_take(&status, &program->capture, &program->output);

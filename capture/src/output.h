@@ -23,12 +23,6 @@ struct span {
     int64_t first_ns, last_ns;
 };
 
-/* What was counted of an interface when the file was opened: its statistics are of what came since.
- */
-struct file_counts {
-    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
-};
-
 enum output_wish { WISH_ROTATE = 1, WISH_REOPEN = 2 };
 
 struct output {
@@ -43,6 +37,7 @@ struct output {
     uint32_t described;  /* interfaces that the file tells of */
     int64_t begun_ns;    /* CLOCK_REALTIME */
     int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
+    /* What was counted when the file was opened: its statistics are of what came since. */
     struct file_counts before[DESCRIPTIONS_MAX];
 
     bool failing;         /* the last write did not succeed */
@@ -67,6 +62,9 @@ void output_take(struct output *output, const struct span *span);
 /* Between packets: rotation by time or by a signal, a folder that went away. */
 void output_look(struct output *output, bool idle);
 void output_close(struct output *output);
+/* Counts packets of files that somebody removed before they had their names: as dropped, in the
+ * statistics of the file that is open now. */
+void output_look_for_lost(struct output *output);
 /* The name of the file being written; for other threads. */
 void output_name(struct output *output, char name[NAME_ROOM]);
 

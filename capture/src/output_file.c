@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,14 +91,8 @@ bool output_store_descriptions(struct output *output) {
 
 void output_remember_counts(struct output *output) {
     const struct description_list *all = &output->capture->descriptions;
-    for (uint32_t i = 0; i < output->described; i++) { /* of others no file tells yet */
-        struct counts now = counts_of(&all->items[i]->counts);
-        output->before[i] = (struct file_counts){.written = now.written,
-                                                 .dropped_disk = now.dropped_disk,
-                                                 .dropped_queue = now.dropped_queue,
-                                                 .dropped_kernel = now.dropped_kernel,
-                                                 .dropped_interface = now.dropped_interface};
-    }
+    for (uint32_t i = 0; i < output->described; i++) /* of others no file tells yet */
+        output->before[i] = file_counts_of(&all->items[i]->counts);
 }
 
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
@@ -116,6 +111,8 @@ static bool open_stream(struct output *output) {
 }
 
 static bool open_file(struct output *output, int64_t time_ns) {
+    if (!folder_lock(output->folder))
+        return false;
     folder_next_name(output->folder, time_ns, output->name);
     output->fd = folder_create(output->folder, output->name, output->temporary);
     while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
@@ -197,6 +194,16 @@ static void finish_stream(struct output *output) {
     output->fd = -1;
 }
 
+/* What its statistics say: counted once more, should somebody remove it before it has its name. */
+static void remember_in(struct finished *file, const struct output *output) {
+    file->counts = calloc(output->described + 1, sizeof *file->counts);
+    if (!file->counts)
+        return;
+    file->described = output->described;
+    for (uint32_t i = 0; i < file->described; i++)
+        file->counts[i] = output_counts_since(output, i);
+}
+
 static void finish_file(struct output *output) {
     struct finished file = {.fd = output->fd,
                             .folder_fd = fcntl(output->folder->fd, F_DUPFD_CLOEXEC, 0),
@@ -208,9 +215,12 @@ static void finish_file(struct output *output) {
     file.bytes = output->bytes;
     strcpy(file.temporary, output->temporary);
     strcpy(file.name, output->name);
+    remember_in(&file, output);
     atomic_fetch_add(&output->files, 1);
-    if (!finisher_push(output->finisher, &file))
+    if (!finisher_push(output->finisher, &file)) {
         warn_of("out of memory: %s stays as %s", output->name, output->temporary);
+        free(file.counts);
+    }
     output->fd = -1;
 }
 

@@ -88,6 +88,7 @@ static unsigned read_files(const char *place, uint64_t *packets, bool *ordered) 
 static unsigned end(struct bench *bench, uint64_t *packets, bool *ordered) {
     output_close(&bench->output);
     finisher_end(&bench->finisher);
+    folder_unlock(&bench->folder);
     unsigned files = read_files(bench->place, packets, ordered);
     CHECK(!rmdir(bench->place));
     file_ring_close(&bench->ring);
