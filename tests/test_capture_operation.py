@@ -194,7 +194,6 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink, tmp_path: Path) -
     if os.uname().machine not in FUTEX:
         pytest.skip(f"the number of futex(2) on {os.uname().machine} is not known here")
     folder, status = tmp_path / "captures", tmp_path / "status"
-    folder.mkdir()
     options = ("-b", "packets:50", "--status", str(status))
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         wait_counted(status)
