@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ import pytest
 
 from capture_link import (
     CaptureLink,
+    StatusClient,
     capture_link,
     captures_of,
     check_sum,
     finished,
     missing,
+    output,
     packets_in,
     total,
     wait_counted,
@@ -60,6 +63,48 @@ def test_an_interface_that_is_made_again_has_counts_of_its_own(link: CaptureLink
     told = captures_of(*finished(folder))
     assert [(one["name"], one["packets"], one["received"]) for one in told] == [("in7", 300, 300), ("in7", 100, 100)]
     assert all((one["dropped_kernel"], one["dropped_program"]) == (0, 0) for one in told)
+
+
+def test_an_interface_that_is_not_there_is_an_error_unless_it_is_waited_for(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in9", "-w", str(folder), ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert "-i in9: no such interface; expected an interface" in daemon.said() and daemon.said().count("\n") == 1
+    link.connect("in9")
+    try:
+        output(*f"ip -n {link.tracer} link set in9 down".split())
+        with link.daemon(tmp_path, "-i", "in9", "-w", str(folder), ready=None) as daemon:
+            assert daemon.process.wait(timeout=60) == 5
+        assert "in9" in daemon.said() and "--wait" in daemon.said() and not folder.exists()
+    finally:
+        link.disconnect("in9")
+    with link.daemon(tmp_path, "-i", "999", "-w", str(folder), ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert "no interface has that number" in daemon.said()
+
+
+def test_a_time_without_its_interface_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    options = ("--wait", "-i", "in9", "-w", str(folder), "-a", "duration:1")
+    with link.daemon(tmp_path, *options, ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert "in9 did not come" in daemon.said() and not finished(folder)
+    with link.daemon(tmp_path, "-i", "in0", *options, ready=None) as daemon:  # one of two is a capture
+        assert daemon.process.wait(timeout=60) == 0
+    assert "in9 did not come" in daemon.said() and len(finished(folder)) == 1
+
+
+def test_any_is_said_not_to_be_promiscuous(link: CaptureLink, tmp_path: Path) -> None:
+    for more, count in (((), 1), (("-p",), 0)):
+        with link.daemon(tmp_path, "-i", "any", "-w", str(tmp_path / "captures"), *more) as daemon:
+            assert not daemon.stop()
+        assert daemon.said().count("any is never promiscuous") == count
+
+
+def test_a_stream_that_takes_nothing_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", "/dev/full", ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 4
+    assert "the stream cannot be written: No space left on device" in daemon.said()
 
 
 # --- folders
@@ -121,6 +166,41 @@ def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink, tmp_path:
     told = captures_of(*finished(folder))
     assert sum(one["packets"] for one in told) == 20
     assert sum(one["dropped_program"] for one in told) == 100  # the sums over all files are the totals
+
+
+# --- status clients
+
+
+def connected(path: Path) -> socket.socket:
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.connect(str(path))
+    client.settimeout(60)
+    return client
+
+
+def test_clients_that_do_not_read_lock_nobody_out(link: CaptureLink, tmp_path: Path) -> None:
+    status = tmp_path / "status"
+    options = ("-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(status))
+    with link.daemon(tmp_path, *options) as daemon:
+        reading = StatusClient(status)
+        reading.line()
+        silent = [connected(status) for _ in range(80)]
+        late = StatusClient(status)
+        assert reading.line()["state"] == late.line()["state"] == "capturing"
+        until = time.monotonic() + 7  # they are disconnected after 5 s, and who reads is not
+        while time.monotonic() < until:
+            reading.line()
+            late.line()
+        for client in silent:
+            while client.recv(65536):  # what it was sent before, and then the end
+                pass
+            client.close()
+        link.send(10)
+        late.wait(lambda told: told["written"] == 10, "the packets")
+        reading.close()
+        late.close()
+        assert not daemon.stop()
+    assert "has not read for 5 s" in daemon.said()
 
 
 # --- starts after a kill

@@ -82,6 +82,7 @@ void device_close(struct device *device);
 /* Asks the kernel; into the counts. */
 void device_count(struct device *device);
 bool device_exists(const struct device *device);
+bool device_is_any(const struct device *device); /* all interfaces at once */
 
 /* The reading thread; `device_start` begins it, the thread ends after `capture->stopping`. */
 bool device_start(struct device *device);

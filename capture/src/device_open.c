@@ -29,8 +29,12 @@ bool device_name(struct device *device, const char *wanted) {
     return snprintf(device->name, sizeof device->name, "%s", wanted) < (int)sizeof device->name;
 }
 
+bool device_is_any(const struct device *device) {
+    return !strcmp(device->name, ANY);
+}
+
 bool device_exists(const struct device *device) {
-    return !strcmp(device->name, ANY) || if_nametoindex(device->name);
+    return device_is_any(device) || if_nametoindex(device->name);
 }
 
 #define SNAPLEN_FILTERED 256
@@ -105,7 +109,7 @@ static enum open_result set_link_type(struct device *device) {
         }
         if (pcap_set_datalink(device->handle, type))
             return wrong(device, "-y");
-    } else if (!strcmp(device->name, ANY)) {
+    } else if (device_is_any(device)) {
         (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);
     }
     return OPEN_DONE;

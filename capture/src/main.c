@@ -50,17 +50,32 @@ static void add_devices(struct program *program) {
         device->number = i;
         device->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (!device_name(device, settings->interfaces[i]))
-            fail(EXIT_UNREADABLE, "-i %s: no interface has that number; see --list",
-                 settings->interfaces[i]);
+            fail(EXIT_MISSING,
+                 "-i %s: no interface has that number; expected one that `%s --list` shows",
+                 settings->interfaces[i], say_name());
     }
+}
+
+static void wait_or_fail(const struct device *device) {
+    if (!device->capture->settings->wait)
+        fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
+             device->name, device->reason, say_name());
+    warn_of("waiting for %s (%s)", device->name, device->reason);
+}
+
+static void tell_of_any(const struct device *device) {
+    if (device_is_any(device) && !device->capture->settings->no_promiscuous)
+        warn_of("any is never promiscuous: packets to other hosts, as on a mirror port, are not "
+                "recorded; name the interface for those (-i eth0)");
 }
 
 static void open_devices(struct program *program) {
     for (uint32_t i = 0; i < program->capture.device_count; i++) {
         struct device *device = &program->capture.devices[i];
+        tell_of_any(device);
         switch (device_open(device)) {
         case OPEN_DONE: atomic_store(&device->state, DEVICE_READING); break;
-        case OPEN_ABSENT: warn_of("waiting for %s (%s)", device->name, device->reason); break;
+        case OPEN_ABSENT: wait_or_fail(device); break;
         case OPEN_DENIED: privilege_refuse(device->reason);
         case OPEN_WRONG: fail(EXIT_USAGE, "%s: %s", device->name, device->reason);
         }
@@ -187,7 +202,7 @@ static int end(struct program *program, int code) {
     status_text(&status, text, sizeof text);
     say("%s", text);
     status_socket_close(&program->control.status);
-    return program->output.folder_gone ? EXIT_UNREADABLE : code;
+    return program->output.folder_gone || program->output.stream_failed ? EXIT_UNREADABLE : code;
 }
 
 /* Closed ones would become capture files, into which messages would be written. */
@@ -203,6 +218,8 @@ static void hold_standard_streams(void) {
 int main(int count, char **arguments) {
     static struct program program;
     hold_standard_streams();
+    if (*arguments)
+        say_as(*arguments);
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
         say_less();

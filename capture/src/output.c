@@ -89,21 +89,12 @@ static struct span whole_records(const struct output *output, const struct span 
     return whole;
 }
 
-static void end_stream(struct output *output, size_t done, const struct span *span) {
-    output->closed_pipe = errno == EPIPE;
-    if (!output->closed_pipe && !output->gave_up)
-        warn_of("the stream cannot be written: %s", strerror(errno));
-    if (done < span->size || output->closed_pipe)
-        atomic_store(&output->capture->stopping, true);
-    output->gave_up = true;
-}
-
 static void store_packets(struct output *output, const struct span *span) {
     size_t done = output_store(output, span->data, span->size);
     struct span whole = *span;
     if (done < span->size) {
         if (output->folder->is_stream)
-            end_stream(output, done, span);
+            output_end_stream(output);
         else
             output_note_failure(output, output->folder->path);
         whole = whole_records(output, span, done);

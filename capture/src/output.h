@@ -47,8 +47,9 @@ struct output {
     int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */
     int64_t looked_ns; /* CLOCK_MONOTONIC of the last look after the file */
     bool closed_pipe;
-    bool folder_gone; /* and no other one may be used: the capture ends */
-    bool gave_up;     /* the end has come and the reader of the pipe has not read for too long */
+    bool stream_failed; /* for another reason than that its reader left */
+    bool folder_gone;   /* and no other one may be used: the capture ends */
+    bool gave_up;       /* the end has come and the reader of the pipe has not read for too long */
 
     atomic_int wishes;             /* set by signals */
     _Atomic int64_t clock_step_ns; /* a step of the clock that no file tells of yet */

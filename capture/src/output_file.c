@@ -28,6 +28,15 @@ void output_name(struct output *output, char name[NAME_ROOM]) {
     pthread_mutex_unlock(&output->name_lock);
 }
 
+void output_end_stream(struct output *output) {
+    output->closed_pipe = errno == EPIPE;
+    output->stream_failed = !output->closed_pipe;
+    if (!output->closed_pipe && !output->gave_up)
+        warn_of("the stream cannot be written: %s", strerror(errno));
+    atomic_store(&output->capture->stopping, true);
+    output->gave_up = true;
+}
+
 void output_note_failure(struct output *output, const char *what) {
     if (!output->failing)
         warn_of("%s: %s; packets are dropped and counted until it works again", what,
@@ -173,8 +182,10 @@ bool output_begin(struct output *output, int64_t time_ns) {
         return false;
     if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
         output->reason = errno;
-        output_note_failure(output,
-                            output->folder->is_stream ? "the stream" : output->folder->path);
+        if (output->folder->is_stream)
+            output_end_stream(output);
+        else
+            output_note_failure(output, output->folder->path);
         output->retry_ns = now + RETRY_NS;
         end_without_folder(output);
         return false;
@@ -241,8 +252,8 @@ void output_open(struct output *output) {
     output_remember_counts(output);
     if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
         return;
-    if (output->reason == ENOSPC || output->reason == EDQUOT)
-        return; /* there may be room later */
+    if (output->folder->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
+        return; /* it ends by itself; there may be room later */
     fail(output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
          "no file can be made in %s: %s", output->folder->path, strerror(output->reason));
 }
