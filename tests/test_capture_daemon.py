@@ -452,7 +452,7 @@ def test_links_are_not_followed(link: CaptureLink, tmp_path: Path) -> None:
         ("-w /tmp/x", "expected -i INTERFACE"),
         ("-i lo", "-w FOLDER"),
         ("-i lo --write=", "-w FOLDER"),
-        ("-i lo -w /tmp/x -b files:3", "a ring of files needs"),
+        ("-i lo -w /tmp/x -b files:3", "a ring of files: expected -C, -G"),
         ("-i lo -w /tmp/x -C none", "-C 'none': expected a size"),
         ("-i lo -w /tmp/x -b nothing", "filesize:, duration:"),
         ("-i lo -w - -G 10", "one stream"),

@@ -71,6 +71,22 @@ def test_an_option_that_there_is_not_is_told_in_one_line(given: str, said: str) 
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ("tcp.port == 443", "-f 'tcp port 443'"),
+        ("ip.addr==10.0.0.1 && !(udp.dstport eq 53)", "-f 'host 10.0.0.1 and not (udp dst port 53)'"),
+        ("http.request", "this is a display filter\n"),
+        ("tcp.port == 443 and tcp.flags.syn == 1", "this is a display filter\n"),
+    ],
+)
+def test_a_display_filter_is_recognized(given: str, meant: str) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to capture")
+    done = run("-i", "lo", "-w", "-", "-f", given, stdout=subprocess.DEVNULL)
+    assert done.returncode == 2 and "expected a capture filter" in done.stderr and meant in done.stderr
+
+
 def test_errors_begin_with_the_name_that_was_typed() -> None:
     done = run("-i", "lo", name="wiretale capture")
     assert done.returncode == 2 and done.stderr.startswith("wiretale capture: expected -w FOLDER")

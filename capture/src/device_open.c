@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "device.h"
+#include "display_filter.h"
 #include "say.h"
 
 #define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
@@ -132,13 +133,32 @@ static bool compile(struct device *device, const char *text, struct bpf_program 
     return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
 }
 
+/* The commonest slip: a display filter. */
+static enum open_result wrong_filter(struct device *device, const char *wanted) {
+    char capture[128];
+    struct bpf_program program;
+    if (!display_filter_is(wanted))
+        return wrong(device, "the filter");
+    bool rewritten = display_filter_rewrite(wanted, capture, sizeof capture) &&
+                     compile(device, capture, &program);
+    if (rewritten)
+        pcap_freecode(&program);
+    snprintf(
+        device->reason, sizeof device->reason,
+        "the filter: expected a capture filter (pcap-filter(7)), and this is a display filter%s%s",
+        rewritten ? ": -f '" : "", rewritten ? capture : "");
+    if (rewritten)
+        strncat(device->reason, "'", sizeof device->reason - strlen(device->reason) - 1);
+    return OPEN_WRONG;
+}
+
 static enum open_result set_filter(struct device *device) {
     const char *wanted = device->capture->settings->filter;
     struct bpf_program program;
     if (!wanted)
         return OPEN_DONE;
     if (!compile(device, wanted, &program))
-        return wrong(device, "the filter");
+        return wrong_filter(device, wanted);
     int failed = pcap_setfilter(device->handle, &program);
     pcap_freecode(&program);
     return failed ? wrong(device, "the filter") : OPEN_DONE;

@@ -51,7 +51,7 @@ static void refuse_link(const char *path) {
 static void open_stream(struct folder *folder, const char *path) {
     folder->is_stream = true;
     if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-        fail(EXIT_USAGE, "-w - would write packets to the terminal: a pipe or a file was expected");
+        fail(EXIT_USAGE, "-w - would write packets to the terminal: expected a pipe or a file");
     if (!strcmp(path, "-")) {
         folder->fd = dup(STDOUT_FILENO);
     } else {
@@ -147,7 +147,7 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
         strcat(name, COMPRESSED);
     if (!fstatat(folder->fd, name, &told, AT_SYMLINK_NOFOLLOW) && told.st_size)
         fail(EXIT_UNREADABLE,
-             "-w %s: %s is there already: another name, a folder, or --overwrite was expected",
+             "-w %s: %s is there already: expected another name, a folder, or --overwrite",
              settings->output, name);
 }
 
@@ -202,8 +202,8 @@ void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t
         return;
     if (folder->named)
         fail(EXIT_MISSING,
-             "%s may not write to the folder %s, and -z or several files need that: another "
-             "folder, or a new one, was expected",
+             "%s may not write to the folder %s, and -z or several files need that: expected "
+             "another folder, or a new one",
              name, folder->path);
     if (snprintf(inner.path, sizeof inner.path, "%s/%s", folder->path, name) >=
         (int)sizeof inner.path)

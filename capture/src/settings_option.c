@@ -7,9 +7,10 @@
 
 #include "say.h"
 
-#define NAME_MOST   32
-#define NEAR_MOST   3 /* changes of a letter that are taken for a slip */
-#define COUNT_OF(a) (sizeof(a) / sizeof *(a))
+#define NAME_MOST      32
+#define NEAR_MOST      3 /* changes of a letter that are taken for slips */
+#define LETTERS_A_SLIP 4
+#define COUNT_OF(a)    (sizeof(a) / sizeof *(a))
 
 static const char short_options[] = ":i:Dpf:s:Q:B:Uj:y:w:C:G:W:b:Pzc:a:Z:qnhV";
 
@@ -102,7 +103,7 @@ static const char *nearest(const char *name) {
         if (*name && !strncmp(at->name, name, strlen(name)))
             return at->name;
         size_t far = distance(name, at->name);
-        if (far < best && far < strlen(name)) {
+        if (far < best && far <= strlen(name) / LETTERS_A_SLIP) {
             best = far;
             found = at->name;
         }

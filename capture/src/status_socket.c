@@ -40,7 +40,7 @@ void status_socket_open(struct status_socket *to, const char *path) {
     if (!path)
         return;
     if (strlen(path) >= sizeof address.sun_path)
-        fail(EXIT_USAGE, "--status %s: a path of at most %zu bytes was expected", path,
+        fail(EXIT_USAGE, "--status %s: expected a path of at most %zu bytes", path,
              sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     strcpy(to->path, path);
