@@ -144,6 +144,19 @@ def test_a_second_capture_into_the_same_files_is_refused(link: CaptureLink, tmp_
     assert not list(folder.glob(".*")) and packets_in(*finished(folder)) == 10
 
 
+def test_a_second_capture_into_a_file_of_roots_folder_is_refused(link: CaptureLink, tmp_path: Path) -> None:
+    """Where the capture itself may neither make nor remove a lock."""
+    file = tmp_path / "trace.pcapng"
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as first:
+            with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as second:
+                assert second.process.wait(timeout=60) == 4
+            assert f"{tmp_path}: another wiretale-capture writes the files trace*.pcapng" in second.said()
+            first.stop(how)
+    wait_until(lambda: not (tmp_path / ".trace.pcapng.lock").exists(), "nothing is left")
+    assert file.exists()
+
+
 def test_a_file_that_is_removed_is_lost_and_counted(link: CaptureLink, tmp_path: Path) -> None:
     """While it is written, and in the moment before it gets its name."""
     folder, status = tmp_path / "captures", tmp_path / "status"
