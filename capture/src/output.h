@@ -37,8 +37,9 @@ struct output {
     uint32_t described;  /* interfaces that the file tells of */
     int64_t begun_ns;    /* CLOCK_REALTIME */
     int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
-    /* What was counted when the file was opened: its statistics are of what came since. */
-    struct file_counts before[DESCRIPTIONS_MAX];
+    /* What was counted when the file was opened: its statistics are of what came since. What they
+     * say is remembered: what is counted while they are written belongs to the next file. */
+    struct file_counts before[DESCRIPTIONS_MAX], told[DESCRIPTIONS_MAX];
 
     bool failing;         /* the last write did not succeed */
     int reason;           /* errno of the last attempt to begin a file */

@@ -98,10 +98,10 @@ bool output_store_descriptions(struct output *output) {
     return true;
 }
 
-void output_remember_counts(struct output *output) {
-    const struct description_list *all = &output->capture->descriptions;
+/* What its statistics said is done with. */
+static void remember_counts(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++) /* of others no file tells yet */
-        output->before[i] = file_counts_of(&all->items[i]->counts);
+        file_counts_add(&output->before[i], &output->told[i]);
 }
 
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
@@ -212,15 +212,21 @@ static void remember_in(struct finished *file, const struct output *output) {
         return;
     file->described = output->described;
     for (uint32_t i = 0; i < file->described; i++)
-        file->counts[i] = output_counts_since(output, i);
+        file->counts[i] = output->told[i];
+}
+
+static void tell_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->described; i++)
+        output->told[i] = output_counts_since(output, i);
+    if (output->capture->settings->format == RECORD_PCAPNG)
+        output_store_statistics(output);
 }
 
 static void finish_file(struct output *output) {
     struct finished file = {.fd = output->fd,
                             .folder_fd = fcntl(output->folder->fd, F_DUPFD_CLOEXEC, 0),
                             .asked_for = output->folder->plain && output->folder->number == 1};
-    if (output->capture->settings->format == RECORD_PCAPNG)
-        output_store_statistics(output);
+    tell_counts(output);
     if (ftruncate(output->fd, (off_t)output->bytes))
         warn_of("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
     file.bytes = output->bytes;
@@ -242,14 +248,13 @@ void output_close(struct output *output) {
         finish_stream(output);
     else
         finish_file(output);
-    output_remember_counts(output);
+    remember_counts(output);
     show_name(output);
 }
 
 void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
-    output_remember_counts(output);
     if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
         return;
     if (output->folder->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)

@@ -122,7 +122,7 @@ static bool sees_all(const struct settings *settings) {
 }
 
 static void add_statistics(struct output *output, struct block_buffer *buffer, uint32_t number) {
-    struct file_counts of = output_counts_since(output, number);
+    struct file_counts of = output->told[number] = output_counts_since(output, number);
     char comment[256];
     snprintf(comment, sizeof comment,
              "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
