@@ -40,10 +40,9 @@ static void add_devices(struct program *program) {
     capture->settings = settings;
     capture->packets_left = settings->stop_packets;
     capture->device_count = settings->interface_count;
-    capture->devices = aligned_alloc(64, capture->device_count * sizeof *capture->devices);
+    capture->devices = calloc(capture->device_count, sizeof *capture->devices);
     if (!capture->devices)
         fail(EXIT_UNREADABLE, "out of memory");
-    memset(capture->devices, 0, capture->device_count * sizeof *capture->devices);
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct device *device = &capture->devices[i];
         device->capture = capture;
