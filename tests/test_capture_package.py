@@ -21,6 +21,7 @@ INSTALLED = (
     "usr/share/man/man8/wiretale-capture.8",
     "lib/systemd/system/wiretale-capture.service",
     "etc/default/wiretale-capture",
+    "lib/systemd/system-generators/wiretale-capture-generator",
 )
 
 
@@ -60,7 +61,7 @@ def test_everything_is_installed_with_its_places_filled_in(root: Path) -> None:
         file = root / path
         assert file.is_file() and not file.stat().st_mode & 0o022
     unit = (root / INSTALLED[2]).read_text()
-    assert "ExecStart=/usr/bin/wiretale-capture $OPTIONS" in unit and "@" not in unit.replace(
+    assert "ExecStart=/usr/bin/wiretale-capture --wait $OPTIONS" in unit and "@" not in unit.replace(
         "@system-service", ""
     ).replace("@resources", "").replace("@privileged", "")
     assert output(str(root / INSTALLED[0]), "--version") == f"wiretale-capture {__version__}\n"
@@ -72,6 +73,60 @@ def test_the_unit_is_sandboxed(root: Path) -> None:
     said = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
     exposure = re.search(r"exposure level for .*: ([\d.]+)", said)
     assert exposure and float(exposure[1]) <= 2.0
+
+
+def generated(root: Path, to: Path, options: str) -> str:
+    """What the generator makes of OPTIONS in the defaults file."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir()
+    defaults = to / "defaults"
+    defaults.write_text(f"# a comment\nOPTIONS={options}\n")
+    script = (root / INSTALLED[4]).read_text()
+    assert "/etc/default/wiretale-capture" in script
+    (to / "generator").write_text(script.replace("/etc/default/wiretale-capture", str(defaults)))
+    output("sh", str(to / "generator"), str(to))
+    made = to / "wiretale-capture.service.d" / "50-folder.conf"
+    return made.read_text() if made.exists() else ""
+
+
+@pytest.mark.parametrize(
+    "options, folder",
+    [
+        ('"-i any -w /srv/captures -C 64MB"', "/srv/captures"),
+        ("'-i eth0 --write=/mnt/disk/%Y%m%d.pcapng -G 1h'", "/mnt/disk"),
+        ("-i eth0 -w/srv/a/x.pcapng -w /srv/b/", "/srv/b/"),
+        ('"-i eth0 -w -"', None),
+        ('"-i eth0"', None),
+        ('"-w /srv/a;b"', None),  # nothing that a unit would take for something else
+    ],
+)
+def test_the_unit_waits_for_the_disk_of_the_folder(
+    root: Path, tmp_path: Path, options: str, folder: str | None
+) -> None:
+    made = generated(root, tmp_path / "units", options)
+    assert (f"RequiresMountsFor={folder}\n" in made and f"ReadWritePaths=-{folder}\n" in made) if folder else not made
+
+
+def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> None:
+    unit = (root / INSTALLED[2]).read_text()
+    lines = unit.splitlines()
+    assert {"StartLimitIntervalSec=0", "Restart=on-failure", "RestartPreventExitStatus=2"} <= set(lines)
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    units = tmp_path / "units"
+    assert generated(root, units, '"-i any -w /srv/captures"')
+    file = units / "wiretale-capture.service"
+    file.write_text(unit.replace("/usr/bin/wiretale-capture", str(PROGRAM)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"},
+    )
+    newer = re.compile(r"Unknown key '(RestartSteps|RestartMaxDelaySec)' in section \[Service\], ignoring")
+    said = [line for line in done.stderr.splitlines() if str(units) in line or "wiretale" in line]
+    assert not [line for line in said if not newer.search(line)]
 
 
 def test_the_man_page_has_every_option(root: Path) -> None:

@@ -192,7 +192,9 @@ def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: Capture
         link.send(10)
         assert not daemon.stop()
     assert packets_in(file) == 20 and not list(tmp_path.glob(".*"))
-    with link.daemon(tmp_path, "-i", "in7", "-w", str(tmp_path / "none.pcapng"), ready="waiting for in7") as daemon:
+    with link.daemon(
+        tmp_path, "--wait", "-i", "in7", "-w", str(tmp_path / "none.pcapng"), ready="waiting for in7"
+    ) as daemon:
         wait_until((tmp_path / ".none.pcapng.part").exists, "its file")
         assert not daemon.stop()
     wait_until(lambda: not list(tmp_path.glob("*none*")) and not list(tmp_path.glob(".*")), "no empty file stays", 10)

@@ -21,6 +21,7 @@ struct chunk {
     size_t fill;
     uint32_t packets;
     uint32_t device;
+    uint32_t description;      /* of all its packets */
     int64_t first_ns, last_ns; /* times of its first and last packet */
     int64_t handed_ns;         /* CLOCK_MONOTONIC */
 };

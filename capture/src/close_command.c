@@ -18,7 +18,7 @@ void close_command_start(struct close_command *command, const char *text) {
     int ends[2];
     char *copy = text ? strdup(text) : NULL;
     if (text && (!copy || !text[strspn(text, " ")]))
-        fail(EXIT_USAGE, "--on-close needs a command");
+        fail(EXIT_USAGE, "--on-close: expected a command");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         fail(EXIT_UNREADABLE, "no socket for --on-close: %s", strerror(errno));
     command->pid = fork();

@@ -29,6 +29,7 @@ struct rounds {
     int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
     bool woken; /* the reading threads know of the end */
     bool told;  /* "capturing" */
+    bool over;  /* the time of -a duration: */
 };
 
 void control_take_signals(struct control *control) {
@@ -51,7 +52,7 @@ static void stop(struct control *control) {
         control->stop_asked_ns = now;
     } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
         warn_of(
-            "interrupted again: what is not written yet is lost; the next start mends the file");
+            "interrupted again: what is not written yet is lost; the next start recovers the file");
         _exit(EXIT_INTERRUPTED);
     }
 }
@@ -116,6 +117,7 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     struct status status;
     char text[512];
     bool fresh = status_socket_accept(&control->status);
+    status_socket_look(&control->status, now);
     int64_t interval = control->capture->settings->interval_ns;
     bool clients_due = now >= rounds->clients_at_ns,
          interval_due = interval && now >= rounds->interval_at_ns;
@@ -139,14 +141,27 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
 static void end_when_due(struct control *control, struct rounds *rounds, int64_t now) {
     struct capture *capture = control->capture;
     int64_t most = capture->settings->stop_ns;
-    if (most && now - rounds->begun_ns >= most)
+    if (most && now - rounds->begun_ns >= most && !atomic_load(&capture->stopping)) {
+        rounds->over = true;
         atomic_store(&capture->stopping, true);
+    }
     if (rounds->woken || !atomic_load(&capture->stopping))
         return;
     rounds->woken = true;
     service_tell(&control->service, "STOPPING=1");
     for (uint32_t i = 0; i < capture->device_count; i++)
         device_wake(&capture->devices[i]);
+}
+
+/* Who asked for packets of a time and an interface did not get them when that never came. */
+static int exit_code(const struct capture *capture, bool over) {
+    unsigned absent = 0;
+    for (uint32_t i = 0; over && i < capture->device_count; i++)
+        if (!capture->devices[i].counts) {
+            warn_of("%s did not come within -a duration:", capture->devices[i].name);
+            absent++;
+        }
+    return absent && absent == capture->device_count ? EXIT_MISSING : EXIT_DONE;
 }
 
 int control_run(struct control *control) {
@@ -170,5 +185,5 @@ int control_run(struct control *control) {
     struct status last;
     status_take(&last, control->capture, control->output);
     send_status(control, &last, false);
-    return EXIT_DONE;
+    return exit_code(control->capture, rounds.over);
 }

@@ -20,7 +20,7 @@ struct control {
 
 /* Blocks the signals, to be read in control_run(); before any thread begins. */
 void control_take_signals(struct control *control);
-/* Returns when all is written; EXIT_DONE. */
+/* Returns when all is written; the exit code. */
 int control_run(struct control *control);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is counted of a device. Each number has one writer, named here; anybody may read it at any
- * time.
+/* What is counted of a device under one description: an interface that is deleted and made again is
+ * another one in the file, with counts of its own. Each number has one writer, named here; anybody
+ * may read it at any time.
  *
  *   received = written + dropped_queue + dropped_disk + what is still in the queue
  *   kernel_received = received + dropped_kernel, once the device has been read to its end
@@ -13,7 +14,12 @@
 
 typedef _Atomic uint64_t counter;
 
-struct device_counts {
+/* What the statistics of one file are of. */
+struct file_counts {
+    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
+};
+
+struct interface_counts {
     /* of the reading thread */
     _Alignas(64) counter received; /* packets that this program got from libpcap */
     counter received_bytes;        /* on the wire */
@@ -29,6 +35,7 @@ struct device_counts {
 struct counts {
     uint64_t received, written, queued;
     uint64_t dropped_kernel, dropped_interface, dropped_queue, dropped_disk;
+    uint64_t received_bytes, kernel_received;
 };
 
 static inline uint64_t counter_get(const counter *counter) {
@@ -45,17 +52,46 @@ static inline void counter_add(counter *counter, uint64_t more) {
 }
 
 /* What left is read before what came, so that nothing seems to be less than nothing. */
-static inline struct counts counts_of(const struct device_counts *of) {
+static inline struct counts counts_of(const struct interface_counts *of) {
     struct counts now = {.written = counter_get(&of->written),
                          .dropped_disk = counter_get(&of->dropped_disk),
                          .dropped_queue = counter_get(&of->dropped_queue)};
     now.dropped_kernel = counter_get(&of->dropped_kernel);
     now.dropped_interface = counter_get(&of->dropped_interface);
+    now.received_bytes = counter_get(&of->received_bytes);
+    now.kernel_received = counter_get(&of->kernel_received);
     atomic_thread_fence(memory_order_acquire);
     now.received = counter_get(&of->received);
     uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
     now.queued = now.received > left ? now.received - left : 0;
     return now;
+}
+
+static inline struct file_counts file_counts_of(const struct interface_counts *of) {
+    struct counts now = counts_of(of);
+    return (struct file_counts){.written = now.written,
+                                .dropped_disk = now.dropped_disk,
+                                .dropped_queue = now.dropped_queue,
+                                .dropped_kernel = now.dropped_kernel,
+                                .dropped_interface = now.dropped_interface};
+}
+
+static inline struct file_counts file_counts_less(const struct file_counts *from,
+                                                  const struct file_counts *less) {
+    return (struct file_counts){.written = from->written - less->written,
+                                .dropped_disk = from->dropped_disk - less->dropped_disk,
+                                .dropped_queue = from->dropped_queue - less->dropped_queue,
+                                .dropped_kernel = from->dropped_kernel - less->dropped_kernel,
+                                .dropped_interface =
+                                    from->dropped_interface - less->dropped_interface};
+}
+
+static inline void file_counts_add(struct file_counts *sum, const struct file_counts *more) {
+    sum->written += more->written;
+    sum->dropped_disk += more->dropped_disk;
+    sum->dropped_queue += more->dropped_queue;
+    sum->dropped_kernel += more->dropped_kernel;
+    sum->dropped_interface += more->dropped_interface;
 }
 
 static inline void counts_sum(struct counts *sum, const struct counts *more) {
@@ -66,6 +102,8 @@ static inline void counts_sum(struct counts *sum, const struct counts *more) {
     sum->dropped_interface += more->dropped_interface;
     sum->dropped_queue += more->dropped_queue;
     sum->dropped_disk += more->dropped_disk;
+    sum->received_bytes += more->received_bytes;
+    sum->kernel_received += more->kernel_received;
 }
 
 #endif

@@ -19,7 +19,7 @@ static bool is_same(const struct description *a, const struct description *b) {
 }
 
 static struct description *copy_of(const struct description *description) {
-    struct description *copy = malloc(sizeof *copy);
+    struct description *copy = aligned_alloc(_Alignof(struct description), sizeof *copy);
     if (!copy)
         return NULL;
     *copy = *description;
@@ -47,6 +47,17 @@ int description_add(struct description_list *list, const struct description *des
     }
     pthread_mutex_unlock(&adding);
     return number;
+}
+
+struct counts description_counts(const struct description_list *list, uint32_t device) {
+    struct counts sum = {0};
+    for (uint32_t i = 0, count = atomic_load(&list->count); i < count; i++) {
+        if (list->items[i]->device != device)
+            continue;
+        struct counts one = counts_of(&list->items[i]->counts);
+        counts_sum(&sum, &one);
+    }
+    return sum;
 }
 
 void description_list_free(struct description_list *list) {

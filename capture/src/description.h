@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "counts.h"
+
 #define DESCRIPTIONS_MAX 256
 
 struct description {
@@ -23,6 +25,7 @@ struct description {
     uint64_t speed_bps; /* 0: not known */
     uint8_t mac[6];
     bool has_mac;
+    struct interface_counts counts; /* of packets that came under this description */
 };
 
 struct description_list {
@@ -32,6 +35,8 @@ struct description_list {
 
 /* The number of an equal one, or of a copy that is added; -1 when the list is full. */
 int description_add(struct description_list *list, const struct description *description);
+/* All that was counted of a device, under each of its descriptions. */
+struct counts description_counts(const struct description_list *list, uint32_t device);
 void description_list_free(struct description_list *list);
 
 #endif

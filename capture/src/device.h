@@ -30,7 +30,8 @@ enum open_result {
     OPEN_WRONG, /* the filter, the link type or the time source does not fit it */
 };
 
-/* What the kernel counted for handles that are closed, and for the open one. */
+/* What the kernel counted: under this description for handles that are closed, and for the open
+ * one. */
 struct kernel_counts {
     uint64_t received, dropped, dropped_interface;
 };
@@ -70,8 +71,8 @@ struct device {
     uint8_t *cursor, *end;
     int64_t chunk_since_ns;
     enum record_direction direction;
-    uint64_t packets, bytes, refused; /* published in counts once a round */
-    struct device_counts counts;
+    uint64_t packets, bytes, refused; /* under this description; published in counts once a round */
+    struct interface_counts *counts;  /* of its description; NULL before the first */
 };
 
 /* Sets the name of what `wanted` names: an interface by name or number. */
@@ -81,6 +82,7 @@ void device_close(struct device *device);
 /* Asks the kernel; into the counts. */
 void device_count(struct device *device);
 bool device_exists(const struct device *device);
+bool device_is_any(const struct device *device); /* all interfaces at once */
 
 /* The reading thread; `device_start` begins it, the thread ends after `capture->stopping`. */
 bool device_start(struct device *device);

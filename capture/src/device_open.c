@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "device.h"
+#include "display_filter.h"
 #include "say.h"
 
 #define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
@@ -29,8 +30,12 @@ bool device_name(struct device *device, const char *wanted) {
     return snprintf(device->name, sizeof device->name, "%s", wanted) < (int)sizeof device->name;
 }
 
+bool device_is_any(const struct device *device) {
+    return !strcmp(device->name, ANY);
+}
+
 bool device_exists(const struct device *device) {
-    return !strcmp(device->name, ANY) || if_nametoindex(device->name);
+    return device_is_any(device) || if_nametoindex(device->name);
 }
 
 #define SNAPLEN_FILTERED 256
@@ -105,7 +110,7 @@ static enum open_result set_link_type(struct device *device) {
         }
         if (pcap_set_datalink(device->handle, type))
             return wrong(device, "-y");
-    } else if (!strcmp(device->name, ANY)) {
+    } else if (device_is_any(device)) {
         (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);
     }
     return OPEN_DONE;
@@ -128,13 +133,32 @@ static bool compile(struct device *device, const char *text, struct bpf_program 
     return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
 }
 
+/* The commonest slip: a display filter. */
+static enum open_result wrong_filter(struct device *device, const char *wanted) {
+    char capture[128];
+    struct bpf_program program;
+    if (!display_filter_is(wanted))
+        return wrong(device, "the filter");
+    bool rewritten = display_filter_rewrite(wanted, capture, sizeof capture) &&
+                     compile(device, capture, &program);
+    if (rewritten)
+        pcap_freecode(&program);
+    snprintf(
+        device->reason, sizeof device->reason,
+        "the filter: expected a capture filter (pcap-filter(7)), and this is a display filter%s%s",
+        rewritten ? ": -f '" : "", rewritten ? capture : "");
+    if (rewritten)
+        strncat(device->reason, "'", sizeof device->reason - strlen(device->reason) - 1);
+    return OPEN_WRONG;
+}
+
 static enum open_result set_filter(struct device *device) {
     const char *wanted = device->capture->settings->filter;
     struct bpf_program program;
     if (!wanted)
         return OPEN_DONE;
     if (!compile(device, wanted, &program))
-        return wrong(device, "the filter");
+        return wrong_filter(device, wanted);
     int failed = pcap_setfilter(device->handle, &program);
     pcap_freecode(&program);
     return failed ? wrong(device, "the filter") : OPEN_DONE;
@@ -200,6 +224,19 @@ static bool fits_file(const struct device *device) {
            others->items[0]->link_type == (uint32_t)device->file_link_type;
 }
 
+/* An interface that is as it was is counted on; another one from nothing. */
+static void count_under(struct device *device, uint32_t description) {
+    device->description = description;
+    device->counts = &device->capture->descriptions.items[description]->counts;
+    device->packets = counter_get(&device->counts->received);
+    device->bytes = counter_get(&device->counts->received_bytes);
+    device->refused = counter_get(&device->counts->dropped_queue);
+    device->closed = (struct kernel_counts){
+        .received = counter_get(&device->counts->kernel_received),
+        .dropped = counter_get(&device->counts->dropped_kernel),
+        .dropped_interface = counter_get(&device->counts->dropped_interface)};
+}
+
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
     if (!fits_file(device)) {
@@ -222,7 +259,7 @@ static enum open_result add_description(struct device *device) {
     int number = description_add(&device->capture->descriptions, &told);
     if (number < 0)
         return wrong(device, "the interface has changed too often");
-    device->description = (uint32_t)number;
+    count_under(device, (uint32_t)number);
     return OPEN_DONE;
 }
 
@@ -265,6 +302,8 @@ enum open_result device_open(struct device *device) {
 
 void device_count(struct device *device) {
     struct pcap_stat told;
+    if (!device->counts)
+        return;
     if (device->handle && !pcap_stats(device->handle, &told)) {
         /* libpcap's counters have 32 bits: what is new since the last time is added. */
         struct kernel_counts *open = &device->open;
@@ -272,20 +311,16 @@ void device_count(struct device *device) {
         open->dropped += told.ps_drop - (uint32_t)open->dropped;
         open->dropped_interface += told.ps_ifdrop - (uint32_t)open->dropped_interface;
     }
-    counter_set(&device->counts.kernel_received, device->closed.received + device->open.received);
-    counter_set(&device->counts.dropped_kernel, device->closed.dropped + device->open.dropped);
-    counter_set(&device->counts.dropped_interface,
+    counter_set(&device->counts->kernel_received, device->closed.received + device->open.received);
+    counter_set(&device->counts->dropped_kernel, device->closed.dropped + device->open.dropped);
+    counter_set(&device->counts->dropped_interface,
                 device->closed.dropped_interface + device->open.dropped_interface);
 }
 
 void device_close(struct device *device) {
     if (!device->handle)
         return;
-    device_count(device);
-    device->closed.received += device->open.received;
-    device->closed.dropped += device->open.dropped;
-    device->closed.dropped_interface += device->open.dropped_interface;
-    device->open = (struct kernel_counts){0};
+    device_count(device); /* what is counted next begins with these */
     pcap_close(device->handle);
     device->handle = NULL;
 }

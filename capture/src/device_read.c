@@ -48,9 +48,11 @@ bool device_hand_over(struct device *device, int64_t complete_ns) {
 }
 
 static void publish(struct device *device) {
-    counter_set(&device->counts.received, device->packets);
-    counter_set(&device->counts.received_bytes, device->bytes);
-    counter_set(&device->counts.dropped_queue, device->refused);
+    if (!device->counts)
+        return;
+    counter_set(&device->counts->received, device->packets);
+    counter_set(&device->counts->received_bytes, device->bytes);
+    counter_set(&device->counts->dropped_queue, device->refused);
 }
 
 /* Called when the chunk has no room. The counts go first: what is written is never more than what
@@ -117,6 +119,7 @@ void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
     struct chunk *chunk = device->chunk;
     chunk->last_ns = (int64_t)time_ns;
     if (!chunk->packets++) {
+        chunk->description = device->description;
         chunk->first_ns = (int64_t)time_ns;
         device->chunk_since_ns = steady_ns();
     }
@@ -188,6 +191,7 @@ static void lose(struct device *device) {
     while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
         continue;
     publish(device);
+    device_hand_over(device, 0); /* what comes next may have another description */
     device_close(device);
     atomic_store(&device->state, DEVICE_WAITING);
 }

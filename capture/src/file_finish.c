@@ -35,14 +35,6 @@ static bool gives_way(const struct finisher *finisher, const struct finished *fi
     return !told.st_size || (finisher->overwrite && changed_ns < finisher->begun_ns);
 }
 
-/* "NAME.pcapng" is taken: "NAME-1.pcapng" and so on. */
-static void other_name(const char *name, int number, char other[NAME_ROOM]) {
-    const char *suffix = strstr(name, ".pcap");
-    if (!suffix)
-        suffix = name + strlen(name);
-    snprintf(other, NAME_ROOM, "%.*s-%d%s", (int)(suffix - name), name, number, suffix);
-}
-
 bool file_publish(const struct finisher *finisher, struct finished *file) {
     if (finisher->keeper)
         return file_keeper_publish(finisher->keeper, file);
@@ -59,7 +51,7 @@ bool file_publish(const struct finisher *finisher, struct finished *file) {
         }
         if (errno != EEXIST)
             return false;
-        other_name(file->name, i, name);
+        folder_other_name(file->name, i, name);
     }
     return false;
 }
@@ -77,6 +69,7 @@ static void compress(struct finisher *finisher, struct finished *file, bool behi
 static void release(struct finished *file) {
     close(file->fd);
     close(file->folder_fd);
+    free(file->counts);
     free(file);
 }
 
@@ -84,7 +77,8 @@ static void announce(struct finisher *finisher, const struct finished *file) {
     finisher->published++;
     if (*file->original)
         unlinkat(file->folder_fd, file->original, 0);
-    file_ring_add(finisher->ring, file->folder_fd, file->name, file->bytes);
+    if (!file->recovered || folder_is_own(finisher->folder, file->name))
+        file_ring_add(finisher->ring, file->folder_fd, file->name, file->bytes, file->recovered);
     if (finisher->command)
         close_command_run(finisher->command, finisher->folder->path, file->name);
 }
@@ -92,6 +86,32 @@ static void announce(struct finisher *finisher, const struct finished *file) {
 /* A permission may come back; a file that is gone will not. */
 static bool may_come_right(const struct finisher *finisher) {
     return errno != ENOENT && finisher->stuck_count < STUCK_MOST;
+}
+
+/* Its packets are nowhere any more. */
+static void note_lost(struct finisher *finisher, const struct finished *file) {
+    uint64_t packets = 0;
+    pthread_mutex_lock(&finisher->lock);
+    finisher->lost.files++;
+    finisher->lost.bytes += file->bytes;
+    for (uint32_t i = 0; file->counts && i < file->described; i++) {
+        file_counts_add(&finisher->lost.counts[i], &file->counts[i]);
+        packets += file->counts[i].written;
+    }
+    pthread_mutex_unlock(&finisher->lock);
+    warn_of("%s is gone: it was removed before it had its name; its %llu packets are lost, and "
+            "counted as dropped by the disk",
+            file->name, (unsigned long long)packets);
+}
+
+/* Not there by its temporary name. */
+static void say_gone(struct finisher *finisher, const struct finished *file) {
+    struct stat told;
+    if (!fstat(file->fd, &told) && !told.st_nlink)
+        note_lost(finisher, file);
+    else
+        warn_of("%s has another name than %s: somebody moved it before it was finished", file->name,
+                file->temporary);
 }
 
 /* Publishes it, or keeps it for later; it is freed, now or then. */
@@ -104,6 +124,9 @@ static void settle(struct finisher *finisher, struct finished *file) {
         file->next = finisher->stuck;
         finisher->stuck = file;
         finisher->stuck_count++;
+    } else if (errno == ENOENT) {
+        say_gone(finisher, file);
+        release(file);
     } else {
         warn_of("%s stays as %s: %s", file->name, file->temporary, strerror(errno));
         release(file);
@@ -143,17 +166,19 @@ static void finish(struct finisher *finisher, struct finished *file, unsigned wa
 }
 
 static void wait_second(struct finisher *finisher) {
-    int64_t until = wall_ns() + SECOND_NS;
+    int64_t until = steady_ns() + SECOND_NS;
     struct timespec limit = {.tv_sec = until / SECOND_NS, .tv_nsec = until % SECOND_NS};
     pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
 }
 
-/* The next file; NULL at the end, or when stuck files are due. */
+/* The next file; NULL at the end, or when stuck files or leftovers are due. */
 static struct finished *take(struct finisher *finisher, unsigned *waiting) {
     pthread_mutex_lock(&finisher->lock);
-    if (!finisher->first && !finisher->ending && finisher->stuck)
+    if (!finisher->first && !finisher->ending && finisher->stuck &&
+        file_recover_is_done(&finisher->left))
         wait_second(finisher);
-    while (!finisher->first && !finisher->ending && !finisher->stuck)
+    while (!finisher->first && !finisher->ending && !finisher->stuck &&
+           file_recover_is_done(&finisher->left))
         pthread_cond_wait(&finisher->changed, &finisher->lock);
     struct finished *file = finisher->first;
     if (file) {
@@ -167,15 +192,12 @@ static struct finished *take(struct finisher *finisher, unsigned *waiting) {
     return file;
 }
 
-static void finish_recovered(struct finisher *finisher) {
-    while (finisher->recovered) {
-        struct finished *file = finisher->recovered;
-        finisher->recovered = file->next;
-        if (file_recover(file))
-            finish(finisher, file, 0);
-        else
-            free(file);
-    }
+static void finish_leftover(struct finisher *finisher) {
+    if (file_recover_is_done(&finisher->left))
+        return;
+    struct finished *file = file_recover_next(&finisher->left);
+    if (file)
+        finish(finisher, file, 0);
 }
 
 static bool has_ended(struct finisher *finisher) {
@@ -196,22 +218,29 @@ static void *run(void *argument) {
     struct finisher *finisher = argument;
     unsigned waiting;
     setpriority(PRIO_PROCESS, 0, 5); /* a thread's own on Linux */
-    finish_recovered(finisher);
     while (!has_ended(finisher)) {
         struct finished *file = take(finisher, &waiting);
         if (file) {
             finish(finisher, file, waiting);
             note_finished(finisher);
+        } else {
+            finish_leftover(finisher);
         }
         retry_stuck(finisher);
     }
+    while (!file_recover_is_done(&finisher->left))
+        finish_leftover(finisher);
     give_up_stuck(finisher);
     return NULL;
 }
 
 bool finisher_start(struct finisher *finisher) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&finisher->lock, NULL);
-    pthread_cond_init(&finisher->changed, NULL);
+    pthread_cond_init(&finisher->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     finisher->begun_ns = wall_ns();
     if (pthread_create(&finisher->thread, NULL, run, finisher))
         return false;
@@ -238,6 +267,14 @@ bool finisher_push(struct finisher *finisher, const struct finished *finished) {
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);
     return true;
+}
+
+bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
+    pthread_mutex_lock(&finisher->lock);
+    *lost = finisher->lost;
+    finisher->lost = (struct lost){0};
+    pthread_mutex_unlock(&finisher->lock);
+    return lost->files;
 }
 
 /* Until one more is finished, or for some time in vain. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "close_command.h"
+#include "description.h"
 #include "file_ring.h"
 #include "folder.h"
 
@@ -19,7 +20,23 @@ struct finished {
     char temporary[NAME_ROOM], name[NAME_ROOM];
     char original[NAME_ROOM]; /* what was compressed; removed when the file is published */
     uint64_t bytes;
-    bool asked_for; /* by -w, under this name */
+    bool asked_for;             /* by -w, under this name */
+    bool recovered;             /* left by an earlier run */
+    struct file_counts *counts; /* of so many interfaces, in its statistics; NULL when not known */
+    uint32_t described;
+};
+
+/* Temporary files that an earlier run left behind. */
+struct leftovers {
+    int folder_fd;
+    char **names;
+    size_t count, room, next;
+};
+
+/* Files that somebody removed before they had their names, and what their statistics said. */
+struct lost {
+    uint64_t files, bytes;
+    struct file_counts counts[DESCRIPTIONS_MAX];
 };
 
 struct file_keeper;
@@ -39,7 +56,8 @@ struct finisher {
     struct file_ring *ring;
     struct close_command *command;    /* NULL for none */
     const struct file_keeper *keeper; /* who names the file, or NULL */
-    struct finished *recovered;       /* left by an earlier run; handled first */
+    struct leftovers left;            /* handled one by one, between files of this run */
+    struct lost lost;                 /* that the writing thread has not counted yet */
     struct finished *stuck;           /* could not be renamed; tried again each second */
     unsigned stuck_count;
     uint64_t published;
@@ -53,6 +71,8 @@ bool finisher_start(struct finisher *finisher);
 /* Takes a copy. False when there is no memory for it: the temporary file stays for the next start.
  */
 bool finisher_push(struct finisher *finisher, const struct finished *finished);
+/* Files that were found to be gone since the last call; false for none. */
+bool finisher_take_lost(struct finisher *finisher, struct lost *lost);
 /* On a full disk: the oldest file of the ring goes. Where there is none because all closed files
  * still wait for their names, the next of these is waited for. False when nothing makes room. */
 bool finisher_make_room(struct finisher *finisher, int folder_fd);

@@ -39,6 +39,14 @@ static void remove_empty(const struct finished *file) {
         unlinkat(file->folder_fd, file->temporary, 0);
 }
 
+/* The capture may not remove its lock file. Another one may hold it by now. */
+static void remove_lock(const struct folder *folder) {
+    struct folder copy = *folder;
+    copy.lock_fd = -1;
+    if (folder_lock(&copy))
+        folder_unlock(&copy);
+}
+
 static _Noreturn void keep(int fd, const struct finisher *finisher, const struct folder *folder,
                            struct finished *file) {
     char asked;
@@ -59,6 +67,7 @@ static _Noreturn void keep(int fd, const struct finisher *finisher, const struct
             break;
     }
     remove_empty(file);
+    remove_lock(folder);
     _exit(0);
 }
 
@@ -72,6 +81,8 @@ void file_keeper_start(struct file_keeper *keeper, struct finisher *finisher, st
     if (made < 0 || fchown(made, identity->user, identity->group) ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         fail(EXIT_UNREADABLE, "no file can be made in %s: %s", folder->path, strerror(errno));
+    if (folder->lock_fd >= 0 && fchown(folder->lock_fd, folder->owner, folder->group))
+        warn_of("the lock of %s stays root's: %s", folder->path, strerror(errno));
     finisher->begun_ns = wall_ns();
     pid_t pid = fork();
     if (pid < 0)

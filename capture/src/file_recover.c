@@ -21,13 +21,16 @@
     "not known"
 
 /* Opened and locked, so that a running capture's file is left alone; -1 when it is none of ours. */
-static int open_left(const struct folder *folder, const char *temporary) {
+static int open_left(int folder_fd, const char *temporary) {
     struct stat told;
-    int fd = openat(folder->fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(folder_fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         if (errno == EACCES)
             warn_of("%s is of an earlier run that was another user's: it is left as it is",
                     temporary);
+        else if (errno != ENOENT && errno != ELOOP && errno != ENXIO)
+            warn_of("%s cannot be opened: %s; it is left for the next start", temporary,
+                    strerror(errno));
         return -1;
     }
     if (!fstat(fd, &told) && S_ISREG(told.st_mode) && !flock(fd, LOCK_EX | LOCK_NB))
@@ -40,49 +43,48 @@ static bool is_compressed(const char *name) {
     return strlen(name) > 4 && !strcmp(name + strlen(name) - 4, COMPRESSED);
 }
 
-static bool is_published_compressed(const struct folder *folder, const char *name) {
+static bool is_published_compressed(int folder_fd, const char *name) {
     char compressed[NAME_ROOM + 8];
     struct stat told;
     snprintf(compressed, sizeof compressed, "%s" COMPRESSED, name);
-    return !fstatat(folder->fd, compressed, &told, AT_SYMLINK_NOFOLLOW);
+    return !fstatat(folder_fd, compressed, &told, AT_SYMLINK_NOFOLLOW);
 }
 
-static struct finished *add_left(const struct folder *folder, const char *temporary,
-                                 struct finished *others) {
-    struct finished *left = calloc(1, sizeof *left);
-    if (!left || !folder_final_name(temporary, left->name)) {
-        free(left);
-        return others;
+static void add_name(struct leftovers *left, const char *temporary) {
+    char name[NAME_ROOM];
+    if (strlen(temporary) >= NAME_ROOM || !folder_final_name(temporary, name))
+        return;
+    if (left->count == left->room) {
+        size_t room = 2 * left->room + 64;
+        char **names = realloc(left->names, room * sizeof *names);
+        if (!names)
+            return;
+        left->names = names;
+        left->room = room;
     }
-    left->fd = open_left(folder, temporary);
-    if (left->fd < 0) {
-        free(left);
-        return others;
-    }
-    /* What was being compressed is there uncompressed, or compressed and published. */
-    if (is_compressed(left->name) || is_published_compressed(folder, left->name)) {
-        unlinkat(folder->fd, temporary, 0);
-        close(left->fd);
-        free(left);
-        return others;
-    }
-    snprintf(left->temporary, sizeof left->temporary, "%s", temporary);
-    left->folder_fd = fcntl(folder->fd, F_DUPFD_CLOEXEC, 0);
-    left->next = others;
-    return left;
+    if ((left->names[left->count] = strdup(temporary)))
+        left->count++;
 }
 
-struct finished *file_recover_find(const struct folder *folder) {
-    struct finished *found = NULL;
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void file_recover_find(struct leftovers *left, const struct folder *folder) {
+    *left = (struct leftovers){.folder_fd = fcntl(folder->fd, F_DUPFD_CLOEXEC, 0)};
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = fd < 0 ? NULL : fdopendir(fd);
     if (!listing)
-        return NULL;
+        return;
     for (struct dirent *entry; (entry = readdir(listing));)
-        if (strlen(entry->d_name) < NAME_ROOM)
-            found = add_left(folder, entry->d_name, found);
+        add_name(left, entry->d_name);
     closedir(listing);
-    return found;
+    if (left->count)
+        qsort(left->names, left->count, sizeof *left->names, by_name);
+}
+
+bool file_recover_is_done(const struct leftovers *left) {
+    return left->next == left->count;
 }
 
 static bool walk_file(const struct finished *file, struct recovered *found) {
@@ -139,7 +141,7 @@ static bool leave(struct finished *file) {
     return false;
 }
 
-bool file_recover(struct finished *file) {
+static bool recover(struct finished *file) {
     struct recovered found;
     if (!walk_file(file, &found)) {
         warn_of("%s cannot be read: %s", file->temporary, strerror(errno));
@@ -156,10 +158,43 @@ bool file_recover(struct finished *file) {
         return leave(file);
     }
     if (!cut(file, &found)) {
-        warn_of("%s cannot be mended: %s", file->temporary, strerror(errno));
+        warn_of("%s cannot be recovered: %s", file->temporary, strerror(errno));
         return leave(file);
     }
     say("%s, left by a run that was ended by force, has %llu packets", file->name,
         (unsigned long long)found.packets);
     return true;
+}
+
+/* False when it is in use, gone, or no longer of use. */
+static bool open_file(struct finished *file, int folder_fd, const char *temporary) {
+    if (!folder_final_name(temporary, file->name) ||
+        (file->fd = open_left(folder_fd, temporary)) < 0)
+        return false;
+    /* What was being compressed is there uncompressed, or compressed and published. */
+    if (is_compressed(file->name) || is_published_compressed(folder_fd, file->name)) {
+        unlinkat(folder_fd, temporary, 0);
+        close(file->fd);
+        return false;
+    }
+    snprintf(file->temporary, sizeof file->temporary, "%s", temporary);
+    file->folder_fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+    file->recovered = true;
+    return true;
+}
+
+struct finished *file_recover_next(struct leftovers *left) {
+    char *temporary = left->names[left->next++];
+    struct finished *file = calloc(1, sizeof *file);
+    if (file && (!open_file(file, left->folder_fd, temporary) || !recover(file))) {
+        free(file);
+        file = NULL;
+    }
+    free(temporary);
+    if (file_recover_is_done(left)) {
+        free(left->names);
+        close(left->folder_fd);
+        *left = (struct leftovers){.folder_fd = -1};
+    }
+    return file;
 }

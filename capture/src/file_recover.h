@@ -22,11 +22,13 @@ struct recovered {
     struct recovered_interface of[DESCRIPTIONS_MAX];
 };
 
-/* A list of those in the folder that nobody else has locked. */
-struct finished *file_recover_find(const struct folder *folder);
-/* Cuts the file after its last whole block and says in it that it was cut. False when there is
- * nothing in it to keep (it is removed), or it is not ours. */
-bool file_recover(struct finished *file);
+/* Lists those in the folder by name, the oldest first: a kill may leave more of them than a process
+ * may have open files. */
+void file_recover_find(struct leftovers *left, const struct folder *folder);
+bool file_recover_is_done(const struct leftovers *left);
+/* Opens the next one, cuts it after its last whole block and says in it that it was cut. NULL when
+ * there is nothing in it to keep (it is removed), or it is not ours, or in use. */
+struct finished *file_recover_next(struct leftovers *left);
 /* Walks bytes of a file; exposed for tests. */
 void file_recover_walk(struct recovered *found, const uint8_t *data, size_t size);
 

@@ -75,12 +75,28 @@ static bool is_too_much(const struct file_ring *ring) {
            (ring->bytes_max && ring->bytes + ring->reserve > ring->bytes_max);
 }
 
-void file_ring_add(struct file_ring *ring, int folder_fd, const char *name, uint64_t bytes) {
+static int by_time(const void *a, const void *b) {
+    return strcmp(((const struct ring_file *)a)->name, ((const struct ring_file *)b)->name);
+}
+
+/* The last one goes to where its name puts it. */
+static void sort_in_last(struct file_ring *ring) {
+    struct ring_file *first = ring->files + ring->first, last = first[ring->count - 1];
+    size_t at = ring->count - 1;
+    for (; at && by_time(&last, &first[at - 1]) < 0; at--)
+        first[at] = first[at - 1];
+    first[at] = last;
+}
+
+void file_ring_add(struct file_ring *ring, int folder_fd, const char *name, uint64_t bytes,
+                   bool earlier) {
     if (!file_ring_is_bounded(ring))
         return;
     pthread_mutex_lock(&ring->lock);
     if (!append(ring, name, bytes))
         warn_of("out of memory: %s stays beyond the ring", name);
+    else if (earlier)
+        sort_in_last(ring);
     while (is_too_much(ring))
         remove_oldest(ring, folder_fd);
     pthread_mutex_unlock(&ring->lock);
@@ -95,10 +111,6 @@ bool file_ring_make_room(struct file_ring *ring, int folder_fd) {
         remove_oldest(ring, folder_fd);
     pthread_mutex_unlock(&ring->lock);
     return any;
-}
-
-static int by_time(const void *a, const void *b) {
-    return strcmp(((const struct ring_file *)a)->name, ((const struct ring_file *)b)->name);
 }
 
 void file_ring_scan(struct file_ring *ring, const struct folder *folder) {

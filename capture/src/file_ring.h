@@ -30,8 +30,10 @@ void file_ring_open(struct file_ring *ring, const struct settings *settings);
 void file_ring_close(struct file_ring *ring);
 void file_ring_scan(struct file_ring *ring, const struct folder *folder);
 bool file_ring_is_bounded(const struct file_ring *ring);
-/* Adds a file that was published, and removes what is now too much. */
-void file_ring_add(struct file_ring *ring, int folder_fd, const char *name, uint64_t bytes);
+/* Adds a file that was published, the newest unless it is of an `earlier` run, and removes what is
+ * now too much. */
+void file_ring_add(struct file_ring *ring, int folder_fd, const char *name, uint64_t bytes,
+                   bool earlier);
 /* The disk is full: removes the oldest. False when there is none, or no ring was asked for. */
 bool file_ring_make_room(struct file_ring *ring, int folder_fd);
 

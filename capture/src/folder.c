@@ -16,7 +16,6 @@
 #include "say.h"
 
 #define FOLDER_MODE 0750
-#define FILE_MODE   0640
 #define TRIES       100 /* for a name that is not taken */
 
 static const char *const capture_suffixes[] = {".pcapng", ".pcap", ".cap", ".pcapng.zst",
@@ -52,7 +51,7 @@ static void refuse_link(const char *path) {
 static void open_stream(struct folder *folder, const char *path) {
     folder->is_stream = true;
     if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-        fail(EXIT_USAGE, "-w - would write packets to the terminal: a pipe or a file was expected");
+        fail(EXIT_USAGE, "-w - would write packets to the terminal: expected a pipe or a file");
     if (!strcmp(path, "-")) {
         folder->fd = dup(STDOUT_FILENO);
     } else {
@@ -74,6 +73,13 @@ static void open_around(struct folder *folder) {
     folder->parent_fd = open(slash ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* The lock of a folder that has become another one is of no use. */
+static void unlock_other(struct folder *folder, const struct stat *now) {
+    struct stat before;
+    if (fstat(folder->fd, &before) || before.st_dev != now->st_dev || before.st_ino != now->st_ino)
+        folder_unlock(folder);
+}
+
 static bool open_path(struct folder *folder) {
     static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const char *slash = strrchr(folder->path, '/'), *base = slash ? slash + 1 : folder->path;
@@ -83,8 +89,10 @@ static bool open_path(struct folder *folder) {
         fd = open(folder->path, flags);
     if (fd < 0 || fstat(fd, &told))
         return false;
-    if (folder->fd >= 0)
+    if (folder->fd >= 0) {
+        unlock_other(folder, &told);
         close(folder->fd);
+    }
     folder->fd = fd;
     folder->owner = told.st_uid;
     folder->group = told.st_gid;
@@ -139,7 +147,7 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
         strcat(name, COMPRESSED);
     if (!fstatat(folder->fd, name, &told, AT_SYMLINK_NOFOLLOW) && told.st_size)
         fail(EXIT_UNREADABLE,
-             "-w %s: %s is there already: another name, a folder, or --overwrite was expected",
+             "-w %s: %s is there already: expected another name, a folder, or --overwrite",
              settings->output, name);
 }
 
@@ -171,7 +179,7 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
     bool slash = length > 1 && path[length - 1] == '/';
     while (length > 1 && path[length - 1] == '/')
         path[--length] = '\0';
-    *folder = (struct folder){.fd = -1, .parent_fd = -1};
+    *folder = (struct folder){.fd = -1, .lock_fd = -1, .parent_fd = -1};
     bool there = !lstat(path, &told);
     snprintf(folder->suffix, sizeof folder->suffix, "%s",
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
@@ -194,8 +202,8 @@ void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t
         return;
     if (folder->named)
         fail(EXIT_MISSING,
-             "%s may not write to the folder %s, and -z or several files need that: another "
-             "folder, or a new one, was expected",
+             "%s may not write to the folder %s, and -z or several files need that: expected "
+             "another folder, or a new one",
              name, folder->path);
     if (snprintf(inner.path, sizeof inner.path, "%s/%s", folder->path, name) >=
         (int)sizeof inner.path)
@@ -265,7 +273,7 @@ int folder_create(struct folder *folder, const char *name, char temporary[NAME_R
             return -1;
         }
         int fd = openat(folder->fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                        FILE_MODE);
+                        FOLDER_FILE_MODE);
         if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
             return fd;
         if (fd >= 0)
@@ -296,13 +304,26 @@ static bool matches(const char *text, const char *shape) {
     return true;
 }
 
+void folder_other_name(const char *name, int number, char other[NAME_ROOM]) {
+    const char *suffix = capture_suffix(name);
+    size_t stem = strlen(name) - (suffix ? strlen(suffix) : 0);
+    snprintf(other, NAME_ROOM, "%.*s-%d%s", (int)stem, name, number, suffix ? suffix : "");
+}
+
+/* After "-" and a number, as folder_other_name() puts them; where it began if there is none. */
+static const char *after_other_number(const char *text) {
+    if (*text != '-' || !isdigit((unsigned char)text[1]))
+        return text;
+    return text + 1 + strspn(text + 1, "0123456789");
+}
+
 bool folder_is_own(const struct folder *folder, const char *name) {
     static const char shape[] = "_00000000T000000.000000000Z_00000";
     size_t length = strlen(folder->prefix);
     if (strncmp(name, folder->prefix, length) || !matches(name + length, shape))
         return false;
     const char *rest = name + length + sizeof shape - 1;
-    rest += strspn(rest, "0123456789");
+    rest = after_other_number(rest + strspn(rest, "0123456789"));
     size_t suffix = strlen(folder->suffix);
     if (strncmp(rest, folder->suffix, suffix))
         return false;

@@ -19,9 +19,12 @@
 #define TEMPORARY  ".part"
 #define COMPRESSED ".zst"
 
+#define FOLDER_FILE_MODE 0640
+
 struct folder {
     char path[PATH_MAX];
     int fd;         /* of the folder, or of the stream */
+    int lock_fd;    /* of folder_lock(); -1: not held */
     int parent_fd;  /* what it is in: the user may not be let through to it by name */
     bool is_stream; /* stdout, a FIFO or a device: no files at all */
     bool made;      /* by this run */
@@ -47,6 +50,11 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
 void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t group);
 /* Opens the path anew: it may be another folder by now. False, with errno, when it is not there. */
 bool folder_reopen(struct folder *folder);
+/* Keeps other captures from the folder and prefix. False with EBUSY when one is there already, or
+ * with another errno when the lock file cannot be made. True, too, when it is held already. */
+bool folder_lock(struct folder *folder);
+/* At the end, and when the folder has become another one. */
+void folder_unlock(struct folder *folder);
 /* The name of the next file, which begins at that time. */
 void folder_next_name(struct folder *folder, int64_t time_ns, char name[NAME_ROOM]);
 /* Makes the temporary file of `name` and locks it; -1 with errno. Of a sealed folder it is the one
@@ -54,7 +62,10 @@ void folder_next_name(struct folder *folder, int64_t time_ns, char name[NAME_ROO
 int folder_create(struct folder *folder, const char *name, char temporary[NAME_ROOM]);
 /* The finished name in a temporary one; false when it is none. */
 bool folder_final_name(const char *temporary, char name[NAME_ROOM]);
-/* Whether it is the name of a finished file with this prefix, as folder_next_name() makes them. */
+/* "NAME.pcapng" is taken: "NAME-1.pcapng" and so on. */
+void folder_other_name(const char *name, int number, char other[NAME_ROOM]);
+/* Whether it is the name of a finished file with this prefix, as folder_next_name() and
+ * folder_other_name() make them. */
 bool folder_is_own(const struct folder *folder, const char *name);
 
 #endif

@@ -40,27 +40,41 @@ static void add_devices(struct program *program) {
     capture->settings = settings;
     capture->packets_left = settings->stop_packets;
     capture->device_count = settings->interface_count;
-    capture->devices = aligned_alloc(64, capture->device_count * sizeof *capture->devices);
+    capture->devices = calloc(capture->device_count, sizeof *capture->devices);
     if (!capture->devices)
         fail(EXIT_UNREADABLE, "out of memory");
-    memset(capture->devices, 0, capture->device_count * sizeof *capture->devices);
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct device *device = &capture->devices[i];
         device->capture = capture;
         device->number = i;
         device->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (!device_name(device, settings->interfaces[i]))
-            fail(EXIT_UNREADABLE, "-i %s: no interface has that number; see --list",
-                 settings->interfaces[i]);
+            fail(EXIT_MISSING,
+                 "-i %s: no interface has that number; expected one that `%s --list` shows",
+                 settings->interfaces[i], say_name());
     }
+}
+
+static void wait_or_fail(const struct device *device) {
+    if (!device->capture->settings->wait)
+        fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
+             device->name, device->reason, say_name());
+    warn_of("waiting for %s (%s)", device->name, device->reason);
+}
+
+static void tell_of_any(const struct device *device) {
+    if (device_is_any(device) && !device->capture->settings->no_promiscuous)
+        warn_of("any is never promiscuous: packets to other hosts, as on a mirror port, are not "
+                "recorded; name the interface for those (-i eth0)");
 }
 
 static void open_devices(struct program *program) {
     for (uint32_t i = 0; i < program->capture.device_count; i++) {
         struct device *device = &program->capture.devices[i];
+        tell_of_any(device);
         switch (device_open(device)) {
         case OPEN_DONE: atomic_store(&device->state, DEVICE_READING); break;
-        case OPEN_ABSENT: warn_of("waiting for %s (%s)", device->name, device->reason); break;
+        case OPEN_ABSENT: wait_or_fail(device); break;
         case OPEN_DENIED: privilege_refuse(device->reason);
         case OPEN_WRONG: fail(EXIT_USAGE, "%s: %s", device->name, device->reason);
         }
@@ -98,6 +112,24 @@ static void start_helper(struct program *program) {
         program->finisher.command = &program->command;
 }
 
+static struct folder *locked;
+
+static void unlock_output(void) {
+    folder_unlock(locked);
+}
+
+static void lock_output(struct program *program) {
+    struct folder *folder = locked = &program->folder;
+    atexit(unlock_output); /* also when something fails */
+    if (folder->is_stream || folder_lock(folder) || errno != EBUSY)
+        return; /* what else is wrong with the folder is met, and told, with its first file */
+    status_socket_close(&program->control.status);
+    fail(EXIT_UNREADABLE,
+         "%s: another wiretale-capture writes the files %s*%s there: expected another folder or "
+         "another name (-w FOLDER/NAME.pcapng)",
+         folder->path, folder->prefix, folder->suffix);
+}
+
 /* From here on the program can do little but capture. */
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
@@ -106,9 +138,11 @@ static void confine(struct program *program) {
         lchown(settings->status, program->identity.user, program->identity.group))
         warn_of("%s stays root's: %s", settings->status, strerror(errno));
     program->finisher.overwrite = settings->overwrite;
-    if (program->folder.sealed)
+    if (program->folder.sealed) {
+        lock_output(program);
         file_keeper_start(&program->keeper, &program->finisher, &program->folder,
                           &program->identity);
+    }
     if (has_helper(settings))
         close_command_become(&program->command, &program->identity, settings->status);
     privilege_drop(&program->identity);
@@ -132,6 +166,8 @@ static void start_threads(struct program *program) {
 }
 
 static void prepare_output(struct program *program) {
+    if (!program->folder.sealed)
+        lock_output(program);
     file_ring_open(&program->ring, &program->settings);
     program->finisher.folder = &program->folder;
     program->finisher.ring = &program->ring;
@@ -140,7 +176,7 @@ static void prepare_output(struct program *program) {
     program->output.folder = &program->folder;
     program->output.finisher = &program->finisher;
     if (!program->folder.is_stream && !program->folder.sealed) {
-        program->finisher.recovered = file_recover_find(&program->folder);
+        file_recover_find(&program->finisher.left, &program->folder);
         file_ring_scan(&program->ring, &program->folder);
     }
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
@@ -158,13 +194,14 @@ static int end(struct program *program, int code) {
     writer_join(&program->writer);
     if (!program->folder.is_stream)
         finisher_end(&program->finisher);
+    output_look_for_lost(&program->output);
     if (has_helper(&program->settings))
         close_command_end(&program->command, COMMAND_WAIT_S);
     status_take(&status, &program->capture, &program->output);
     status_text(&status, text, sizeof text);
     say("%s", text);
     status_socket_close(&program->control.status);
-    return program->output.folder_gone ? EXIT_UNREADABLE : code;
+    return program->output.folder_gone || program->output.stream_failed ? EXIT_UNREADABLE : code;
 }
 
 /* Closed ones would become capture files, into which messages would be written. */
@@ -180,6 +217,8 @@ static void hold_standard_streams(void) {
 int main(int count, char **arguments) {
     static struct program program;
     hold_standard_streams();
+    if (*arguments)
+        say_as(*arguments);
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
         say_less();

@@ -39,7 +39,7 @@ static void write_chunk(struct merge *merge, uint32_t device) {
     size_t done = merge->position[device];
     struct span span = {.data = chunk->data + done,
                         .size = chunk->fill - done,
-                        .device = device,
+                        .description = chunk->description,
                         .packets = chunk->packets - merge->packets_done[device],
                         .first_ns = head_time(merge, device),
                         .last_ns = chunk->last_ns};
@@ -51,8 +51,9 @@ static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) 
     const struct chunk *chunk = merge->lanes[device].first;
     enum record_format format = merge->output->capture->settings->format;
     size_t begin = merge->position[device], at = begin;
-    struct span span = {
-        .data = chunk->data + begin, .device = device, .first_ns = head_time(merge, device)};
+    struct span span = {.data = chunk->data + begin,
+                        .description = chunk->description,
+                        .first_ns = head_time(merge, device)};
     while (at < chunk->fill) {
         struct record_view record = record_view(format, chunk->data + at);
         if (record.time_ns > until_ns && span.packets)

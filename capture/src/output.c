@@ -70,7 +70,7 @@ static struct span rest_of(const struct output *output, const struct span *span,
 }
 
 static void drop(struct output *output, const struct span *span) {
-    output_count_dropped(output, span->device, span->packets);
+    output_count_dropped(output, span->description, span->packets);
     output->failed_packets += span->packets;
 }
 
@@ -89,21 +89,12 @@ static struct span whole_records(const struct output *output, const struct span 
     return whole;
 }
 
-static void end_stream(struct output *output, size_t done, const struct span *span) {
-    output->closed_pipe = errno == EPIPE;
-    if (!output->closed_pipe && !output->gave_up)
-        warn_of("the stream cannot be written: %s", strerror(errno));
-    if (done < span->size || output->closed_pipe)
-        atomic_store(&output->capture->stopping, true);
-    output->gave_up = true;
-}
-
 static void store_packets(struct output *output, const struct span *span) {
     size_t done = output_store(output, span->data, span->size);
     struct span whole = *span;
     if (done < span->size) {
         if (output->folder->is_stream)
-            end_stream(output, done, span);
+            output_end_stream(output);
         else
             output_note_failure(output, output->folder->path);
         whole = whole_records(output, span, done);
@@ -115,7 +106,7 @@ static void store_packets(struct output *output, const struct span *span) {
     output->bytes += whole.size;
     output->packets += whole.packets;
     atomic_fetch_add(&output->total_bytes, whole.size);
-    output_count_written(output, span->device, whole.packets);
+    output_count_written(output, span->description, whole.packets);
 }
 
 void output_take(struct output *output, const struct span *span) {
@@ -151,16 +142,33 @@ static void tell_clock_step(struct output *output) {
         output_note_failure(output, output->folder->path);
 }
 
+/* What the statistics of such a file said goes into those of the open one: the sums over all files
+ * stay the totals. */
+void output_look_for_lost(struct output *output) {
+    struct lost lost;
+    if (output->folder->is_stream || !finisher_take_lost(output->finisher, &lost))
+        return;
+    for (uint32_t i = 0; i < output->capture->descriptions.count; i++) {
+        output_count_lost(output, i, lost.counts[i].written);
+        output->before[i] = file_counts_less(&output->before[i], &lost.counts[i]);
+    }
+    atomic_fetch_sub(&output->files, lost.files);
+    atomic_fetch_sub(&output->total_bytes, lost.bytes);
+}
+
 /* Somebody may have removed the file or its folder: what is written then is nowhere. */
 static void look_after_file(struct output *output) {
     struct stat told;
     if (output->folder->is_stream || output->fd < 0 || fstat(output->fd, &told) || told.st_nlink)
         return;
-    warn_of("%s was removed while it was written, with %llu packets", output->temporary,
-            (unsigned long long)output->packets);
+    warn_of("%s was removed while it was written: its %llu packets are lost, and counted as "
+            "dropped by the disk",
+            output->temporary, (unsigned long long)output->packets);
+    for (uint32_t i = 0; i < output->described; i++)
+        output_count_lost(output, i, output_counts_since(output, i).written);
+    atomic_fetch_sub(&output->total_bytes, output->bytes);
     close(output->fd);
     output->fd = -1;
-    output_remember_counts(output);
     output_begin(output, wall_ns());
 }
 
@@ -175,6 +183,7 @@ void output_look(struct output *output, bool idle) {
     if (now - output->looked_ns >= LOOK_NS) {
         output->looked_ns = now;
         look_after_file(output);
+        output_look_for_lost(output);
         if (output->failing && output->fd < 0)
             output_begin(output, wall_ns());
     }

@@ -14,18 +14,13 @@
 #include "file_finish.h"
 #include "folder.h"
 
-/* Whole records of one device. */
+/* Whole records of one interface. */
 struct span {
     const uint8_t *data;
     size_t size;
-    uint32_t device;
+    uint32_t description;
     uint32_t packets;
     int64_t first_ns, last_ns;
-};
-
-/* What was counted of a device when the file was opened: its statistics are of what came since. */
-struct file_counts {
-    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
 };
 
 enum output_wish { WISH_ROTATE = 1, WISH_REOPEN = 2 };
@@ -42,7 +37,9 @@ struct output {
     uint32_t described;  /* interfaces that the file tells of */
     int64_t begun_ns;    /* CLOCK_REALTIME */
     int64_t boundary_ns; /* when the next file begins, by the packets' clock; 0: never */
-    struct file_counts before[DEVICES_MAX];
+    /* What was counted when the file was opened: its statistics are of what came since. What they
+     * say is remembered: what is counted while they are written belongs to the next file. */
+    struct file_counts before[DESCRIPTIONS_MAX], told[DESCRIPTIONS_MAX];
 
     bool failing;         /* the last write did not succeed */
     int reason;           /* errno of the last attempt to begin a file */
@@ -51,8 +48,9 @@ struct output {
     int64_t retry_ns;  /* CLOCK_MONOTONIC: no new file before */
     int64_t looked_ns; /* CLOCK_MONOTONIC of the last look after the file */
     bool closed_pipe;
-    bool folder_gone; /* and no other one may be used: the capture ends */
-    bool gave_up;     /* the end has come and the reader of the pipe has not read for too long */
+    bool stream_failed; /* for another reason than that its reader left */
+    bool folder_gone;   /* and no other one may be used: the capture ends */
+    bool gave_up;       /* the end has come and the reader of the pipe has not read for too long */
 
     atomic_int wishes;             /* set by signals */
     _Atomic int64_t clock_step_ns; /* a step of the clock that no file tells of yet */
@@ -66,9 +64,10 @@ void output_take(struct output *output, const struct span *span);
 /* Between packets: rotation by time or by a signal, a folder that went away. */
 void output_look(struct output *output, bool idle);
 void output_close(struct output *output);
+/* Counts packets of files that somebody removed before they had their names: as dropped, in the
+ * statistics of the file that is open now. */
+void output_look_for_lost(struct output *output);
 /* The name of the file being written; for other threads. */
 void output_name(struct output *output, char name[NAME_ROOM]);
-/* The description of each device that counts: its newest. */
-int output_description_of(const struct capture *capture, uint32_t device);
 
 #endif

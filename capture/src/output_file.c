@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,13 +15,6 @@
 #include "say.h"
 
 #define RETRY_NS (250 * MILLISECOND_NS) /* between two attempts to make a file */
-
-int output_description_of(const struct capture *capture, uint32_t device) {
-    for (int i = (int)capture->descriptions.count - 1; i >= 0; i--)
-        if (capture->descriptions.items[i]->device == device)
-            return i;
-    return -1;
-}
 
 static void show_name(struct output *output) {
     pthread_mutex_lock(&output->name_lock);
@@ -32,6 +26,15 @@ void output_name(struct output *output, char name[NAME_ROOM]) {
     pthread_mutex_lock(&output->name_lock);
     strcpy(name, output->shown);
     pthread_mutex_unlock(&output->name_lock);
+}
+
+void output_end_stream(struct output *output) {
+    output->closed_pipe = errno == EPIPE;
+    output->stream_failed = !output->closed_pipe;
+    if (!output->closed_pipe && !output->gave_up)
+        warn_of("the stream cannot be written: %s", strerror(errno));
+    atomic_store(&output->capture->stopping, true);
+    output->gave_up = true;
 }
 
 void output_note_failure(struct output *output, const char *what) {
@@ -95,15 +98,10 @@ bool output_store_descriptions(struct output *output) {
     return true;
 }
 
-void output_remember_counts(struct output *output) {
-    for (uint32_t i = 0; i < output->capture->device_count; i++) {
-        struct counts now = counts_of(&output->capture->devices[i].counts);
-        output->before[i] = (struct file_counts){.written = now.written,
-                                                 .dropped_disk = now.dropped_disk,
-                                                 .dropped_queue = now.dropped_queue,
-                                                 .dropped_kernel = now.dropped_kernel,
-                                                 .dropped_interface = now.dropped_interface};
-    }
+/* What its statistics said is done with. */
+static void remember_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->described; i++) /* of others no file tells yet */
+        file_counts_add(&output->before[i], &output->told[i]);
 }
 
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
@@ -122,6 +120,8 @@ static bool open_stream(struct output *output) {
 }
 
 static bool open_file(struct output *output, int64_t time_ns) {
+    if (!folder_lock(output->folder))
+        return false;
     folder_next_name(output->folder, time_ns, output->name);
     output->fd = folder_create(output->folder, output->name, output->temporary);
     while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
@@ -182,8 +182,10 @@ bool output_begin(struct output *output, int64_t time_ns) {
         return false;
     if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
         output->reason = errno;
-        output_note_failure(output,
-                            output->folder->is_stream ? "the stream" : output->folder->path);
+        if (output->folder->is_stream)
+            output_end_stream(output);
+        else
+            output_note_failure(output, output->folder->path);
         output->retry_ns = now + RETRY_NS;
         end_without_folder(output);
         return false;
@@ -203,20 +205,39 @@ static void finish_stream(struct output *output) {
     output->fd = -1;
 }
 
+/* What its statistics say: counted once more, should somebody remove it before it has its name. */
+static void remember_in(struct finished *file, const struct output *output) {
+    file->counts = calloc(output->described + 1, sizeof *file->counts);
+    if (!file->counts)
+        return;
+    file->described = output->described;
+    for (uint32_t i = 0; i < file->described; i++)
+        file->counts[i] = output->told[i];
+}
+
+static void tell_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->described; i++)
+        output->told[i] = output_counts_since(output, i);
+    if (output->capture->settings->format == RECORD_PCAPNG)
+        output_store_statistics(output);
+}
+
 static void finish_file(struct output *output) {
     struct finished file = {.fd = output->fd,
                             .folder_fd = fcntl(output->folder->fd, F_DUPFD_CLOEXEC, 0),
                             .asked_for = output->folder->plain && output->folder->number == 1};
-    if (output->capture->settings->format == RECORD_PCAPNG)
-        output_store_statistics(output);
+    tell_counts(output);
     if (ftruncate(output->fd, (off_t)output->bytes))
         warn_of("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
     file.bytes = output->bytes;
     strcpy(file.temporary, output->temporary);
     strcpy(file.name, output->name);
+    remember_in(&file, output);
     atomic_fetch_add(&output->files, 1);
-    if (!finisher_push(output->finisher, &file))
+    if (!finisher_push(output->finisher, &file)) {
         warn_of("out of memory: %s stays as %s", output->name, output->temporary);
+        free(file.counts);
+    }
     output->fd = -1;
 }
 
@@ -227,18 +248,17 @@ void output_close(struct output *output) {
         finish_stream(output);
     else
         finish_file(output);
-    output_remember_counts(output);
+    remember_counts(output);
     show_name(output);
 }
 
 void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
-    output_remember_counts(output);
     if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
         return;
-    if (output->reason == ENOSPC || output->reason == EDQUOT)
-        return; /* there may be room later */
+    if (output->folder->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
+        return; /* it ends by itself; there may be room later */
     fail(output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
          "no file can be made in %s: %s", output->folder->path, strerror(output->reason));
 }

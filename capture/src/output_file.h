@@ -11,9 +11,9 @@ bool output_begin(struct output *output, int64_t time_ns);
 bool output_store_descriptions(struct output *output);
 /* Appends blocks that are no packets, and frees them: all or nothing. */
 bool output_store_blocks(struct output *output, struct block_buffer *buffer);
-/* What is counted from here on is of the next file. */
-void output_remember_counts(struct output *output);
 int64_t output_next_boundary(const struct settings *settings, int64_t from_ns);
+/* The stream takes no more (errno): the capture ends. */
+void output_end_stream(struct output *output);
 /* Says with errno that something failed, or that it works again; once each. */
 void output_note_failure(struct output *output, const char *what);
 void output_note_success(struct output *output);

@@ -13,12 +13,27 @@
 #define PIPE_WAIT_MS    100
 #define END_PATIENCE_NS (10 * SECOND_NS) /* for a pipe's reader that does not read, at the end */
 
-void output_count_written(struct output *output, uint32_t device, uint64_t packets) {
-    counter_add(&output->capture->devices[device].counts.written, packets);
+static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
+    return &output->capture->descriptions.items[description]->counts;
 }
 
-void output_count_dropped(struct output *output, uint32_t device, uint64_t packets) {
-    counter_add(&output->capture->devices[device].counts.dropped_disk, packets);
+void output_count_written(struct output *output, uint32_t description, uint64_t packets) {
+    counter_add(&counts_under(output, description)->written, packets);
+}
+
+void output_count_dropped(struct output *output, uint32_t description, uint64_t packets) {
+    counter_add(&counts_under(output, description)->dropped_disk, packets);
+}
+
+struct file_counts output_counts_since(const struct output *output, uint32_t description) {
+    struct file_counts now = file_counts_of(counts_under(output, description));
+    return file_counts_less(&now, &output->before[description]);
+}
+
+void output_count_lost(struct output *output, uint32_t description, uint64_t packets) {
+    struct interface_counts *counts = counts_under(output, description);
+    counter_set(&counts->written, counter_get(&counts->written) - packets);
+    counter_add(&counts->dropped_disk, packets);
 }
 
 static bool is_no_room(int error) {
@@ -92,8 +107,7 @@ static bool drop_last_packet(struct output *output) {
     uint32_t number = get_u32(head + 8);
     if (number >= output->capture->descriptions.count)
         return false;
-    uint32_t device = output->capture->descriptions.items[number]->device;
-    struct device_counts *counts = &output->capture->devices[device].counts;
+    struct interface_counts *counts = counts_under(output, number);
     output->bytes -= length;
     output->packets--;
     atomic_fetch_sub(&output->total_bytes, length);
@@ -108,41 +122,31 @@ static bool sees_all(const struct settings *settings) {
 }
 
 static void add_statistics(struct output *output, struct block_buffer *buffer, uint32_t number) {
-    const struct capture *capture = output->capture;
-    uint32_t device = capture->descriptions.items[number]->device;
-    struct counts now = counts_of(&capture->devices[device].counts);
-    const struct file_counts *before = &output->before[device];
-    uint64_t kernel = now.dropped_kernel - before->dropped_kernel,
-             queue = now.dropped_queue - before->dropped_queue,
-             disk = now.dropped_disk - before->dropped_disk,
-             written = now.written - before->written;
+    struct file_counts of = output->told[number] = output_counts_since(output, number);
     char comment[256];
     snprintf(comment, sizeof comment,
              "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
              "interface, %llu by the queue, %llu by the disk",
-             (unsigned long long)kernel,
-             (unsigned long long)(now.dropped_interface - before->dropped_interface),
-             (unsigned long long)queue, (unsigned long long)disk);
+             (unsigned long long)of.dropped_kernel, (unsigned long long)of.dropped_interface,
+             (unsigned long long)of.dropped_queue, (unsigned long long)of.dropped_disk);
     block_statistics(buffer,
                      &(struct block_statistics){.interface = number,
                                                 .start_ns = output->begun_ns,
                                                 .end_ns = wall_ns(),
                                                 .drops_known = true,
-                                                .unfiltered = sees_all(capture->settings),
-                                                .accepted = written + kernel + queue + disk,
-                                                .dropped_interface = now.dropped_interface -
-                                                                     before->dropped_interface,
-                                                .dropped_kernel = kernel,
-                                                .delivered = written},
+                                                .unfiltered = sees_all(output->capture->settings),
+                                                .accepted = of.written + of.dropped_kernel +
+                                                            of.dropped_queue + of.dropped_disk,
+                                                .dropped_interface = of.dropped_interface,
+                                                .dropped_kernel = of.dropped_kernel,
+                                                .delivered = of.written},
                      comment);
 }
 
 static void make_statistics(struct output *output, struct block_buffer *buffer) {
     buffer->fill = 0;
     for (uint32_t i = 0; i < output->described; i++)
-        if (output_description_of(output->capture,
-                                  output->capture->descriptions.items[i]->device) == (int)i)
-            add_statistics(output, buffer, i);
+        add_statistics(output, buffer, i);
 }
 
 /* On a full disk the last packets give their place to the counts, in pages that the file has

@@ -10,7 +10,11 @@
 size_t output_store(struct output *output, const uint8_t *data, size_t size);
 /* Counts of the file's time, at its end. Makes room for them among the last packets if need be. */
 void output_store_statistics(struct output *output);
-void output_count_written(struct output *output, uint32_t device, uint64_t packets);
-void output_count_dropped(struct output *output, uint32_t device, uint64_t packets);
+void output_count_written(struct output *output, uint32_t description, uint64_t packets);
+/* Of an interface, since the file was opened. */
+struct file_counts output_counts_since(const struct output *output, uint32_t description);
+/* Written packets that are nowhere any more. */
+void output_count_lost(struct output *output, uint32_t description, uint64_t packets);
+void output_count_dropped(struct output *output, uint32_t description, uint64_t packets);
 
 #endif

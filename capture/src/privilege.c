@@ -88,7 +88,7 @@ static void choose_user(struct identity *identity, const char *wanted,
     if (!user && wanted)
         fail(EXIT_USAGE, "-Z %s: no such user", wanted);
     if (!user)
-        fail(EXIT_MISSING, "no user to become, neither %s nor %s: -Z USER was expected",
+        fail(EXIT_MISSING, "no user to become, neither %s nor %s: expected -Z USER",
              default_users[0], default_users[1]);
     become(identity, user->pw_uid, user->pw_gid, user->pw_name);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes, times and counts as people write them: 64M, 256MiB, 200ms, 1h, 10k. */
+/* Sizes, times and counts as people write them: 64M, 256 MiB, 200ms, 1h, 10k, 1e6. */
 #ifndef WIRETALE_QUANTITY_H
 #define WIRETALE_QUANTITY_H
 
@@ -11,7 +11,7 @@
 bool quantity_bytes(const char *text, const char *bare, uint64_t *bytes);
 /* Nanoseconds; `bare` as above ("s"). */
 bool quantity_ns(const char *text, const char *bare, int64_t *ns);
-/* A whole number, with k, M, G for thousands. */
+/* A whole number, with k, M, G, T for thousands, Ki, Mi, Gi, Ti for powers of 1024. */
 bool quantity_count(const char *text, uint64_t *count);
 
 #endif

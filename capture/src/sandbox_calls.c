@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -155,6 +157,7 @@ static bool add_conditions(scmp_filter_ctx filter) {
         added = allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
     for (size_t i = 0; added && i < sizeof kinds_of_ioctl / sizeof *kinds_of_ioctl; i++)
         added = allow_masked(filter, SCMP_SYS(ioctl), 1, IOCTL_KIND, kinds_of_ioctl[i]);
+    added = added && allow_masked(filter, SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ); /* --status */
     for (size_t i = 0; added && i < sizeof prctls / sizeof *prctls; i++)
         added = allow_masked(filter, SCMP_SYS(prctl), 0, UINT32_MAX, prctls[i]);
     return added;

@@ -15,6 +15,10 @@ enum exit_code {
     EXIT_INTERRUPTED = 130,
 };
 
+/* The name that lines begin with, from argv[0]: "wiretale capture" where the front door began it.
+ */
+void say_as(const char *argument);
+const char *say_name(void);
 void say_less(void); /* only what went wrong from now on */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...); /* progress */
 __attribute__((format(printf, 1, 2))) void warn_of(const char *format, ...);

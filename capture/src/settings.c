@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of options; each is a function of its value. */
+/* What each option does with its value. */
 #include "settings.h"
 
-#include <getopt.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 
 #include "quantity.h"
 #include "say.h"
+#include "settings_option.h"
 
 #define RING_DEFAULT   (32u << 20)
 #define BUFFER_DEFAULT (128u << 20)
@@ -17,90 +18,32 @@
     256u /* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
 #define FILE_BYTES_LEAST 4096
 
-enum long_only {
-    ONLY_HEADERS = 256,
-    ONLY_IMMEDIATE,
-    ONLY_NANO,
-    ONLY_TOTAL_SIZE,
-    ONLY_ALIGN,
-    ONLY_PCAP,
-    ONLY_OVERWRITE,
-    ONLY_ON_CLOSE,
-    ONLY_BUFFER,
-    ONLY_STATUS,
-    ONLY_INTERVAL,
-    ONLY_JSON,
-    ONLY_NO_SANDBOX,
-    ONLY_VERSION,
-};
-
-static const struct option long_options[] = {
-    {"interface", required_argument, NULL, 'i'},
-    {"list", no_argument, NULL, 'D'},
-    {"list-interfaces", no_argument, NULL, 'D'},
-    {"json", no_argument, NULL, ONLY_JSON},
-    {"no-promiscuous-mode", no_argument, NULL, 'p'},
-    {"filter", required_argument, NULL, 'f'},
-    {"snaplen", required_argument, NULL, 's'},
-    {"snapshot-length", required_argument, NULL, 's'},
-    {"headers", no_argument, NULL, ONLY_HEADERS},
-    {"direction", required_argument, NULL, 'Q'},
-    {"ring-buffer", required_argument, NULL, 'B'},
-    {"buffer-size", required_argument, NULL, 'B'},
-    {"immediate", no_argument, NULL, ONLY_IMMEDIATE},
-    {"immediate-mode", no_argument, NULL, ONLY_IMMEDIATE},
-    {"time-stamp-type", required_argument, NULL, 'j'},
-    {"linktype", required_argument, NULL, 'y'},
-    {"nano", no_argument, NULL, ONLY_NANO},
-    {"write", required_argument, NULL, 'w'},
-    {"total-size", required_argument, NULL, ONLY_TOTAL_SIZE},
-    {"align", no_argument, NULL, ONLY_ALIGN},
-    {"pcap", no_argument, NULL, ONLY_PCAP},
-    {"overwrite", no_argument, NULL, ONLY_OVERWRITE},
-    {"zstd", no_argument, NULL, 'z'},
-    {"on-close", required_argument, NULL, ONLY_ON_CLOSE},
-    {"count", required_argument, NULL, 'c'},
-    {"autostop", required_argument, NULL, 'a'},
-    {"buffer", required_argument, NULL, ONLY_BUFFER},
-    {"status", required_argument, NULL, ONLY_STATUS},
-    {"interval", required_argument, NULL, ONLY_INTERVAL},
-    {"user", required_argument, NULL, 'Z'},
-    {"relinquish-privileges", required_argument, NULL, 'Z'},
-    {"no-sandbox", no_argument, NULL, ONLY_NO_SANDBOX},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, ONLY_VERSION},
-    {NULL, 0, NULL, 0},
-};
-
 static uint64_t bytes_of(const char *option, const char *text, const char *bare) {
     uint64_t bytes;
     if (!quantity_bytes(text, bare, &bytes))
-        fail(EXIT_USAGE, "%s %s is no size: a number with k, M, G, KiB, MiB or GiB was expected",
-             option, text);
+        fail(EXIT_USAGE, "%s '%s': expected a size, as 64k, 8MB or 64MiB", option, text);
     return bytes;
 }
 
 static int64_t time_of(const char *option, const char *text) {
     int64_t ns;
     if (!quantity_ns(text, "s", &ns) || ns <= 0)
-        fail(EXIT_USAGE, "%s %s is no time: a number with ms, s, min or h was expected", option,
-             text);
+        fail(EXIT_USAGE, "%s '%s': expected a time above 0, as 200ms, 10s or 1h", option, text);
     return ns;
 }
 
 static uint64_t count_of(const char *option, const char *text) {
     uint64_t count;
     if (!quantity_count(text, &count) || !count)
-        fail(EXIT_USAGE, "%s %s is no count: a whole number above 0 was expected", option, text);
+        fail(EXIT_USAGE, "%s '%s': expected a whole number above 0, as 100 or 10k", option, text);
     return count;
 }
 
 static void add_interface(struct settings *settings, const char *name) {
     if (settings->interface_count == DEVICES_MAX)
-        fail(EXIT_USAGE, "-i %s: more than %d interfaces", name, DEVICES_MAX);
+        fail(EXIT_USAGE, "-i %s: expected at most %d interfaces", name, DEVICES_MAX);
     if (!*name)
-        fail(EXIT_USAGE, "-i needs the name or number of an interface");
+        fail(EXIT_USAGE, "-i: expected the name or number of an interface");
     settings->interfaces[settings->interface_count++] = name;
 }
 
@@ -118,7 +61,7 @@ static void set_direction(struct settings *settings, const char *text) {
             settings->direction = (enum direction_wish)i;
             return;
         }
-    fail(EXIT_USAGE, "-Q %s: in, out or inout was expected", text);
+    fail(EXIT_USAGE, "-Q %s: expected in, out or inout", text);
 }
 
 /* The value after "name:", or NULL. */
@@ -143,7 +86,8 @@ static void set_rotation(struct settings *settings, const char *text) {
     else if (quantity_bytes(text, "MB", &settings->file_bytes) && settings->file_bytes)
         return; /* a size alone */
     else
-        fail(EXIT_USAGE, "-b %s: filesize:, duration:, interval:, packets: or files: was expected",
+        fail(EXIT_USAGE,
+             "-b %s: expected filesize:, duration:, interval:, packets: or files: and a value",
              text);
 }
 
@@ -158,7 +102,8 @@ static void set_stop(struct settings *settings, const char *text) {
     else if ((value = value_of(text, "files")))
         settings->stop_files = count_of("-a files:", value);
     else
-        fail(EXIT_USAGE, "-a %s: duration:, packets:, filesize: or files: was expected", text);
+        fail(EXIT_USAGE, "-a %s: expected duration:, packets:, filesize: or files: and a value",
+             text);
 }
 
 static void set_filter(struct settings *settings, const char *text) {
@@ -170,6 +115,7 @@ static void set_filter(struct settings *settings, const char *text) {
 static bool take_interface_option(struct settings *settings, int option, const char *value) {
     switch (option) {
     case 'i': add_interface(settings, value); return true;
+    case ONLY_WAIT: settings->wait = true; return true;
     case 'p': settings->no_promiscuous = true; return true;
     case 'f': set_filter(settings, value); return true;
     case 's': set_snaplen(settings, value); return true;
@@ -204,6 +150,12 @@ static bool take_file_option(struct settings *settings, int option, const char *
     }
 }
 
+static _Noreturn void end_printed(void) {
+    if (fflush(stdout) || ferror(stdout))
+        fail(EXIT_UNREADABLE, "standard output cannot be written: %s", strerror(errno));
+    exit(EXIT_DONE);
+}
+
 static bool take_program_option(struct settings *settings, int option, const char *value) {
     switch (option) {
     case 'c': settings->stop_packets = count_of("-c", value); return true;
@@ -218,8 +170,8 @@ static bool take_program_option(struct settings *settings, int option, const cha
     case ONLY_JSON: settings->json = true; return true;
     case 'n': /* dumpcap's: pcapng */
     case ONLY_NANO: /* tcpdump's: both are how it is */ return true;
-    case 'h': settings_help(); exit(EXIT_DONE);
-    case ONLY_VERSION: printf("wiretale-capture %s\n", WIRETALE_VERSION); exit(EXIT_DONE);
+    case 'h': settings_help(say_name()); end_printed();
+    case 'V': printf("wiretale-capture %s\n", WIRETALE_VERSION); end_printed();
     default: return false;
     }
 }
@@ -235,7 +187,7 @@ static void add_expression(struct settings *settings, int count, char **words) {
     for (int i = 0; i < count; i++)
         strcat(strcat(joined, *joined ? " " : ""), words[i]);
     if (settings->filter)
-        fail(EXIT_USAGE, "a filter after -f and another at the end (%s): one was expected", joined);
+        fail(EXIT_USAGE, "a filter after -f and another at the end (%s): expected one", joined);
     settings->filter = joined;
 }
 
@@ -251,43 +203,37 @@ static bool ends_with(const char *text, const char *end) {
 static void check_files(struct settings *settings) {
     settings->compress |= ends_with(settings->output, ".zst");
     if (settings->file_bytes && settings->file_bytes < FILE_BYTES_LEAST)
-        fail(EXIT_USAGE, "files of %llu bytes: at least %d were expected",
+        fail(EXIT_USAGE, "files of %llu bytes: expected at least %d",
              (unsigned long long)settings->file_bytes, FILE_BYTES_LEAST);
     if (settings->align && !settings->file_ns)
-        fail(EXIT_USAGE, "--align was given without -G or -b duration:");
+        fail(EXIT_USAGE, "--align: expected -G or -b duration: with it");
     if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
-        fail(EXIT_USAGE, "a ring of files needs -C, -G or -b filesize:, duration:, packets:");
+        fail(EXIT_USAGE,
+             "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");
     if (!strcmp(settings->output, "-") &&
         (rotates(settings) || settings->compress || settings->on_close))
-        fail(EXIT_USAGE, "-w - is one stream: no rotation, --zstd or --on-close");
+        fail(EXIT_USAGE, "-w - is one stream: expected no rotation, --zstd or --on-close");
 }
 
 static void check(struct settings *settings) {
     if (settings->list)
         return;
     if (!settings->interface_count)
-        fail(EXIT_USAGE, "-i INTERFACE was expected; wiretale-capture --list shows them");
+        fail(EXIT_USAGE, "expected -i INTERFACE; `%s --list` shows them", say_name());
     if (!settings->output || !*settings->output)
-        fail(EXIT_USAGE, "-w FOLDER (or a file, or -) was expected");
+        fail(EXIT_USAGE, "expected -w FOLDER (or a file, or -)");
     if (settings->ring_bytes > INT32_MAX)
-        fail(EXIT_USAGE, "-B: less than 2 GiB was expected");
+        fail(EXIT_USAGE, "-B: expected less than 2 GiB");
     check_files(settings);
 }
 
 void settings_read(struct settings *settings, int count, char **arguments) {
-    static const char short_options[] = "i:Dpf:s:Q:B:Uj:y:w:C:G:W:b:Pzc:a:Z:qnh";
     *settings = (struct settings){
         .snaplen = RECORD_SNAPLEN_MAX, .ring_bytes = RING_DEFAULT, .buffer_bytes = BUFFER_DEFAULT};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(count, arguments, short_options, long_options, NULL)) != -1) {
-        if (take_interface_option(settings, option, optarg) ||
-            take_file_option(settings, option, optarg) ||
-            take_program_option(settings, option, optarg))
-            continue;
-        fail(EXIT_USAGE, "%s: no such option, or its value is missing; see --help",
-             arguments[optind - 1]);
-    }
+    for (int option; (option = settings_option(count, arguments)) != -1;)
+        if (!take_interface_option(settings, option, optarg) &&
+            !take_file_option(settings, option, optarg))
+            take_program_option(settings, option, optarg);
     if (optind < count)
         add_expression(settings, count - optind, arguments + optind);
     check(settings);

@@ -19,6 +19,7 @@ struct settings {
     char *filter;
     uint32_t snaplen;
     bool no_promiscuous, immediate;
+    bool wait; /* for an interface that is not there */
     enum direction_wish direction;
     uint64_t ring_bytes; /* of the kernel, for each interface */
     const char *time_source;
@@ -47,6 +48,7 @@ struct settings {
  * --version. */
 void settings_read(struct settings *settings, int count, char **arguments);
 void settings_free(struct settings *settings);
-void settings_help(void);
+/* Prints the help of the program by that name. */
+void settings_help(const char *name);
 
 #endif

@@ -32,7 +32,7 @@ void status_take(struct status *status, struct capture *capture, struct output *
                               .bytes = atomic_load(&output->total_bytes),
                               .files = atomic_load(&output->files)};
     for (uint32_t i = 0; i < capture->device_count; i++) {
-        struct counts counts = counts_of(&capture->devices[i].counts);
+        struct counts counts = description_counts(&capture->descriptions, i);
         counts_sum(&status->all, &counts);
     }
     output_name(output, status->file);
@@ -50,13 +50,13 @@ static void put_counts(struct json_text *json, const struct counts *counts) {
 
 static void put_device(struct json_text *json, struct device *device) {
     static const char *const names[] = {"waiting", "reading", "ended"};
-    struct counts counts = counts_of(&device->counts);
+    struct counts counts = description_counts(&device->capture->descriptions, device->number);
     json_begin(json, NULL, '{');
     json_string(json, "name", device->name);
     json_string(json, "state", names[atomic_load(&device->state)]);
     put_counts(json, &counts);
-    json_number(json, "received_bytes", (int64_t)counter_get(&device->counts.received_bytes));
-    json_number(json, "kernel_received", (int64_t)counter_get(&device->counts.kernel_received));
+    json_number(json, "received_bytes", (int64_t)counts.received_bytes);
+    json_number(json, "kernel_received", (int64_t)counts.kernel_received);
     json_end(json, '}');
 }
 

@@ -2,17 +2,21 @@
 #include "status_socket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "moment.h"
 #include "say.h"
 
 #define WAITING_MOST 16
+#define SILENT_NS    (5 * SECOND_NS) /* that a line may be left unread */
 
 /* A socket that nobody answers was left by an earlier run. */
 static void remove_stale(const struct sockaddr_un *address) {
@@ -36,7 +40,7 @@ void status_socket_open(struct status_socket *to, const char *path) {
     if (!path)
         return;
     if (strlen(path) >= sizeof address.sun_path)
-        fail(EXIT_USAGE, "--status %s: a path of at most %zu bytes was expected", path,
+        fail(EXIT_USAGE, "--status %s: expected a path of at most %zu bytes", path,
              sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     strcpy(to->path, path);
@@ -66,17 +70,59 @@ void status_socket_close(struct status_socket *from) {
     from->fd = -1;
 }
 
+/* Sees whether it has read since the last line. */
+static void look_at(struct status_client *client, int64_t now) {
+    int unread;
+    if (ioctl(client->fd, SIOCOUTQ, &unread))
+        unread = 0; /* not known: nobody is disconnected for it */
+    if (!unread || unread < client->unread)
+        client->read_ns = now;
+    client->unread = unread;
+}
+
+void status_socket_look(struct status_socket *socket, int64_t now) {
+    for (unsigned i = socket->count; i--;) {
+        look_at(socket->clients[i], now);
+        if (now - socket->clients[i]->read_ns < SILENT_NS)
+            continue;
+        say("--status: a client that has not read for 5 s is disconnected");
+        drop_client(socket, i);
+    }
+}
+
+/* For a new client. */
+static bool make_room(struct status_socket *from, int64_t now) {
+    int silent = -1;
+    if (from->count < CLIENTS_MAX)
+        return true;
+    for (unsigned i = 0; i < from->count; i++) {
+        struct status_client *client = from->clients[i];
+        look_at(client, now);
+        if ((client->unread || client->fresh) &&
+            (silent < 0 || client->read_ns < from->clients[silent]->read_ns))
+            silent = (int)i;
+    }
+    if (silent >= 0)
+        drop_client(from, (unsigned)silent);
+    else if (!from->told)
+        warn_of("--status has %d clients, which all read: more are refused", CLIENTS_MAX);
+    from->told |= silent < 0;
+    return silent >= 0;
+}
+
 bool status_socket_accept(struct status_socket *from) {
     bool fresh = false;
+    int64_t now = steady_ns();
     int fd;
     while (from->fd >= 0 &&
            (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        struct status_client *client = from->count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
+        struct status_client *client = make_room(from, now) ? calloc(1, sizeof *client) : NULL;
         if (!client) {
             close(fd);
             continue;
         }
         client->fd = fd;
+        client->read_ns = now;
         client->fresh = fresh = true;
         from->clients[from->count++] = client;
     }
@@ -111,9 +157,15 @@ static bool send_line(struct status_client *client, const char *line, size_t len
 
 void status_socket_send(struct status_socket *to, const char *line, size_t length,
                         bool fresh_only) {
+    int64_t now = steady_ns();
     for (unsigned i = to->count; i--;) {
         struct status_client *client = to->clients[i];
-        if ((!fresh_only || client->fresh) && !send_line(client, line, length))
+        if (fresh_only && !client->fresh)
+            continue;
+        look_at(client, now); /* what comes now is not counted as unread before */
+        if (!send_line(client, line, length))
             drop_client(to, i);
+        else if (ioctl(client->fd, SIOCOUTQ, &client->unread))
+            client->unread = 0;
     }
 }

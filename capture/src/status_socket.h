@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --status: a Unix socket; each client gets a line at once and then one each interval. A client
- * that does not read misses lines; nobody waits for it. */
+ * that does not read misses lines, and is disconnected after some seconds; nobody waits for it. */
 #ifndef WIRETALE_STATUS_SOCKET_H
 #define WIRETALE_STATUS_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "status.h"
 
@@ -13,8 +14,10 @@
 
 struct status_client {
     int fd;
-    bool fresh;  /* has not had a line yet */
-    size_t left; /* of a line that was sent in part */
+    bool fresh;      /* has not had a line yet */
+    int unread;      /* memory of lines that it has not read, after the last one was sent */
+    int64_t read_ns; /* CLOCK_MONOTONIC, when it was last seen to have read */
+    size_t left;     /* of a line that was sent in part */
     char line[STATUS_ROOM];
 };
 
@@ -23,13 +26,17 @@ struct status_socket {
     char path[108];
     struct status_client *clients[CLIENTS_MAX];
     unsigned count;
+    bool told; /* that there was no room for one */
 };
 
 /* Fails with one line. */
 void status_socket_open(struct status_socket *socket, const char *path);
 void status_socket_close(struct status_socket *socket);
-/* Takes clients that wait; true when there is one without a line. */
+/* Takes clients that wait; true when there is one without a line. Where there are too many, the one
+ * that has not read for the longest time gives its place. */
 bool status_socket_accept(struct status_socket *socket);
+/* Disconnects who has left a line unread for too long. Many times a second. */
+void status_socket_look(struct status_socket *socket, int64_t now);
 void status_socket_send(struct status_socket *socket, const char *line, size_t length,
                         bool fresh_only);
 

@@ -48,10 +48,40 @@ static void test_files_of_others_are_not_own(void) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         CHECK(!folder_is_own(&folder, others[i]));
     CHECK(folder_is_own(&folder, "eth0_20261121T141500.123456789Z_123456.pcapng.zst"));
+    CHECK(!folder_is_own(&folder, "eth0_20261121T141500.123456789Z_00001-.pcapng"));
+    CHECK(!folder_is_own(&folder, "eth0_20261121T141500.123456789Z_00001-1-2.pcapng"));
     char final[NAME_ROOM];
     CHECK(!folder_final_name(".notes.txt.part", final));
     CHECK(!folder_final_name("x.pcapng.part", final));
     CHECK(!folder_final_name(".part", final));
+}
+
+static void check_other_name(const char *name, const char *expected) {
+    char other[NAME_ROOM];
+    folder_other_name(name, 7, other);
+    check_shown(other, expected);
+}
+
+static void test_a_name_that_was_taken_is_own_by_another(void) {
+    struct folder folder = made_folder();
+    char other[NAME_ROOM];
+    check_other_name("a.pcap.b_1.pcapng", "a.pcap.b_1-7.pcapng");
+    check_other_name("x.pcapng.zst", "x-7.pcapng.zst");
+    check_other_name("trace", "trace-7");
+    folder_other_name("eth0_20261121T141500.123456789Z_00001.pcapng.zst", 12, other);
+    CHECK(folder_is_own(&folder, other));
+}
+
+static void test_a_folder_and_prefix_have_one_holder(void) {
+    struct folder first = made_folder(), second = made_folder(), other = made_folder();
+    strcpy(other.prefix, "eth1");
+    CHECK(folder_lock(&first) && folder_lock(&first) && folder_lock(&other));
+    CHECK(!folder_lock(&second) && errno == EBUSY);
+    folder_unlock(&first);
+    CHECK(folder_lock(&second));
+    folder_unlock(&second);
+    folder_unlock(&other);
+    CHECK(faccessat(first.fd, ".eth0.pcapng.lock", F_OK, 0));
 }
 
 static void test_a_link_in_the_place_of_a_file_is_not_followed(void) {
@@ -75,6 +105,8 @@ int main(void) {
     CHECK(mkdtemp(place));
     test_names_tell_the_time_in_utc_and_a_number();
     test_files_of_others_are_not_own();
+    test_a_name_that_was_taken_is_own_by_another();
+    test_a_folder_and_prefix_have_one_holder();
     test_a_link_in_the_place_of_a_file_is_not_followed();
     rmdir(place);
     return 0;

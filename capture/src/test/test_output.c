@@ -88,6 +88,7 @@ static unsigned read_files(const char *place, uint64_t *packets, bool *ordered) 
 static unsigned end(struct bench *bench, uint64_t *packets, bool *ordered) {
     output_close(&bench->output);
     finisher_end(&bench->finisher);
+    folder_unlock(&bench->folder);
     unsigned files = read_files(bench->place, packets, ordered);
     CHECK(!rmdir(bench->place));
     file_ring_close(&bench->ring);
@@ -105,7 +106,7 @@ static void take(struct bench *bench, unsigned count, int64_t first_ns, int64_t 
         span.last_ns = first_ns + i * apart_ns;
         span.size += made_record(data + span.size, 0, (uint64_t)span.last_ns, size);
     }
-    counter_add(&bench->devices[0].counts.received, count);
+    counter_add(&bench->capture.descriptions.items[0]->counts.received, count);
     output_take(&bench->output, &span);
 }
 
@@ -114,7 +115,7 @@ static void test_files_end_after_so_many_packets(void) {
     uint64_t packets;
     bool ordered;
     take(bench, 100, BEGIN_NS, 1000, 60);
-    CHECK_INT(counter_get(&bench->devices[0].counts.written), 100);
+    CHECK_INT(counter_get(&bench->capture.descriptions.items[0]->counts.written), 100);
     CHECK_INT(end(bench, &packets, &ordered), 15);
     CHECK_INT(packets, 100);
     CHECK(ordered);
@@ -163,11 +164,11 @@ static void test_a_file_that_takes_no_more_keeps_whole_packets(void) {
     int writable = bench->output.fd;
     bench->output.fd = open("/dev/full", O_RDWR);
     take(bench, 10, BEGIN_NS, 1000, 60);
-    CHECK_INT(counter_get(&bench->devices[0].counts.dropped_disk), 10);
+    CHECK_INT(counter_get(&bench->capture.descriptions.items[0]->counts.dropped_disk), 10);
     close(bench->output.fd);
     bench->output.fd = writable;
     take(bench, 10, BEGIN_NS + 20000, 1000, 60);
-    CHECK_INT(counter_get(&bench->devices[0].counts.written), 20);
+    CHECK_INT(counter_get(&bench->capture.descriptions.items[0]->counts.written), 20);
     CHECK_INT(end(bench, &packets, &ordered), 1);
     CHECK_INT(packets, 20);
 }
@@ -180,8 +181,9 @@ static void give(struct bench *bench, uint32_t device, int64_t first_ns, unsigne
         chunk->fill += made_record(chunk->data + chunk->fill, device, (uint64_t)chunk->last_ns, 60);
     }
     chunk->packets = count;
+    chunk->description = device;
     chunk->first_ns = first_ns;
-    counter_add(&bench->devices[device].counts.received, count);
+    counter_add(&bench->capture.descriptions.items[device]->counts.received, count);
     chunk_queue_give(&bench->capture.queue, device, chunk, 0);
 }
 
@@ -201,8 +203,8 @@ static void test_packets_of_two_devices_are_in_the_order_of_their_times(void) {
     chunk_queue_take(&bench->capture.queue, merge.lanes, 0);
     merge_write(&merge);
     CHECK(merge_has_ended(&merge));
-    CHECK_INT(counter_get(&bench->devices[0].counts.written), 5000);
-    CHECK_INT(counter_get(&bench->devices[1].counts.written), 4500);
+    CHECK_INT(counter_get(&bench->capture.descriptions.items[0]->counts.written), 5000);
+    CHECK_INT(counter_get(&bench->capture.descriptions.items[1]->counts.written), 4500);
     CHECK_INT(end(bench, &packets, &ordered), 1);
     CHECK_INT(packets, 9500);
     CHECK(ordered);

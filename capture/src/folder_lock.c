@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One capture for a folder and a prefix: two would count, and remove, each other's files.
+ *
+ * The lock is on a hidden file, .PREFIX.SUFFIX.lock. The kernel releases it when the program ends,
+ * however it ends; the file itself is removed at every end but a kill, and then used again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder.h"
+
+#define TRIES 10 /* the one that holds it may end, and remove the file, at every step */
+
+static void lock_name(const struct folder *folder, char name[NAME_ROOM]) {
+    snprintf(name, NAME_ROOM, ".%s%s.lock", folder->prefix, folder->suffix);
+}
+
+static bool is_named(const struct folder *folder, int fd, const char *name) {
+    struct stat there, opened;
+    return !fstat(fd, &opened) && !fstatat(folder->fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
+           there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
+}
+
+bool folder_lock(struct folder *folder) {
+    char name[NAME_ROOM];
+    if (folder->lock_fd >= 0)
+        return true;
+    lock_name(folder, name);
+    for (int i = 0; i < TRIES; i++) {
+        int fd = openat(folder->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                        FOLDER_FILE_MODE);
+        if (fd < 0)
+            return false;
+        if (flock(fd, LOCK_EX | LOCK_NB)) {
+            int reason = errno == EWOULDBLOCK ? EBUSY : errno;
+            close(fd);
+            errno = reason;
+            return false;
+        }
+        if (is_named(folder, fd, name)) {
+            folder->lock_fd = fd;
+            return true;
+        }
+        close(fd);
+    }
+    errno = EBUSY;
+    return false;
+}
+
+void folder_unlock(struct folder *folder) {
+    char name[NAME_ROOM];
+    if (folder->lock_fd < 0)
+        return;
+    lock_name(folder, name);
+    if (is_named(folder, folder->lock_fd, name))
+        unlinkat(folder->fd, name, 0);
+    close(folder->lock_fd);
+    folder->lock_fd = -1;
+}
