@@ -40,6 +40,7 @@ LIVE = {
     "test_real_iperf",
     "test_real_rtp",
     "test_traffic",
+    "test_traffic_files",
     "test_traffic_path",
     "test_traffic_receiver",
     "test_ttcp",

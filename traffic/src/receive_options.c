@@ -49,6 +49,7 @@ static const struct option_row rows[] = {
     NUMBER_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
               "of the data sockets, when the sender asks for none"),
     TEXT_OF("output-dir", 'o', output_dir, "DIR", "files are written here; else only compared"),
+    FLAG("overwrite", 0, overwrite, "replace files that exist in DIR; else they are refused"),
     FLAG("stdout", 0, to_stdout, "bytes of files go to standard output, reports to standard error"),
     HEADING("What is shown"),
     FLAG("json", 'J', json, "one JSON object a test, on one line"),
