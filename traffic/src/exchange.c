@@ -14,7 +14,8 @@
 #define PROGRESS_NS NS_PER_S
 #define SETTLE_NS   (5 * NS_PER_S) /* after a stop, for the other end to say what it sent */
 
-volatile int exchange_interrupted;
+_Atomic int exchange_interrupted;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
 
 struct exchange {
     struct test *test;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "bounded.h"
 #include "clock.h"
 #include "error_counts.h"
 #include "json_text.h"
@@ -164,7 +165,7 @@ static void put_way(struct json *json, const struct way *way, const char *sender
 static void put_totals(struct json *json, const struct test *test) {
     struct stream_report sent = {0}, got = {0};
     bool sent_known = true, got_known = true;
-    int64_t lost = 0;
+    uint64_t lost = 0;
     for (unsigned name = 0; name < WAYS; name++) {
         if (!test->ways[name].is_active)
             continue;
@@ -172,14 +173,10 @@ static void put_totals(struct json *json, const struct test *test) {
         bool both = totals.sender_known && totals.receiver_known;
         sent_known = sent_known && totals.sender_known;
         got_known = got_known && totals.receiver_known;
-        lost += both ? blocks_lost(true, &totals.sender, &totals.receiver) : 0;
-        sent.blocks_sent += totals.sender.blocks_sent;
-        sent.bytes_sent += totals.sender.bytes_sent;
-        got.blocks_received += totals.receiver.blocks_received;
-        got.bytes_received += totals.receiver.bytes_received;
-        got.out_of_order += totals.receiver.out_of_order;
-        got.duplicate += totals.receiver.duplicate;
-        got.corrupt += totals.receiver.corrupt;
+        if (both)
+            lost = bounded_add(lost, (uint64_t)blocks_lost(true, &totals.sender, &totals.receiver));
+        way_totals_add(&sent, &totals.sender);
+        way_totals_add(&got, &totals.receiver);
     }
 #define KNOWN(is_known, value) ((is_known) ? (int64_t)(value) : -1)
     json_count(json, "blocks_sent", KNOWN(sent_known, sent.blocks_sent));

@@ -24,7 +24,7 @@ static void put_line(const struct report_style *style, const char *who,
             (unsigned long long)(sender ? report->blocks_sent : report->blocks_received),
             (unsigned long long)(sender ? report->bytes_sent : report->bytes_received),
             (double)report->elapsed_ns / 1e9, rate,
-            (double)(report->cpu_user_ns + report->cpu_system_ns) / 1e9);
+            ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9);
 }
 
 static void put_loss(const struct report_style *style, const struct way_totals *totals) {

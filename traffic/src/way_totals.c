@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "bounded.h"
 #include "error_counts.h"
 
 const struct stream_report *stream_told(const struct stream *stream, bool sender) {
@@ -16,14 +17,12 @@ const struct stream_report *stream_told(const struct stream *stream, bool sender
 int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got) {
     if (!known)
         return -1;
-    return sent->blocks_sent > got->blocks_received
-               ? (int64_t)(sent->blocks_sent - got->blocks_received)
-               : 0;
+    return (int64_t)bounded_subtract(sent->blocks_sent, got->blocks_received);
 }
 
 /* Known only when all of them are. */
 static uint64_t add_plus_1(uint64_t one, uint64_t other) {
-    return one && other ? one + other - 1 : 0;
+    return one && other ? bounded_add(one, other - 1) : 0;
 }
 
 static void add_times(struct stream_report *sum, const struct stream_report *one) {
@@ -34,17 +33,16 @@ static void add_times(struct stream_report *sum, const struct stream_report *one
     bool only = !sum->first_ns;
     sum->first_ns = first;
     sum->last_ns = last;
-    sum->elapsed_ns = only ? one->elapsed_ns : last - first;
+    sum->elapsed_ns = only ? one->elapsed_ns : bounded_subtract(last, first);
 }
 
-/* The counts, which come first in the struct, one after the other. */
-static void add_counts(struct stream_report *sum, const struct stream_report *one) {
-    uint64_t *to = &sum->blocks_sent;
+void way_totals_add(struct stream_report *sum, const struct stream_report *one) {
+    uint64_t *to = &sum->blocks_sent; /* the counts come first, one after the other */
     const uint64_t *from = &one->blocks_sent;
     for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
-        to[i] += from[i];
-    sum->cpu_user_ns += one->cpu_user_ns;
-    sum->cpu_system_ns += one->cpu_system_ns;
+        to[i] = bounded_add(to[i], from[i]);
+    sum->cpu_user_ns = bounded_add(sum->cpu_user_ns, one->cpu_user_ns);
+    sum->cpu_system_ns = bounded_add(sum->cpu_system_ns, one->cpu_system_ns);
 }
 
 static void add_errors(struct stream_report *sum, const struct stream_report *one) {
@@ -55,7 +53,7 @@ static void add_errors(struct stream_report *sum, const struct stream_report *on
 }
 
 static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
-    add_counts(sum, one);
+    way_totals_add(sum, one);
     add_times(sum, one);
     add_errors(sum, one);
     sum->jitter_ns_plus_1 =

@@ -12,6 +12,9 @@ struct way_totals {
 
 struct way_totals way_totals_of(const struct way *way);
 
+/* Adds counts and CPU times, but no times and no errors. */
+void way_totals_add(struct stream_report *sum, const struct stream_report *one);
+
 /* What the sender (else the receiver) of a stream told; NULL: nothing. */
 const struct stream_report *stream_told(const struct stream *stream, bool sender);
 
