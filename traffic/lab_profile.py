@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.rate_parse import parse_rate
 
 MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
 CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
@@ -214,6 +215,24 @@ def load_profile(name: str) -> Profile:
         raise UsageError(f"{name!r} is no profile: there are {', '.join(profile_names())}; or FILE.toml")
     text = files("wiretale.traffic").joinpath("profiles", f"{name}.toml").read_text("utf-8")
     return make_profile(name, text, f"profile {name}")
+
+
+def link_bps(profile: Profile) -> int | None:
+    """The rate that nothing sent over the link can exceed on the wire: that of the faster direction, or of the cards.
+
+    None if one direction has no rate of its own, such as a trace's.
+    """
+    rates = []
+    for spec in (profile.forward, profile.reverse):
+        given = dict(setting.partition("=")[::2] for setting in spec.split())
+        bounds = [given["rate"]] if "rate" in given else []
+        bounds += [profile.card] if profile.card else []
+        try:
+            rates.append(min(map(parse_rate, bounds), default=None))
+        except UsageError:  # the link says so itself
+            rates.append(None)
+    known = [rate for rate in rates if rate is not None]
+    return max(known) if len(known) == len(rates) else None
 
 
 def study_profiles(study: str) -> list[Profile]:

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "exchange_lines.h"
 #include "kernel_drops.h"
+#include "link_rate.h"
 #include "stream.h"
 
 #define TICK_NS     (100 * NS_PER_MS)
@@ -251,6 +252,7 @@ void exchange_run(struct test *test, const struct exchange_limits *limits,
                   const struct exchange_view *view) {
     struct exchange exchange = {.test = test, .limits = limits, .view = view};
     test->udp_drops_begin = test_is_udp(test) ? kernel_udp_drops() : -1;
+    test->link_bps = link_rate_bps(&test->own);
     test->bytes_most = limits->bytes;
     test->start_realtime_ns = realtime_ns();
     test->start_ns = monotonic_ns();

@@ -94,3 +94,27 @@ bool test_is_complete(const struct test *test) {
                    !strcmp(test->content.mine, test->content.theirs);
     return complete;
 }
+
+double report_bytes_per_s(const struct test *test, const struct stream_report *report,
+                          bool sender) {
+    double bytes = (double)(sender ? report->bytes_sent : report->bytes_received);
+    bool has_gaps = !sender && test_is_udp(test);
+    if (!report->elapsed_ns || (has_gaps && report->blocks_received < 2))
+        return -1;
+    if (has_gaps)
+        bytes -= bytes / (double)report->blocks_received;
+    return bytes * 1e9 / (double)report->elapsed_ns;
+}
+
+int test_exceeds_link(const struct test *test, bool sender) {
+    int exceeds = -1;
+    for (unsigned name = 0; name < WAYS && test->link_bps; name++) {
+        struct way_totals totals = way_totals_of(&test->ways[name]);
+        bool known = sender ? totals.sender_known : totals.receiver_known;
+        double rate =
+            report_bytes_per_s(test, sender ? &totals.sender : &totals.receiver, sender) * 8;
+        if (known && rate >= 0)
+            exceeds = exceeds > 0 || rate > (double)test->link_bps;
+    }
+    return exceeds;
+}
