@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "program_name.h"
 #include "report.h"
 #include "units.h"
 #include "way_totals.h"
@@ -125,8 +126,8 @@ static bool is_written(FILE *out) {
     errno = 0;
     if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
         return true;
-    fprintf(stderr, "wiretale-traffic: the report cannot be written: %s\n",
-            errno ? strerror(errno) : "the output failed before");
+    program_say("the report cannot be written: %s",
+                errno ? strerror(errno) : "the output failed before");
     return false;
 }
 

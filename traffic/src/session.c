@@ -11,6 +11,7 @@
 #include "exchange.h"
 #include "exchange_lines.h"
 #include "handshake.h"
+#include "program_name.h"
 #include "report.h"
 #include "stream.h"
 #include "way_totals.h"
@@ -110,7 +111,7 @@ static void run(struct session *session) {
     } else if (!control_say(&test->control, "ready") || !await_start(test, why) ||
                !aim(test, why)) {
         refuse(&test->control, false, why);
-        fprintf(stderr, "wiretale-traffic: a test did not begin: %s\n", why);
+        program_say("a test did not begin: %s", why);
     } else {
         exchange_run(test, &limits, &view);
         report(session);
