@@ -210,7 +210,7 @@ def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> No
         for _ in range(3):
             sender.process.send_signal(signal.SIGTERM)
             time.sleep(0.003)
-        assert sender.wait() == 130
+        assert sender.wait() == 143
         report = sender.report()
     assert report["stopped_by"] == "signal" and report["blocks_received"] > 50
 
@@ -227,7 +227,7 @@ def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list
         command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--count", "10", *style]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 4
-    assert done.stderr == "wiretale-traffic: the report cannot be written: No space left on device\n"
+    assert done.stderr == "wiretale-traffic send: the report cannot be written: No space left on device\n"
 
 
 def test_closed_standard_streams_become_no_sockets(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_an_output_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path)
     command = [program(), "receive", "--port", "1", "--output-dir", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4
-    assert done.stderr == f"wiretale-traffic: --output-dir {tmp_path / 'none'}: No such file or directory\n"
+    assert done.stderr == f"wiretale-traffic receive: --output-dir {tmp_path / 'none'}: No such file or directory\n"
 
 
 def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_the_key_keeps_strangers_out(tmp_path: Path) -> None:
         assert send(one.port, "--key", str(right), "--count", "3")["blocks_received"] == 3
         for options, says in (
             (["--key", str(wrong)], b"wrong key"),
-            ([], b"wants a key"),
+            ([], b"expected --key FILE"),
             (["--key", str(short)], b"32"),
             (["--key", str(tmp_path / "none")], b"No such file"),
         ):
