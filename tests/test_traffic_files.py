@@ -44,7 +44,7 @@ def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, protocol: tuple[st
         there = one.wait_reports(1)[0]
         seen = Path(f"/proc/{one.process.pid}/root{folder}")
         assert [path.name for path in seen.iterdir()] == ["old.bin"]
-        assert send(one.port, "--count", "3")["complete"]  # the receiver goes on
+        assert send(one.port, "--count", "3", "--wait", "20")["complete"]  # the receiver goes on
     report = json.loads(done.stdout)
     assert done.returncode == 3
     assert done.stderr.decode().endswith("the other end: big.bin: No space left on device\n")
@@ -82,7 +82,7 @@ def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path) -> N
     with receiving(tmp_path, "--output-dir", str(folder), "--overwrite") as one:
         send(one.port, "--file", str(source))
         assert (folder / "big.bin").read_bytes() == source.read_bytes()
-        done = send_raw(one.port, "--file", str(linked))
+        done = send_raw(one.port, "--file", str(linked), "--wait", "20")
     assert done.returncode == 4 and b"linked.bin exists at the receiver and is not a regular file" in done.stderr
     assert (elsewhere.read_text(), (folder / "linked.bin").is_symlink()) == ("mine", True)
 
@@ -113,3 +113,17 @@ def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path) -> None:
             assert sender.end(signal.SIGINT) == 130
         assert one.wait_reports(1)[0]["file"]["written"] is False
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9.bin", "left\u202eright.bin".encode(), b"over\xe0\x82\xa9long\xed\xa0\x80", "caf\u00e9".encode()]
+)
+def test_any_name_of_a_file_survives_json(tmp_path: Path, name: bytes) -> None:
+    """As in the analyzer's JSON: what is not UTF-8 as Python reads it, controls of bidirectional text escaped."""
+    source = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    source.write_text("a few words")
+    with receiving(tmp_path) as one:
+        done = send_raw(one.port, "--file", str(source))
+        there = one.wait_reports(1)[0]
+    assert done.returncode == 0 and b"\xe2\x80\xae" not in done.stdout
+    assert os.fsencode(json.loads(done.stdout)["file"]["name"]) == name == os.fsencode(there["file"]["name"])
