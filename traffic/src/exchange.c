@@ -141,11 +141,17 @@ static void tend_stop(struct exchange *exchange) {
             test->ways[name].stop = true;
 }
 
-/* A way whose threads have ended says so; a receiver only when it knows what was sent, or never
- * will. */
+/* A receiver reports once it knows how much was sent, or never will, and the file is finished. */
+static bool may_report(struct exchange *exchange, const struct way *way) {
+    bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
+    if (way->has_said || exchange->is_gone)
+        return false;
+    return way->is_sending || ((way->ended || gives_up) && has_finished_content(exchange));
+}
+
+/* A way whose threads have ended says so. */
 static void tend_way(struct exchange *exchange, struct way *way) {
     struct test *test = exchange->test;
-    uint64_t now = monotonic_ns();
     if (!way->is_active || way->running)
         return;
     if (!way->has_joined) {
@@ -153,10 +159,7 @@ static void tend_way(struct exchange *exchange, struct way *way) {
         if (test->content.is_used && way->is_sending)
             content_finish_sum(&test->content);
     }
-    bool gives_up = exchange->stopped_ns && now - exchange->stopped_ns > SETTLE_NS;
-    if (way->has_said || exchange->is_gone || !(way->is_sending || way->ended || gives_up))
-        return;
-    if (!way->is_sending && !has_finished_content(exchange))
+    if (!may_report(exchange, way))
         return;
     tend_content(exchange);
     tend_stop(exchange);
