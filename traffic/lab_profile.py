@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.rate_parse import parse_rate
 
 MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
 CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
@@ -222,6 +221,8 @@ def link_bps(profile: Profile) -> int | None:
 
     None if one direction has no rate of its own, such as a trace's.
     """
+    from wiretale.analyzer.rate_parse import parse_rate
+
     rates = []
     for spec in (profile.forward, profile.reverse):
         given = dict(setting.partition("=")[::2] for setting in spec.split())

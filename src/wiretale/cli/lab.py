@@ -75,8 +75,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     shell.add_argument("--name", help="name of the lab, if there are several")
     shell.set_defaults(command=lab_command, action=shell_action)
     down = sub_command(actions, "down", "remove a lab and all that runs in it", "wiretale lab down --all")
-    down.add_argument("name", nargs="?", metavar="NAME", help="name of the lab, if there are several")
-    down.add_argument("--name", dest="named", metavar="NAME", help="the same")
+    text = "name of the lab, if there are several"
+    down.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", help=text)
+    down.add_argument("--name", metavar="NAME", help="the same as an option")
     down.add_argument("--all", action="store_true", help="every lab that no process uses, also what a crash left")
     down.add_argument("--force", action="store_true", help="also labs that a running process uses")
     down.set_defaults(command=lab_command, action=down_action)
@@ -241,7 +242,7 @@ def down_action(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.lab_rights import end_holder
     from wiretale.traffic.lab_state import known_labs
 
-    for lab in labs_to_remove(same_name(arguments.name, arguments.named), arguments.all, arguments.force):
+    for lab in labs_to_remove(arguments.name, arguments.all, arguments.force):
         lab_down(lab)
         note(f"the lab {lab.name} is down")
     if not known_labs():
