@@ -200,12 +200,12 @@ void content_settle(struct content *content, bool complete) {
 void content_end(struct content *content) {
     if (!content->is_used)
         return;
+    /* Without a descriptor, a temporary file of that name is another test's. */
+    if (content->folder >= 0 && content->fd >= 0 && !content->kept && !content->has_settled)
+        unlinkat(content->folder, content->temporary, 0);
     if (content->fd >= 0)
         close(content->fd);
-    if (content->folder >= 0) {
-        if (!content->kept)
-            unlinkat(content->folder, content->temporary, 0);
+    if (content->folder >= 0)
         close(content->folder);
-    }
     content->is_used = false;
 }
