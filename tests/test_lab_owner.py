@@ -115,9 +115,28 @@ def test_a_lab_in_use_is_left_alone(tmp_path: Path, state: Path) -> None:
     assert hosts_of(other) == []
 
 
-def test_a_run_whose_lab_is_removed_says_so_with_code_5(tmp_path: Path) -> None:
-    with running(tmp_path / "out", "s6-base") as (process, name):
-        assert wiretale("down", name, "--force").returncode == 0
+def removed_by_force(name: str) -> None:
+    assert wiretale("down", name, "--force").returncode == 0
+
+
+def removed_by_hand(name: str) -> None:
+    for host in HOSTS:
+        subprocess.run(["ip", "netns", "delete", Lab(name, "").namespace(host)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "remove"),
+    [
+        (("s6-base",), removed_by_force),
+        (("s5-rate-sweep", "--profile", "same-switch"), removed_by_force),
+        (("quick", "--profile", "wan"), removed_by_hand),
+    ],
+)
+def test_a_run_whose_lab_is_removed_says_so_with_code_5(
+    tmp_path: Path, what: tuple[str, ...], remove: Callable[[str], None]
+) -> None:
+    with running(tmp_path / "out", *what) as (process, name):
+        remove(name)
         said = process.communicate(timeout=SECONDS)[1]
         assert (process.returncode, said.splitlines()[-1:]) == (
             5,
