@@ -13,7 +13,8 @@
 #include "units.h"
 
 /* Their speed is a constant of the driver, whatever they carry. */
-static const char *const nominal_drivers[] = {"veth", "tun", "bridge", "dummy", "openvswitch"};
+static const char *const nominal_drivers[] = {"veth",        "tun",        "bridge", "dummy",
+                                              "openvswitch", "virtio_net", "vmxnet3"};
 
 static bool ask_interface(int fd, const char *name, void *answer) {
     struct ifreq request = {.ifr_data = answer};
