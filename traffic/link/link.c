@@ -84,10 +84,11 @@ static int run(const struct link_options *options) {
     for (unsigned i = 0; i < 2; i++)
         overruns[i] = link_port_overruns(&ports[i]);
     link_summary_print(workers, overruns, real_time, options->json);
-    if (ferror(stdout) && errno != EPIPE)
-        err(4, "cannot write to standard output");
+    int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
         err(4, "%s: not all of it could be written", options->truth_path);
+    if (failure)
+        errx(4, "cannot write to standard output: %s", strerror(failure));
     return 0;
 }
 
