@@ -53,7 +53,11 @@ def processes_with(text: str) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode() if entry.name.isdecimal() else ""
+            line = (
+                (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                if entry.name.isdecimal()
+                else ""
+            )
         except OSError:
             continue
         if text in line and entry.name != str(os.getpid()):

@@ -135,10 +135,13 @@ def test_two_senders_with_one_number_do_not_remove_each_others_file(tmp_path: Pa
     folder.mkdir()
     source, other = big_file(tmp_path, size=100_000), big_file(tmp_path, "other.bin", 1000)
     number = ("--run", "77", "--bind")
-    with receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2") as one:
-        with sending_early(tmp_path, one.port, "--file", str(source), *SLOW, *number, "127.0.0.1") as sender:
-            sender.wait_blocks(5)
-            done = send_raw(one.port, "--file", str(other), *number, "127.0.0.2")
-            assert done.returncode == 4 and b"refused: the receiver's output folder: File exists" in done.stderr
-            assert sender.wait() == 0
+    slowly = ("--file", str(source), *SLOW, *number, "127.0.0.1")
+    with (
+        receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2") as one,
+        sending_early(tmp_path, one.port, *slowly) as sender,
+    ):
+        sender.wait_blocks(5)
+        done = send_raw(one.port, "--file", str(other), *number, "127.0.0.2")
+        assert done.returncode == 4 and b"refused: the receiver's output folder: File exists" in done.stderr
+        assert sender.wait() == 0
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("big.bin", source.read_bytes())]
