@@ -16,7 +16,7 @@ from __future__ import annotations
 class WiretaleError(Exception):
     """Anything that ends an analysis; its text is one line for a person."""
 
-    exit_code = 1
+    exit_code = 5  # a program that did not do what it was started for; 1 is for thresholds of the user's (--fail-if)
 
 
 class UsageError(WiretaleError):

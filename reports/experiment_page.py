@@ -23,9 +23,9 @@ CELLS = (
     ("received", lambda row: show_bytes(row["bytes_received"])),
     ("% received", lambda row: number(row["percent_received"])),
     ("elapsed", lambda row: show_duration(row["elapsed_s"] and row["elapsed_s"] * 1e9)),
-    ("Mbit/s", lambda row: number(row["throughput_mbit_s"])),
-    ("sending", lambda row: number(row["sending_rate_mbit_s"])),
-    ("receiving", lambda row: number(row["receiving_rate_mbit_s"])),
+    ("Mbit/s", lambda row: marked(row, "throughput_mbit_s", "throughput_exceeds_link")),
+    ("sending", lambda row: marked(row, "sending_rate_mbit_s", "sending_exceeds_link")),
+    ("receiving", lambda row: marked(row, "receiving_rate_mbit_s", "throughput_exceeds_link")),
     ("blocks lost", lambda row: show_count(row["packets_lost"])),
     ("out of order", lambda row: show_count(row["out_of_order"])),
     ("dropped by the host", lambda row: show_count(row["host_dropped"])),
@@ -36,6 +36,11 @@ TEXT_CELLS = ("test", "session")
 def number(value: float | None) -> str:
     """Four digits."""
     return UNKNOWN if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def marked(row: Row, name: str, exceeds: str) -> str:
+    """A rate; one above that of the link is no rate of the wire."""
+    return f"{number(row[name])} (above the link's)" if row.get(exceeds) else number(row[name])
 
 
 def where(endpoint: Row) -> str:

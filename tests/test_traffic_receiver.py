@@ -210,7 +210,7 @@ def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> No
         for _ in range(3):
             sender.process.send_signal(signal.SIGTERM)
             time.sleep(0.003)
-        assert sender.wait() == 130
+        assert sender.wait() == 143
         report = sender.report()
     assert report["stopped_by"] == "signal" and report["blocks_received"] > 50
 
@@ -227,7 +227,7 @@ def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list
         command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--count", "10", *style]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 4
-    assert done.stderr == "wiretale-traffic: the report cannot be written: No space left on device\n"
+    assert done.stderr == "wiretale-traffic send: the report cannot be written: No space left on device\n"
 
 
 def test_closed_standard_streams_become_no_sockets(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_an_output_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path)
     command = [program(), "receive", "--port", "1", "--output-dir", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4
-    assert done.stderr == f"wiretale-traffic: --output-dir {tmp_path / 'none'}: No such file or directory\n"
+    assert done.stderr == f"wiretale-traffic receive: --output-dir {tmp_path / 'none'}: No such file or directory\n"
 
 
 def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_the_key_keeps_strangers_out(tmp_path: Path) -> None:
         assert send(one.port, "--key", str(right), "--count", "3")["blocks_received"] == 3
         for options, says in (
             (["--key", str(wrong)], b"wrong key"),
-            ([], b"wants a key"),
+            ([], b"expected --key FILE"),
             (["--key", str(short)], b"32"),
             (["--key", str(tmp_path / "none")], b"No such file"),
         ):
@@ -426,3 +426,40 @@ def test_udp_counts_what_comes_twice_late_or_from_strangers(tmp_path: Path) -> N
     told = {name: report["receiver"][f"blocks_{name}"] for name in ("received", "lost", "out_of_order", "duplicate")}
     assert told == {"received": 7, "lost": 3, "out_of_order": 1, "duplicate": 2}
     assert (report["blocks_corrupt"], report["receiver"]["foreign_datagrams"]) == (1, 6)
+
+
+MOST = 2**63 - 1
+
+
+def test_a_peer_that_lies_about_its_figures(tmp_path: Path) -> None:
+    """Each figure of each stream is the largest that the protocol lets it say: the sums stay there."""
+    plan = "test run=9 protocol=udp direction=both streams=2 sizes_text=100 count=1 idle_ns=50000000"
+    names = ("blocks_sent", "bytes_sent", "first_ns", "elapsed_ns", "cpu_user_ns", "cpu_system_ns")
+    sent = " ".join(f"{name}={MOST}" for name in names) + f" last_ns=1 errors=EPERM:{MOST}"
+    received = (
+        f"blocks_received={MOST} bytes_received={MOST} out_of_order={MOST} duplicate={MOST} jitter_ns_plus_1={MOST}"
+    )
+    with receiving(tmp_path, "--once") as one, connect(one.port) as peer, socket.socket(type=socket.SOCK_DGRAM) as data:
+        data.bind(("127.0.0.1", 0))
+        answers = peer.makefile()
+
+        def say(*lines: str) -> None:
+            peer.sendall("".join(f"{line}\n" for line in lines).encode())
+
+        say(f"wiretale/1 nonce={NONCE}", plan)
+        while not next(answers).startswith("ready"):
+            pass
+        for stream in range(2):
+            say(f"port way=reverse stream={stream} port={data.getsockname()[1]}")
+        say("start")
+        for stream in range(2):
+            say(f"sent way=forward stream={stream} {sent}", f"received way=reverse stream={stream} {received}")
+        say("end way=forward", "done way=reverse")
+        while not next(answers).startswith("done"):
+            pass
+        report = one.wait_reports(1)[0]
+        assert one.process.wait(timeout=60) == 0
+    assert (report["blocks_sent"], report["bytes_sent"], report["bytes_received"]) == (MOST, MOST, MOST)
+    assert (report["blocks_lost"], report["blocks_out_of_order"], report["blocks_duplicate"]) == (MOST, MOST, MOST)
+    assert (report["sender"]["send_errors"], report["sender"]["elapsed_s"]) == ({"EPERM": MOST}, 0)
+    assert report["reverse_receiver"]["blocks_received"] == MOST

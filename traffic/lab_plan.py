@@ -15,6 +15,7 @@ from wiretale.traffic.lab_capture import capture_drops, captures
 from wiretale.traffic.lab_hosts import ADDRESSES
 from wiretale.traffic.lab_link import link_summary, make_folder, write_truth
 from wiretale.traffic.lab_profile import Profile
+from wiretale.traffic.lab_program import dying_with_us
 from wiretale.traffic.lab_state import Lab
 from wiretale.traffic.plan import plan_text, read_plan
 from wiretale.version import __version__
@@ -28,7 +29,7 @@ def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> li
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
     output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
-    return [*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output]
+    return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output])
 
 
 def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None], overwrite: bool) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], No
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         note(f"running {plan} over {profile.name}")
         command = experiment_command(plan, lab, folder / "experiment", overwrite)
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
     truth = write_truth(folder, folder / "truth.parquet")

@@ -216,6 +216,26 @@ def load_profile(name: str) -> Profile:
     return make_profile(name, text, f"profile {name}")
 
 
+def link_bps(profile: Profile) -> int | None:
+    """The rate that nothing sent over the link can exceed on the wire: that of the faster direction, or of the cards.
+
+    None if one direction has no rate of its own, such as a trace's.
+    """
+    from wiretale.analyzer.rate_parse import parse_rate
+
+    rates = []
+    for spec in (profile.forward, profile.reverse):
+        given = dict(setting.partition("=")[::2] for setting in spec.split())
+        bounds = [given["rate"]] if "rate" in given else []
+        bounds += [profile.card] if profile.card else []
+        try:
+            rates.append(min(map(parse_rate, bounds), default=None))
+        except UsageError:  # the link says so itself
+            rates.append(None)
+    known = [rate for rate in rates if rate is not None]
+    return max(known) if len(known) == len(rates) else None
+
+
 def study_profiles(study: str) -> list[Profile]:
     """The profiles of a study's rows, in their order."""
     profiles = map(load_profile, profile_names())

@@ -27,6 +27,12 @@ def run_program(command: Sequence[str], timeout: float = 30) -> str:
     return done.stdout
 
 
+def dying_with_us(command: Sequence[str]) -> list[str]:
+    """The command so that it gets a SIGTERM when this process ends, even if it is killed; util-linux has the program."""
+    setpriv = program_path("setpriv")
+    return [*([setpriv, "--pdeathsig", "TERM"] if setpriv else []), *command]
+
+
 def real_time(priority: int) -> list[str]:
     """Words before a command that let it run before others, where that is allowed: packets leave when they are due."""
     chrt = program_path("chrt")

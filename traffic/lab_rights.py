@@ -19,7 +19,7 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError
 from wiretale.traffic.lab_program import last_line, run_program
-from wiretale.traffic.lab_state import USER, state_folder
+from wiretale.traffic.lab_state import USER, start_time, state_folder
 from wiretale.traffic.program import find_program
 
 NAMESPACES = ("--user", "--map-root-user", "--mount", "--net")
@@ -63,16 +63,6 @@ def again() -> list[str]:
 def holder_file() -> Path:
     """Where the process that holds the namespace is written down."""
     return state_folder().parent / "holder"
-
-
-def start_time(pid: int) -> str:
-    """Of a process, in the kernel's ticks: its number may have been given to another one. Empty: there is none, or it
-    has ended and nobody has looked yet."""
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if words[0] in "ZX" else words[19]
-    except (OSError, IndexError):
-        return ""
 
 
 def holder() -> int | None:

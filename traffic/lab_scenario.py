@@ -98,12 +98,15 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=lab.environment(),
     )
     try:
         wait_for_port(lab, receiver)
         command = lab.inside("sender", *real_time(SENDER_PRIORITY), *send_command(scenario))
         limit = scenario.seconds + GRACE_SECONDS
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL, env=lab.environment()
+        )
         if done.returncode:
             raise WiretaleError(f"wiretale-traffic send: {why_failed(done)}")
         receiver.communicate(timeout=GRACE_SECONDS)

@@ -13,14 +13,25 @@ import re
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+LINK_RATE = "WIRETALE_LINK_RATE"  # in the environment of programs on a host: bit/s of the emulated link
 USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: who it is outside
 HOSTS = ("sender", "tracer", "receiver")
+
+
+def start_time(pid: int) -> str:
+    """Of a process, in the kernel's ticks: its number may have been given to another one. Empty: there is none, or it
+    has ended and nobody has looked yet."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if words[0] in "ZX" else words[19]
+    except (OSError, IndexError):
+        return ""
 
 
 def own_space() -> int:
@@ -38,12 +49,25 @@ class Lab:
     folder: str = ""  # of the truth and the link's messages
     keeps: bool = True  # the folder is the user's, and stays
     owner: int = 0  # process that ends with it; 0: it stays up
+    owner_start: str = ""  # when it was started, in the kernel's ticks: numbers of processes are given again
+    is_ending: bool = False  # somebody else takes it down
+    link_bps: int = 0  # rate of the emulated link; 0: no bound
     created_ns: int = field(default_factory=time.time_ns)
     space: int = field(default_factory=own_space)  # the user namespace that it is in, when an ordinary user made it
 
     def namespace(self, host: str) -> str:
         """The network namespace of a host."""
         return f"wt-{self.name}-{host}"
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the process that it ends with still runs. A lab that stays up has no such process."""
+        started = start_time(self.owner) if self.owner else ""
+        return started != "" and self.owner_start in ("", started)
+
+    def environment(self) -> dict[str, str]:
+        """Of programs that are run on its hosts."""
+        return {**os.environ, **({LINK_RATE: str(self.link_bps)} if self.link_bps else {})}
 
     def inside(self, host: str, *command: str) -> list[str]:
         """A command as it is run on a host."""
@@ -84,8 +108,19 @@ def state_folder() -> Path:
 class TakenError(WiretaleError):
     """A lab of that name is there: nothing of it is ours to remove."""
 
+    exit_code = 2
+
     def __init__(self, name: str) -> None:
         super().__init__(f"the lab {name} is up already: wiretale lab down {name}")
+
+
+def mark_ending(lab: Lab) -> None:
+    """So that its owner sees why its programs end."""
+    folder = state_folder()
+    partial = folder / f".{lab.name}.{os.getpid()}"
+    with suppress(OSError):
+        partial.write_text(json.dumps(asdict(replace(lab, is_ending=True))))
+        partial.replace(folder / f"{lab.name}.json")
 
 
 def save_lab(lab: Lab) -> None:

@@ -47,6 +47,8 @@ COLUMNS = (
     "planned_s",
     "streams",
     "complete",
+    "throughput_exceeds_link",
+    "sending_exceeds_link",
     "capture",
     "error",
 )
@@ -69,12 +71,22 @@ def elapsed(sender: Row, receiver: Row) -> float | None:
     return max(known, default=None)
 
 
+def throughput(received: int | None, took: float | None, receiver: Row) -> float | None:
+    """Bytes per second. Over the receiver's own time it is the receiver's rate, which does not count the first datagram:
+    of one alone, it is not known."""
+    if not took or received is None or receiver.get("rate_kb_s", 0) is None:
+        return None
+    if took == receiver.get("elapsed_s") and "rate_kb_s" in receiver:
+        return float(receiver["rate_kb_s"]) * 1e3
+    return received / took
+
+
 def measures(session: Row, report: Row) -> Row:
     """What a session's report says."""
     sender, receiver = part(report, "sender"), part(report, "receiver")
     sent, received = report.get("bytes_sent"), report.get("bytes_received")
     took = elapsed(sender, receiver)
-    rate = received / took if took and received is not None else None
+    rate = throughput(received, took, receiver)
     return {
         "blocks_sent": report.get("blocks_sent"),
         "bytes_sent": sent,
@@ -82,6 +94,8 @@ def measures(session: Row, report: Row) -> Row:
         "elapsed_s": took,
         "throughput_kb_s": rate and rate / 1e3,
         "throughput_mbit_s": rate and rate * 8 / 1e6,
+        "throughput_exceeds_link": report.get("throughput_exceeds_link"),
+        "sending_exceeds_link": report.get("sending_exceeds_link"),
         "bytes_lost": difference(sent, received),
         "packets_lost": report.get("blocks_lost"),
         "percent_received": 100 * received / sent if sent and received is not None else None,

@@ -37,7 +37,7 @@ static void build_worker(struct link_worker *worker, const struct link_options *
 static void start_worker(struct link_worker *worker, uint64_t priority, bool *real_time) {
     int wrong = pthread_create(&worker->thread, NULL, link_worker_run, worker);
     if (wrong)
-        errx(1, "cannot start a thread: %s", strerror(wrong));
+        errx(5, "cannot start a thread: %s", strerror(wrong));
     struct sched_param parameters = {.sched_priority = (int)priority};
     if (!priority || pthread_setschedparam(worker->thread, SCHED_RR, &parameters))
         *real_time = false;
@@ -84,8 +84,11 @@ static int run(const struct link_options *options) {
     for (unsigned i = 0; i < 2; i++)
         overruns[i] = link_port_overruns(&ports[i]);
     link_summary_print(workers, overruns, real_time, options->json);
+    int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
         err(4, "%s: not all of it could be written", options->truth_path);
+    if (failure)
+        errx(4, "cannot write to standard output: %s", strerror(failure));
     return 0;
 }
 

@@ -3,59 +3,86 @@
 
 #include <arpa/inet.h>
 #include <err.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../option_names.h"
 #include "link_units.h"
 
+/* "@" stands for the program's name. */
 static const char help[] =
-    "examples:\n"
-    "  wiretale-link left right --both 'rate=2Mbit delay=10ms queue=20' --truth \\\n"
-    "      run.truth\n"
-    "  wiretale-link left right --forward 'drop=17,90-95' --reverse \\\n"
-    "      'delay=50ms jitter=5ms'\n"
-    "  wiretale-link --print-truth run.truth > truth.csv\n"
+    "Joins two interfaces by an emulated link that loses, delays, reorders or\n"
+    "corrupts packets, and records the fate of each. Prints `linking` on stderr once\n"
+    "it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n"
     "\n"
-    "Joins two interfaces and does to their packets what it is told, each direction\n"
-    "on its own. Says `linking` on stderr once it does; SIGINT and SIGTERM end it,\n"
-    "and a summary goes to stdout.\n"
+    "usage: @ INTERFACE INTERFACE [options]\n"
+    "       @ --print-truth FILE\n"
+    "\n"
+    "arguments:\n"
+    "  INTERFACE             one of two in this network namespace\n"
     "\n"
     "options:\n"
-    "  --forward SPEC       packets from the first interface to the second\n"
-    "  --reverse SPEC       packets back\n"
-    "  --both SPEC          both\n"
-    "  --seed N             of all chance (default 1): the same seed, the same fate\n"
-    "                       of packet n\n"
-    "  --truth FILE         write what was done to each packet\n"
-    "  --print-truth FILE   print such a file as CSV; - for standard input\n"
-    "  --address A          of the link itself, for ICMP (default 192.0.0.8 and\n"
-    "                       100:0:0:1::1); once for each family\n"
-    "  --spin TIME          do not sleep when the next packet is due within (default\n"
-    "                       0)\n"
-    "  --priority N         real-time priority, where allowed (default 10; 0: none)\n"
-    "  --json               the summary as one JSON object\n"
-    "  --version, --help\n"
+    "  --forward SPEC        packets from the first interface to the second\n"
+    "  --reverse SPEC        packets from the second to the first\n"
+    "  --both SPEC           packets in both directions\n"
+    "  --seed N              random seed; the same seed gives packet n the same fate\n"
+    "                        [1]\n"
+    "  --truth FILE          write the fate of each packet\n"
+    "  --print-truth FILE    print such a file as CSV; - is standard input\n"
+    "  --address A           the link's own address in ICMP messages, once for each\n"
+    "                        family [192.0.0.8 and 100:0:0:1::1]\n"
+    "  --spin TIME           busy-wait if the next packet is due within TIME [0]\n"
+    "  --priority N          real-time priority, if allowed; 0 is none [10]\n"
+    "  --json                print the summary as one JSON object\n"
+    "  --version             print the version\n"
+    "  -h, --help            show this help\n"
     "\n"
-    "settings of a direction:\n"
-    "  rate=2Mbit overhead=BYTES        of the IP packet and what the link adds to it\n"
-    "                                   (default 0; Ethernet: 38)\n"
-    "  trace=FILE                       a rate that changes: one line of milliseconds\n"
-    "                                   for each 1500 bytes (mahimahi)\n"
-    "  delay=10ms jitter=2ms distribution=uniform|normal|exponential\n"
-    "      jitter-reorders=yes\n"
-    "  queue=20 | queue=64KiB           with the packet being sent (default 1000)\n"
-    "  discipline=tail|red|codel        red-min= red-max= red-probability=\n"
-    "                                   red-weight=; target= interval=\n"
-    "  loss=1% gilbert=1%,25%[,100%[,0%]] periodic=N drop=17,90-95\n"
-    "      loss-span=2s-3s[:50%]\n"
-    "  outage=2s-3s stall=2s-3s         what comes is lost; nothing leaves and the\n"
-    "                                   queue fills\n"
-    "  reorder=1% distance=3 reorder-wait=50ms\n"
-    "  duplicate=1% corrupt=0.1% bits=1\n"
-    "  mtu=1400 black-hole=yes          larger IP packets are answered by ICMP, or\n"
-    "                                   not\n";
+    "settings of a direction (SPEC is one or more, separated by blanks):\n"
+    "  rate=2Mbit            bits a second\n"
+    "  overhead=BYTES        bytes that the link adds to an IP packet [0]; Ethernet\n"
+    "                        adds 38\n"
+    "  trace=FILE            a rate that changes: each line is a millisecond in which\n"
+    "                        1500 bytes may leave (the format of mahimahi)\n"
+    "  delay=10ms            jitter=2ms, distribution=uniform|normal|exponential,\n"
+    "                        jitter-reorders=yes\n"
+    "  queue=20, queue=64KiB\n"
+    "                        room, with the packet being sent [1000 packets]\n"
+    "  discipline=tail|red|codel\n"
+    "                        red-min, red-max, red-probability, red-weight; target,\n"
+    "                        interval\n"
+    "  loss=1%               random loss\n"
+    "  gilbert=1%,25%        loss in bursts: to bad, to good[, loss while bad[, loss\n"
+    "                        while good]]\n"
+    "  periodic=N            lose every Nth packet\n"
+    "  drop=17,90-95         lose these packets\n"
+    "  loss-span=2s-3s:50%   lose a share of the packets in this time\n"
+    "  outage=2s-3s          lose all packets in this time\n"
+    "  stall=2s-3s           send nothing in this time; the queue fills\n"
+    "  reorder=1%            hold packets back until distance=3 others have left, or\n"
+    "                        for reorder-wait=50ms\n"
+    "  duplicate=1%          send packets twice\n"
+    "  corrupt=0.1%          flip bits=1 in packets\n"
+    "  mtu=1400              answer larger IP packets by ICMP; with black-hole=yes,\n"
+    "                        drop them\n"
+    "\n"
+    "examples:\n"
+    "  # a slow link in both directions, with its log\n"
+    "  @ left right --both 'rate=2Mbit delay=10ms queue=20' \\\n"
+    "      --truth run.truth\n"
+    "  # exactly these packets are lost, and answers are late\n"
+    "  @ left right --forward 'drop=17,90-95' \\\n"
+    "      --reverse 'delay=50ms jitter=5ms'\n"
+    "  # the log as CSV\n"
+    "  @ --print-truth run.truth > truth.csv\n"
+    "\n"
+    "exit codes:\n"
+    "  0  done\n"
+    "  2  wrong usage\n"
+    "  4  no such interface, or a file or the output failed\n"
+    "  5  a permission or resource is missing\n";
 
 enum option_letter {
     FORWARD = 256,
@@ -68,8 +95,7 @@ enum option_letter {
     SPIN,
     PRIORITY,
     JSON,
-    VERSION,
-    HELP
+    VERSION
 };
 
 static const struct option long_options[] = {
@@ -84,7 +110,7 @@ static const struct option long_options[] = {
     {"priority", required_argument, NULL, PRIORITY},
     {"json", no_argument, NULL, JSON},
     {"version", no_argument, NULL, VERSION},
-    {"help", no_argument, NULL, HELP},
+    {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
@@ -92,14 +118,14 @@ static void parse_spec(struct link_spec *spec, char *text, const char *option) {
     char problem[256];
     const char *wrong = link_spec_parse(spec, text, problem, sizeof problem);
     if (wrong)
-        errx(2, "%s: %s; see `wiretale link --help`", option, wrong);
+        errx(2, "%s: %s; see --help", option, wrong);
 }
 
 /* Each direction needs a text of its own: parsing cuts it up. */
 static void parse_both(struct link_options *options, char *text) {
     char *again = strdup(text); /* referred to until the end */
     if (!again)
-        errx(1, "out of memory for the options");
+        errx(5, "out of memory for the options");
     parse_spec(&options->specs[0], text, "--both");
     parse_spec(&options->specs[1], again, "--both");
 }
@@ -117,7 +143,22 @@ static void parse_number_option(const char *text, uint64_t most, uint64_t *numbe
              (unsigned long long)most);
 }
 
-static void take_option(struct link_options *options, int letter, char *value) {
+/* argv[0] is "wiretale link" when wiretale started it. */
+static void print_help(void) {
+    for (const char *at = help; *at; at++)
+        if (*at == '@')
+            fputs(program_invocation_short_name, stdout);
+        else
+            putchar(*at);
+}
+
+static _Noreturn void exit_written(void) {
+    if (fflush(stdout) && errno != EPIPE)
+        err(4, "cannot write to standard output");
+    exit(0);
+}
+
+static void take_option(struct link_options *options, int letter, char *value, const char *given) {
     switch (letter) {
     case FORWARD: parse_spec(&options->specs[0], value, "--forward"); break;
     case REVERSE: parse_spec(&options->specs[1], value, "--reverse"); break;
@@ -132,10 +173,20 @@ static void take_option(struct link_options *options, int letter, char *value) {
         break;
     case PRIORITY: parse_number_option(value, 99, &options->priority, "--priority"); break;
     case JSON: options->json = true; break;
-    case VERSION: puts("wiretale-link " WIRETALE_VERSION); exit(0);
-    case HELP: fputs(help, stdout); exit(0);
-    default: exit(2); /* getopt_long() has said what is wrong */
+    case VERSION: puts("wiretale-link " WIRETALE_VERSION); exit_written();
+    case 'h': print_help(); exit_written();
+    case ':': errx(2, "%s: expected a value; see --help", given);
+    default: errx(2, "%s: no such option, or its value is not expected; see --help", given);
     }
+}
+
+/* getopt_long() would take the beginning of a name for the name. */
+static void check_names(int count, char **arguments) {
+    const char *near, *wrong = option_not_exact(count, arguments, long_options, &near);
+    if (wrong && near)
+        errx(2, "%s: no such option: did you mean --%s?", wrong, near);
+    if (wrong)
+        errx(2, "%s: no such option; see --help", wrong);
 }
 
 void link_options_parse(struct link_options *options, int count, char **arguments) {
@@ -144,8 +195,10 @@ void link_options_parse(struct link_options *options, int count, char **argument
     link_spec_init(&options->specs[1]);
     parse_address(&options->addresses, "192.0.0.8"); /* RFC 7600: for ICMP of who has no address */
     parse_address(&options->addresses, "100:0:0:1::1"); /* RFC 9780 */
-    for (int letter; (letter = getopt_long(count, arguments, "", long_options, NULL)) != -1;)
-        take_option(options, letter, optarg);
+    check_names(count, arguments);
+    opterr = 0;
+    for (int letter; (letter = getopt_long(count, arguments, ":h", long_options, NULL)) != -1;)
+        take_option(options, letter, optarg, arguments[optind - 1]);
     if (options->truth_path && !strcmp(options->truth_path, "-"))
         errx(2, "--truth -: expected a file, since the summary goes to standard output");
     if (options->print_path && optind == count)

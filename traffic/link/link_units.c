@@ -7,22 +7,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../quantity.h"
+
+#define QUEUE_MOST_PACKETS UINT64_C(100000000)
+#define QUEUE_MOST_BYTES   UINT64_C(1000000000000)
+
 struct unit {
     const char *name;
     double factor;
 };
 
-static const struct unit rate_units[] = {
-    {"", 1},       {"bit", 1},    {"bps", 1},    {"k", 1e3},    {"kbit", 1e3},
-    {"kbps", 1e3}, {"m", 1e6},    {"mbit", 1e6}, {"mbps", 1e6}, {"g", 1e9},
-    {"gbit", 1e9}, {"gbps", 1e9}, {NULL, 0},
-};
-static const struct unit time_units[] = {
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {NULL, 0},
-};
-static const struct unit size_units[] = {
-    {"b", 1}, {"kb", 1e3}, {"kib", 1024}, {"mb", 1e6}, {"mib", 1048576}, {NULL, 0},
-};
 static const struct unit share_units[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
 static const struct unit plain_units[] = {{"", 1}, {NULL, 0}};
 
@@ -47,16 +41,14 @@ static bool parse_unit(const char *text, const struct unit *units, double least,
 }
 
 bool parse_rate(const char *text, double *bps) {
-    return parse_unit(text, rate_units, 1, RATE_MOST_BPS, bps);
+    return quantity_read(text, QUANTITY_RATE, bps) && *bps >= 1 && *bps <= RATE_MOST_BPS;
 }
 
 bool parse_duration(const char *text, int64_t *ns) {
-    double value;
-    if (!strcmp(text, "0"))
-        return *ns = 0, true;
-    if (!parse_unit(text, time_units, 0, DURATION_MOST_NS, &value))
+    uint64_t whole;
+    if (!quantity_whole(text, QUANTITY_TIME, &whole) || whole > DURATION_MOST_NS)
         return false;
-    *ns = llround(value);
+    *ns = (int64_t)whole;
     return true;
 }
 
@@ -68,7 +60,8 @@ bool parse_number(const char *text, double least, double most, double *number) {
     return parse_unit(text, plain_units, least, most, number);
 }
 
-bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *count) {
+/* All digits of a seed count, which may have more than a prefix could need. */
+static bool read_digits(const char *text, uint64_t *count) {
     uint64_t value = 0;
     if (!text[0])
         return false;
@@ -79,26 +72,27 @@ bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *coun
         value = value * 10 + digit;
     }
     *count = value;
-    return !*text && value >= least && value <= most;
+    return !*text;
+}
+
+bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *count) {
+    return (read_digits(text, count) || quantity_whole(text, QUANTITY_COUNT, count)) &&
+           *count >= least && *count <= most;
 }
 
 bool parse_queue(const char *text, uint64_t *packets, uint64_t *bytes) {
     char plain[32];
-    double size;
     size_t length = strlen(text);
+    *packets = *bytes = 0;
     if (length >= sizeof plain)
         return false;
     memcpy(plain, text, length + 1);
     if (length && plain[length - 1] == 'p')
         plain[length - 1] = 0;
-    *packets = *bytes = 0;
-    if (parse_count(plain, 1, 100000000, packets))
-        return true;
-    if (!parse_unit(text, size_units, 1, 1e12, &size))
-        return false;
+    if (quantity_whole(plain, QUANTITY_COUNT, packets))
+        return *packets >= 1 && *packets <= QUEUE_MOST_PACKETS;
     *packets = 0;
-    *bytes = (uint64_t)size;
-    return true;
+    return quantity_whole(text, QUANTITY_SIZE, bytes) && *bytes >= 1 && *bytes <= QUEUE_MOST_BYTES;
 }
 
 static bool parse_span(char *text, struct time_span *span) {

@@ -124,7 +124,7 @@ static void flush_sometimes(struct link_worker *worker, int64_t now_ns) {
 static void make_frames(struct port_frame *frames) {
     for (unsigned i = 0; i < PORT_BATCH; i++)
         if (!(frames[i].bytes = malloc(FRAME_MOST)))
-            errx(1, "out of memory for %u frames", PORT_BATCH);
+            errx(5, "out of memory for %u frames", PORT_BATCH);
 }
 
 void *link_worker_run(void *context) {

@@ -68,29 +68,51 @@ static bool is_plain_name(const char *name) {
     return true;
 }
 
-bool content_receive(struct content *content, const char *folder, bool to_stdout, const char *name,
+/* Names come from the network, so nothing but a regular file is ever replaced, and no link is
+ * followed. */
+static bool is_free(const struct content *content, char *why, size_t room) {
+    struct stat status;
+    if (fstatat(content->folder, content->name, &status, AT_SYMLINK_NOFOLLOW))
+        return true;
+    if (content->overwrite && S_ISREG(status.st_mode))
+        return true;
+    snprintf(why, room,
+             content->overwrite ? "%.100s exists at the receiver and is not a regular file"
+                                : "%.100s exists at the receiver, which runs without --overwrite",
+             content->name);
+    return false;
+}
+
+static bool open_temporary(struct content *content, const char *folder, char *why, size_t room) {
+    content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (content->folder >= 0 && !is_free(content, why, room))
+        return false;
+    if (content->folder >= 0)
+        content->fd = openat(content->folder, content->temporary,
+                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (content->fd < 0)
+        snprintf(why, room, "the receiver's output folder: %s", strerror(errno));
+    return content->fd >= 0;
+}
+
+bool content_receive(struct content *content, const struct content_target *target, const char *name,
                      uint32_t run, char *why, size_t room) {
     if (!begin(content)) {
         snprintf(why, room, "libsodium does not work");
         return false;
     }
-    content->to_stdout = to_stdout;
+    content->to_stdout = target->to_stdout;
+    content->overwrite = target->overwrite;
     if (!is_plain_name(name)) {
         snprintf(why, room,
                  "a file's name must have no folder, control character or dot before it");
         return false;
     }
     snprintf(content->name, sizeof content->name, "%s", name);
-    if (!folder || to_stdout)
+    if (!target->folder || target->to_stdout)
         return true;
     snprintf(content->temporary, sizeof content->temporary, ".wiretale-%08x.part", run);
-    content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (content->folder >= 0)
-        content->fd = openat(content->folder, content->temporary,
-                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (content->fd < 0)
-        snprintf(why, room, "the output folder: %s", strerror(errno));
-    return content->fd >= 0;
+    return open_temporary(content, target->folder, why, room);
 }
 
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
@@ -134,19 +156,43 @@ static bool sum_again(struct content *content) {
 
 void content_finish_sum(struct content *content) {
     unsigned char digest[DIGEST_BYTES];
-    if (!content->in_order && (content->fd < 0 || !sum_again(content)))
+    if (content->error || (!content->in_order && (content->fd < 0 || !sum_again(content))))
         return;
     crypto_generichash_final(&content->digest, digest, sizeof digest);
     sodium_bin2hex(content->mine, sizeof content->mine, digest, sizeof digest);
 }
 
-void content_settle(struct content *content) {
-    if (content->folder < 0)
+/* Without --overwrite, a file that appeared meanwhile is left alone. */
+static bool give_name(const struct content *content) {
+    int at = content->folder;
+    if (content->overwrite)
+        return !renameat(at, content->temporary, at, content->name);
+    if (!renameat2(at, content->temporary, at, content->name, RENAME_NOREPLACE))
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* The file system has no such rename. */
+    return !linkat(at, content->temporary, at, content->name, 0) &&
+           !unlinkat(at, content->temporary, 0);
+}
+
+static bool keep(struct content *content) {
+    if (fsync(content->fd))
+        return false;
+    content->kept = give_name(content);
+    if (!content->kept)
+        return false;
+    return !fsync(content->folder) || errno == EINVAL; /* which a file system need not have */
+}
+
+void content_settle(struct content *content, bool complete) {
+    if (content->folder < 0 || content->has_settled)
         return;
-    bool is_whole = content->mine[0] && !content->error && !strcmp(content->mine, content->theirs);
-    if (is_whole && !fsync(content->fd))
-        content->kept =
-            !renameat(content->folder, content->temporary, content->folder, content->name);
+    content->has_settled = true;
+    bool is_whole =
+        complete && content->mine[0] && !content->error && !strcmp(content->mine, content->theirs);
+    if (is_whole && !keep(content))
+        content->error = errno;
     if (!content->kept)
         unlinkat(content->folder, content->temporary, 0);
 }
@@ -154,12 +200,12 @@ void content_settle(struct content *content) {
 void content_end(struct content *content) {
     if (!content->is_used)
         return;
+    /* Without a descriptor, a temporary file of that name is another test's. */
+    if (content->folder >= 0 && content->fd >= 0 && !content->kept && !content->has_settled)
+        unlinkat(content->folder, content->temporary, 0);
     if (content->fd >= 0)
         close(content->fd);
-    if (content->folder >= 0) {
-        if (!content->kept)
-            unlinkat(content->folder, content->temporary, 0);
+    if (content->folder >= 0)
         close(content->folder);
-    }
     content->is_used = false;
 }

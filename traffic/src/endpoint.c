@@ -171,6 +171,7 @@ int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
                       const struct socket_plan *plan, char why[WHY_ROOM]) {
     union endpoint own = *at;
     struct local_plan device = {.device = local->device};
+    int one = 1;
     int family = at->address.sa_family, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         snprintf(why, WHY_ROOM, "socket: %s", strerror(errno));
@@ -180,6 +181,8 @@ int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
         close(fd);
         return -1;
     }
+    /* Long before the first datagram: the kernel begins to stamp some time after it is asked. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
     endpoint_set_port(&own, 0);
     if (bind_in_range(fd, &own, local))
         return give_up(fd, why, "UDP bind");

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bounded.h"
+
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 static void add_one(struct error_counts *counts, const char *name, size_t length, uint64_t count) {
@@ -20,7 +22,7 @@ static void add_one(struct error_counts *counts, const char *name, size_t length
         counts->counts[at] = 0;
         counts->kinds++;
     }
-    counts->counts[at] += count;
+    counts->counts[at] = bounded_add(counts->counts[at], count);
 }
 
 void error_counts_add(struct error_counts *counts, const char *text) {

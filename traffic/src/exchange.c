@@ -8,13 +8,15 @@
 #include "clock.h"
 #include "exchange_lines.h"
 #include "kernel_drops.h"
+#include "link_rate.h"
 #include "stream.h"
 
 #define TICK_NS     (100 * NS_PER_MS)
 #define PROGRESS_NS NS_PER_S
 #define SETTLE_NS   (5 * NS_PER_S) /* after a stop, for the other end to say what it sent */
 
-volatile int exchange_interrupted;
+_Atomic int exchange_interrupted;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
 
 struct exchange {
     struct test *test;
@@ -24,6 +26,9 @@ struct exchange {
     uint64_t heard_bytes; /* of blocks */
     uint64_t sampled_ns, shown_ns;
     bool is_gone, has_said_stop;
+    pthread_t finisher; /* of the file that was received */
+    bool is_finishing;
+    atomic_bool has_finished;
 };
 
 static bool way_is_over(const struct exchange *exchange, const struct way *way) {
@@ -79,24 +84,42 @@ static void wait_and_hear(struct exchange *exchange) {
     hear(exchange);
 }
 
-/* A way whose threads have ended says so; a receiver only when it knows what was sent, or never
- * will. */
-static void tend_way(struct exchange *exchange, struct way *way) {
+/* Summing up a large file and flushing it to the disk may take minutes, in which the other end
+ * must hear that this one is alive: so in a thread. */
+static void *finish_content(void *context) {
+    struct exchange *exchange = context;
     struct test *test = exchange->test;
-    uint64_t now = monotonic_ns();
-    if (!way->is_active || way->running)
-        return;
-    if (!way->has_joined) {
-        way_join(way);
-        if (test->content.is_used)
-            content_finish_sum(&test->content);
+    uint64_t one = 1;
+    content_finish_sum(&test->content);
+    pthread_mutex_lock(&test->lock);
+    bool complete = !test->stopped_by;
+    pthread_mutex_unlock(&test->lock);
+    content_settle(&test->content, complete);
+    exchange->has_finished = true;
+    if (write(test->wake, &one, sizeof one) < 0)
+        return NULL; /* the other thread looks from time to time, too */
+    return NULL;
+}
+
+/* Whether the received file has its name, or never will. */
+static bool has_finished_content(struct exchange *exchange) {
+    if (!exchange->test->content.is_used)
+        return true;
+    if (!exchange->is_finishing) {
+        exchange->is_finishing =
+            !pthread_create(&exchange->finisher, NULL, finish_content, exchange);
+        if (!exchange->is_finishing)
+            finish_content(exchange);
     }
-    bool gives_up = exchange->stopped_ns && now - exchange->stopped_ns > SETTLE_NS;
-    if (way->has_said || exchange->is_gone || !(way->is_sending || way->ended || gives_up))
-        return;
-    way->has_said = true;
-    if (!exchange_say_reports(test, way))
-        lose_peer(exchange);
+    return exchange->has_finished;
+}
+
+/* The other end hears of a file that cannot be read or written before it hears that all is over. */
+static void tend_content(struct exchange *exchange) {
+    struct test *test = exchange->test;
+    int error = test->content.is_used ? test->content.error : 0;
+    if (error && !test->stopped_by)
+        test_fail(test, "%.100s: %s", test->content.name, strerror(error));
 }
 
 /* The sending threads stop by themselves; the receiving ones when the other end says what it sent,
@@ -116,6 +139,33 @@ static void tend_stop(struct exchange *exchange) {
     if (monotonic_ns() - exchange->stopped_ns > SETTLE_NS)
         for (unsigned name = 0; name < WAYS; name++)
             test->ways[name].stop = true;
+}
+
+/* A receiver reports once it knows how much was sent, or never will, and the file is finished. */
+static bool may_report(struct exchange *exchange, const struct way *way) {
+    bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
+    if (way->has_said || exchange->is_gone)
+        return false;
+    return way->is_sending || ((way->ended || gives_up) && has_finished_content(exchange));
+}
+
+/* A way whose threads have ended says so. */
+static void tend_way(struct exchange *exchange, struct way *way) {
+    struct test *test = exchange->test;
+    if (!way->is_active || way->running)
+        return;
+    if (!way->has_joined) {
+        way_join(way);
+        if (test->content.is_used && way->is_sending)
+            content_finish_sum(&test->content);
+    }
+    if (!may_report(exchange, way))
+        return;
+    tend_content(exchange);
+    tend_stop(exchange);
+    way->has_said = true;
+    if (!exchange->is_gone && !exchange_say_reports(test, way))
+        lose_peer(exchange);
 }
 
 static void tend_time_limit(struct exchange *exchange) {
@@ -195,14 +245,17 @@ static void finish(struct exchange *exchange) {
     sample(exchange, true);
     show(exchange, true);
     test->udp_drops_end = test_is_udp(test) ? kernel_udp_drops() : -1;
-    if (test->content.is_used)
-        content_settle(&test->content);
+    if (exchange->is_finishing)
+        pthread_join(exchange->finisher, NULL);
+    else if (test->content.is_used && !test->ways[WAY_FORWARD].is_sending)
+        finish_content(exchange);
 }
 
 void exchange_run(struct test *test, const struct exchange_limits *limits,
                   const struct exchange_view *view) {
     struct exchange exchange = {.test = test, .limits = limits, .view = view};
     test->udp_drops_begin = test_is_udp(test) ? kernel_udp_drops() : -1;
+    test->link_bps = link_rate_bps(&test->own);
     test->bytes_most = limits->bytes;
     test->start_realtime_ns = realtime_ns();
     test->start_ns = monotonic_ns();
@@ -212,6 +265,7 @@ void exchange_run(struct test *test, const struct exchange_limits *limits,
             lose_peer(&exchange);
     while (!is_over(&exchange)) {
         wait_and_hear(&exchange);
+        tend_content(&exchange);
         tend_stop(&exchange);
         tend_time_limit(&exchange);
         sample(&exchange, false);

@@ -27,7 +27,7 @@ struct exchange_view {
 void exchange_run(struct test *test, const struct exchange_limits *limits,
                   const struct exchange_view *view);
 
-/* A signal asks all tests to end. */
-extern volatile int exchange_interrupted;
+/* The signal that asks all tests to end; 0: none. Written in its handler, read by all threads. */
+extern _Atomic int exchange_interrupted;
 
 #endif

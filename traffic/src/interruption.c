@@ -2,6 +2,7 @@
 #include "interruption.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "clock.h"
@@ -11,15 +12,17 @@
  * its group. A second wish comes from a person, who waited. */
 #define AGAIN_NS (2 * NS_PER_S)
 
-static volatile uint64_t first_ns;
+static _Atomic uint64_t first_ns; /* any thread may get the signal */
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a signal handler writes it");
 
 /* Calls only what signal-safety(7) allows. */
 static void note(int number) {
     uint64_t now = monotonic_ns();
-    if (!first_ns)
-        first_ns = now;
+    uint64_t first = 0;
+    if (atomic_compare_exchange_strong(&first_ns, &first, now))
+        first = now;
     exchange_interrupted = number;
-    if (now - first_ns < AGAIN_NS)
+    if (now - first < AGAIN_NS)
         return;
     signal(number, SIG_DFL);
     raise(number);

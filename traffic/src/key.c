@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAYS "wiretale-traffic: --key: "
+#include "program_name.h"
 
 static bool digest_file(struct key *key, int fd) {
     unsigned char bytes[KEY_FILE_MOST + 1];
@@ -29,14 +29,14 @@ bool key_read(struct key *key, const char *path) {
     int fd = sodium_init() < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool right = false;
     if (fd < 0 || fstat(fd, &status))
-        fprintf(stderr, SAYS "%s: %s\n", path, strerror(errno));
+        program_say("--key %s: %s", path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
-        fprintf(stderr, SAYS "%s is no regular file\n", path);
+        program_say("--key %s: expected a regular file", path);
     else if (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-        fprintf(stderr, SAYS "others may read or change %s: chmod 600 %s\n", path, path);
+        program_say("--key %s: others may read or change it: chmod 600 %s", path, path);
     else if (!(right = digest_file(key, fd)))
-        fprintf(stderr, SAYS "%s: wanted 32 to 4096 bytes: head -c 32 /dev/urandom > %s\n", path,
-                path);
+        program_say("--key %s: expected 32 to 4096 bytes: head -c 32 /dev/urandom > %s", path,
+                    path);
     if (fd >= 0)
         close(fd);
     return right;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../option_names.h"
+#include "program_name.h"
 #include "units.h"
-
-#define SAYS "wiretale-traffic: "
 
 struct reading {
     const struct option_row *rows;
@@ -45,27 +45,43 @@ static bool take_word(const struct option_row *row, uint64_t *at, const char *va
     return false;
 }
 
+static bool read_bounded(const struct option_row *row, uint64_t *at, const char *value) {
+    switch (row->kind) {
+    case OPTION_SIZE: return units_size(value, at);
+    case OPTION_COUNT: return units_count(value, at);
+    case OPTION_PORT: return units_port(value, at);
+    default: return units_duration(value, at);
+    }
+}
+
+static const char *expected_of(const struct option_row *row) {
+    switch (row->kind) {
+    case OPTION_SIZE: return "bytes as in 1000, 64k or 64KiB";
+    case OPTION_COUNT: return "a whole number as in 1000 or 64k";
+    case OPTION_PORT: return "1 to 65535";
+    default: return "a time as in 10, 1.5s or 200ms";
+    }
+}
+
 static bool take_bounded(const struct option_row *row, uint64_t *at, const char *value) {
-    bool right = (row->kind == OPTION_NUMBER ? units_whole : units_duration)(value, at);
+    bool right = read_bounded(row, at, value);
     if (right && *at >= row->least && (!row->most || *at <= row->most))
         return true;
     double unit = row->kind == OPTION_DURATION ? 1e9 : 1;
-    fprintf(stderr, SAYS "--%s %s: wanted %s", row->name, value,
-            row->kind == OPTION_NUMBER ? "a number as in 1000, 64k or 64KiB"
-                                       : "a time as in 10, 1.5s or 200ms");
+    char bound[48] = "";
     if (right && *at < row->least)
-        fprintf(stderr, " of at least %.12g", (double)row->least / unit);
+        snprintf(bound, sizeof bound, ", at least %.12g", (double)row->least / unit);
     else if (right)
-        fprintf(stderr, " of at most %.12g", (double)row->most / unit);
-    fputc('\n', stderr);
+        snprintf(bound, sizeof bound, ", at most %.12g", (double)row->most / unit);
+    program_say("--%s %s: expected %s%s", row->name, value, expected_of(row), bound);
     return false;
 }
 
 static bool take_custom(const struct option_row *row, void *into, const char *value) {
-    const char *wanted = row->argument;
-    if (row->take(into, value, &wanted))
+    const char *expected = row->argument;
+    if (row->take(into, value, &expected))
         return true;
-    fprintf(stderr, SAYS "--%s %s: wanted %s\n", row->name, value, wanted);
+    program_say("--%s %s: expected %s", row->name, value, expected);
     return false;
 }
 
@@ -75,12 +91,14 @@ static bool take(const struct option_row *row, void *into, const char *value) {
     case OPTION_FLAG: *(bool *)at = true; return true;
     case OPTION_SET: *(uint64_t *)at = row->most; return true;
     case OPTION_TEXT: *(const char **)at = value; return true;
-    case OPTION_NUMBER:
+    case OPTION_SIZE:
+    case OPTION_COUNT:
+    case OPTION_PORT:
     case OPTION_DURATION: return take_bounded(row, at, value);
     case OPTION_WORD:
         if (take_word(row, at, value))
             return true;
-        fprintf(stderr, SAYS "--%s %s: wanted %s\n", row->name, value, row->argument);
+        program_say("--%s %s: expected %s", row->name, value, row->argument);
         return false;
     case OPTION_CUSTOM: return take_custom(row, into, value);
     case OPTION_HEADING: break;
@@ -91,11 +109,11 @@ static bool take(const struct option_row *row, void *into, const char *value) {
 static bool take_with_value(struct reading *reading, const struct option_row *row,
                             const char *attached) {
     if (is_flag(row) && attached) {
-        fprintf(stderr, SAYS "--%s takes no value\n", row->name);
+        program_say("--%s: expected no value", row->name);
         return false;
     }
     if (!is_flag(row) && !attached && reading->at + 1 >= reading->argc) {
-        fprintf(stderr, SAYS "--%s wants %s\n", row->name, row->argument);
+        program_say("--%s: expected %s", row->name, row->argument);
         return false;
     }
     if (is_flag(row))
@@ -106,7 +124,18 @@ static bool take_with_value(struct reading *reading, const struct option_row *ro
 }
 
 static bool unknown(const char *argument) {
-    fprintf(stderr, SAYS "unknown option %s; see --help\n", argument);
+    program_say("%s: no such option; see --help", argument);
+    return false;
+}
+
+static bool misspelt(const struct reading *reading, const char *argument, size_t length) {
+    const char *near = NULL;
+    for (size_t i = 0; i < reading->count; i++)
+        if (reading->rows[i].kind != OPTION_HEADING)
+            near = option_nearer(argument + 2, length - 2, near, reading->rows[i].name);
+    if (!near)
+        return unknown(argument);
+    program_say("%.*s: no such option: did you mean --%s?", (int)length, argument, near);
     return false;
 }
 
@@ -114,7 +143,8 @@ static bool take_long(struct reading *reading, const char *argument) {
     const char *equals = strchr(argument, '=');
     size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
     const struct option_row *row = find_long(reading, argument + 2, length - 2);
-    return row ? take_with_value(reading, row, equals ? equals + 1 : NULL) : unknown(argument);
+    return row ? take_with_value(reading, row, equals ? equals + 1 : NULL)
+               : misspelt(reading, argument, length);
 }
 
 /* "-u", "-s 64", "-s64", "-u4". */
@@ -132,16 +162,14 @@ static bool take_letters(struct reading *reading, const char *argument) {
 }
 
 bool option_table_read(const struct option_row *rows, size_t count, void *into, int argc,
-                       char **argv, const char **operands, size_t operands_most, bool *help) {
+                       char **argv, const char **operands, size_t operands_most) {
     struct reading reading = {rows, count, into, argc, 0, argv};
     size_t have = 0;
     bool only_operands = false;
     for (; reading.at < argc; reading.at++) {
         const char *argument = argv[reading.at];
         bool right = true;
-        if (!only_operands && (!strcmp(argument, "--help") || !strcmp(argument, "-h")))
-            *help = true;
-        else if (!only_operands && !strcmp(argument, "--"))
+        if (!only_operands && !strcmp(argument, "--"))
             only_operands = true;
         else if (!only_operands && argument[0] == '-' && argument[1] == '-')
             right = take_long(&reading, argument);
@@ -150,14 +178,14 @@ bool option_table_read(const struct option_row *rows, size_t count, void *into, 
         else if (have < operands_most)
             operands[have++] = argument;
         else
-            right = (fprintf(stderr, SAYS "too much: %s\n", argument), false);
+            right = (program_say("%s: expected no further argument", argument), false);
         if (!right)
             return false;
     }
     return true;
 }
 
-#define HELP_COLUMN  33
+#define HELP_COLUMN  24
 #define HELP_COLUMNS 80
 
 /* Words of UTF-8 take a column for each byte that does not continue another. */
@@ -185,17 +213,26 @@ static void print_filled(const char *text) {
     putchar('\n');
 }
 
+/* "  -f, --filter BPF", without the letter or the name that it has not. */
+static int write_names(char *text, size_t room, const struct option_row *row) {
+    char letter[] = {'-', row->letter, 0};
+    return snprintf(text, room, "  %s%s%s%s%s%s", row->letter ? letter : "",
+                    row->letter && row->name ? ", " : "", row->name ? "--" : "",
+                    row->name ? row->name : "", row->argument ? " " : "",
+                    row->argument ? row->argument : "");
+}
+
 void option_table_help(const struct option_row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        char left[64];
+        char left[96];
         if (rows[i].kind == OPTION_HEADING) {
-            printf("\n%s\n", rows[i].help);
+            printf("\n%s:\n", rows[i].help);
             continue;
         }
-        snprintf(left, sizeof left, "%s%c%s--%s %s", rows[i].letter ? "-" : " ",
-                 rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ", " : "  ", rows[i].name,
-                 rows[i].argument ? rows[i].argument : "");
-        printf("  %-30s ", left);
+        int length = write_names(left, sizeof left, &rows[i]);
+        printf("%s%*s", left, length + 2 <= HELP_COLUMN ? HELP_COLUMN - length : 0, "");
+        if (length + 2 > HELP_COLUMN)
+            printf("\n%*s", HELP_COLUMN, "");
         print_filled(rows[i].help);
     }
 }

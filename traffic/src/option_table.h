@@ -10,7 +10,9 @@
 enum option_kind {
     OPTION_FLAG,     /* bool */
     OPTION_SET,      /* uint64_t becomes `most` */
-    OPTION_NUMBER,   /* uint64_t: 1000, 64k, 64KiB */
+    OPTION_SIZE,     /* uint64_t bytes: 1000, 64k, 64KiB */
+    OPTION_COUNT,    /* uint64_t: 1000, 64k */
+    OPTION_PORT,     /* uint64_t: 1 to 65535 */
     OPTION_DURATION, /* uint64_t ns: 10, 1.5s, 200ms */
     OPTION_TEXT,     /* const char * */
     OPTION_WORD,     /* uint64_t: its number in `words` */
@@ -27,7 +29,7 @@ struct option_row {
     const char *help;
     uint64_t least, most;
     const char *const *words; /* ends with NULL */
-    bool (*take)(void *into, const char *value, const char **wanted);
+    bool (*take)(void *into, const char *value, const char **expected);
 };
 
 /* Rows of a table; STRUCT is what they are read into. */
@@ -49,8 +51,11 @@ struct option_row {
         .name = long_name, .letter = short_name, .kind = kind_of, OPTION_AT(member),               \
         .argument = value, .least = low, .most = high, .help = text                                \
     }
-#define NUMBER_OF(...) BOUNDED(OPTION_NUMBER, __VA_ARGS__)
-#define TIME_OF(...)   BOUNDED(OPTION_DURATION, __VA_ARGS__)
+#define SIZE_OF(...)  BOUNDED(OPTION_SIZE, __VA_ARGS__)
+#define COUNT_OF(...) BOUNDED(OPTION_COUNT, __VA_ARGS__)
+#define TIME_OF(...)  BOUNDED(OPTION_DURATION, __VA_ARGS__)
+#define PORT_OF(long_name, short_name, member, text)                                               \
+    BOUNDED(OPTION_PORT, long_name, short_name, member, "PORT", 1, 65535, text)
 #define TEXT_OF(long_name, short_name, member, value, text)                                        \
     {                                                                                              \
         .name = long_name, .letter = short_name, .kind = OPTION_TEXT, OPTION_AT(member),           \
@@ -68,9 +73,9 @@ struct option_row {
     }
 
 /* Reads all arguments. Those that are no options go to `operands`, of which there may be
- * `operands_most`. False: said on stderr. `*help` tells that --help was there. */
+ * `operands_most`. False: said on stderr. */
 bool option_table_read(const struct option_row *rows, size_t count, void *into, int argc,
-                       char **argv, const char **operands, size_t operands_most, bool *help);
+                       char **argv, const char **operands, size_t operands_most);
 
 void option_table_help(const struct option_row *rows, size_t count);
 

@@ -8,10 +8,10 @@
 #include "endpoint.h"
 
 static inline bool take_port_range(struct local_plan *local, const char *value,
-                                   const char **wanted) {
+                                   const char **expected) {
     unsigned first, last;
     char rest;
-    *wanted = "two ports as in 40000-40100";
+    *expected = "two ports as in 40000-40100";
     if (sscanf(value, "%5u-%5u%c", &first, &last, &rest) != 2 || !first || last > 65535 ||
         first > last)
         return false;

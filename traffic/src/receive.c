@@ -9,14 +9,15 @@
 #include "exchange.h"
 #include "exit_codes.h"
 #include "interruption.h"
+#include "program_name.h"
 #include "receive_options.h"
 
 #define TICK_MS 200
 
 static void greet(const struct receive_options *options) {
     if (!options->key)
-        fprintf(stderr, "wiretale-traffic: no --key: anyone who reaches port %llu may run tests\n",
-                (unsigned long long)options->port);
+        program_say("no --key: anyone who reaches port %llu may run tests",
+                    (unsigned long long)options->port);
     fprintf(stderr, "listening on port %llu\n", (unsigned long long)options->port);
 }
 
@@ -55,7 +56,7 @@ int receive_main(int argc, char **argv) {
     door.key = options.key ? &key : NULL;
     interruption_watch();
     if (!session_set_begin(&sessions, &options) || !door_open(&door, &options, why)) {
-        fprintf(stderr, "wiretale-traffic: port %llu: %s\n", (unsigned long long)options.port, why);
+        program_say("port %llu: %s", (unsigned long long)options.port, why);
         return EXIT_CODE_TOOL;
     }
     greet(&options);

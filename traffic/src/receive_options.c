@@ -8,103 +8,112 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "command_help.h"
 #include "exit_codes.h"
 #include "option_table.h"
 #include "port_range.h"
+#include "program_name.h"
 #include "units.h"
 
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
 
-static bool take_format(void *into, const char *value, const char **wanted) {
-    *wanted = UNITS_RATE_LETTERS;
+static bool take_format(void *into, const char *value, const char **expected) {
+    *expected = UNITS_RATE_LETTERS;
     ((struct receive_options *)into)->format = value[0];
     return units_rate_letter(value);
 }
 
-static bool take_ports(void *into, const char *value, const char **wanted) {
-    return take_port_range(&((struct receive_options *)into)->local, value, wanted);
+static bool take_ports(void *into, const char *value, const char **expected) {
+    return take_port_range(&((struct receive_options *)into)->local, value, expected);
 }
 
 static const struct option_row rows[] = {
-    HEADING("Where"),
-    NUMBER_OF("port", 'p', port, "PORT", 1, 65535, "TCP port of control and data [5010]"),
-    SET("ipv4", '4', family, AF_INET, "only IPv4"),
-    SET("ipv6", '6', family, AF_INET6, "only IPv6"),
-    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "only at this address"),
-    TEXT_OF("device", 0, local.device, "IF", "only through this interface (SO_BINDTODEVICE)"),
-    TAKEN("data-ports", 0, "A-B", take_ports, "UDP ports of data [the system's choice]"),
-    HEADING("Which tests"),
-    SET("once", '1', tests, 1, "one test, then end"),
-    NUMBER_OF("tests", 0, tests, "N", 1, INT64_MAX, "N tests, then end"),
-    NUMBER_OF("parallel", 0, parallel, "N", 1, 1024,
-              "so many at the same time [1]; others are refused"),
-    NUMBER_OF("max-bytes", 0, max_bytes, "BYTES", 1, INT64_MAX, "most that a test may move [1T]"),
-    TIME_OF("max-time", 0, max_ns, "TIME", NS_PER_MS, LONG, "longest that a test may take [1h]"),
-    NUMBER_OF("max-streams", 0, streams_most, "N", 1, STREAMS_MOST, "most streams of a test [128]"),
+    HEADING("sockets"),
+    PORT_OF("port", 'p', port, "TCP port of control and data connections [5010]"),
+    SET("ipv4", '4', family, AF_INET, "use IPv4 only"),
+    SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
+    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "listen at this address only"),
+    TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
+    TAKEN("data-ports", 0, "A-B", take_ports, "UDP ports of data [chosen by the system]"),
+    SIZE_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
+            "socket buffers of data, unless the sender asks for a size"),
+    HEADING("tests"),
+    SET("once", '1', tests, 1, "run one test, then end"),
+    COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
+    COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
+             "tests run at once [1]; further senders are refused"),
+    SIZE_OF("max-bytes", 0, max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
+    TIME_OF("max-time", 0, max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
+    COUNT_OF("max-streams", 0, streams_most, "N", 1, STREAMS_MOST, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
-            "silence that ends a test [what the sender asks, 1 s]"),
-    TEXT_OF("key", 0, key, "FILE", "only senders that have it, too"),
-    HEADING("What comes"),
-    NUMBER_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
-              "of the data sockets, when the sender asks for none"),
-    TEXT_OF("output-dir", 'o', output_dir, "DIR", "files are written here; else only compared"),
-    FLAG("stdout", 0, to_stdout, "bytes of files go to standard output, reports to standard error"),
-    HEADING("What is shown"),
-    FLAG("json", 'J', json, "one JSON object a test, on one line"),
+            "silence that ends a test [as the sender asks, 1 s]"),
+    TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
+    HEADING("files"),
+    TEXT_OF("output-dir", 'o', output_dir, "DIR",
+            "write received files here [only compare their checksums]"),
+    FLAG("overwrite", 0, overwrite, "replace files that exist in DIR [refuse them]"),
+    FLAG("stdout", 0, to_stdout, "write files to standard output, and reports to standard error"),
+    HEADING("output"),
+    FLAG("json", 'J', json, "print one JSON object per test, on one line"),
     TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
-            "a line so often while a test runs"),
+            "print a line every TIME while a test runs"),
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', quiet, "no tables"),
+    FLAG("quiet", 'q', quiet, "print no tables"),
+    FLAG("help", 'h', help, "show this help"),
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
-static void show_help(void) {
-    puts("examples:\n"
-         "  wiretale-traffic receive\n"
-         "      tests of anybody, until stopped\n"
-         "  wiretale-traffic receive --once --json > test.json\n"
-         "  wiretale-traffic receive --key ~/wiretale.key --output-dir incoming \\\n"
-         "      --max-bytes 10G\n"
-         "\n"
-         "usage: wiretale-traffic receive [OPTION …]\n"
-         "Takes tests of `wiretale-traffic send`, counts what arrives, and reports it to\n"
-         "both ends.");
-    option_table_help(rows, ROWS);
-    puts("\n"
-         "Exit codes: 0 done; 2 usage; 3 a test was cut short (--once, --tests); 4 a file\n"
-         "or the output is missing;\n"
-         "5 a permission or the port is missing; 130 interrupted.");
-}
+static const struct command_help help = {
+    .description = "Runs tests for `@ send`: counts lost, late and corrupt blocks and\n"
+                   "reports them to both ends.\n",
+    .usage = "@ receive [options]\n",
+    .examples = "  # tests of anyone who reaches the port, until stopped\n"
+                "  @ receive\n"
+                "  # one test, for a script\n"
+                "  @ receive --once --json > test.json\n"
+                "  # files from senders with a key\n"
+                "  @ receive --key ~/wiretale.key --output-dir incoming \\\n"
+                "      --max-bytes 10G\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    a test was cut short (--once, --tests)\n"
+                  "  4    a file or folder cannot be used, or the output failed\n"
+                  "  5    a permission or the port is missing\n"
+                  "  130  interrupted\n",
+};
 
 static bool is_folder(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool writable = fd >= 0 && !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
     if (!writable)
-        fprintf(stderr, "wiretale-traffic: --output-dir %s: %s\n", path, strerror(errno));
+        program_say("--output-dir %s: %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
     return writable;
 }
 
 int receive_options_read(struct receive_options *options, int argc, char **argv) {
-    bool help = false;
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
                                         .streams_most = 128,
                                         .max_bytes = UINT64_C(1000000000000),
                                         .max_ns = 3600 * NS_PER_S};
-    if (!option_table_read(rows, ROWS, options, argc, argv, NULL, 0, &help))
+    if (!option_table_read(rows, ROWS, options, argc, argv, NULL, 0))
         return EXIT_CODE_USAGE + 1;
-    if (help)
-        show_help();
-    if (!help && options->output_dir && !is_folder(options->output_dir))
+    if (options->help)
+        return command_help_print(&help, rows, ROWS) + 1;
+    if (options->output_dir && !is_folder(options->output_dir))
         return EXIT_CODE_INPUT + 1;
     if (options->to_stdout && options->parallel > 1) {
-        fprintf(stderr, "wiretale-traffic: --stdout has no --parallel: bytes would mix\n");
+        program_say("--stdout: expected no --parallel, because bytes would mix");
         return EXIT_CODE_USAGE + 1;
     }
-    return help ? 1 : 0;
+    if (options->overwrite && !options->output_dir) {
+        program_say("--overwrite: expected --output-dir as well");
+        return EXIT_CODE_USAGE + 1;
+    }
+    return 0;
 }

@@ -11,13 +11,14 @@
 #include "block_fast.h"
 #include "stream.h"
 
-#define BATCH_MOST    128u
-#define BATCH_LEAST   8u
-#define BATCH_BYTES   (1u << 20)
-#define OFFLOAD_BYTES 65535u
-#define CONTROL_BYTES 64u
-#define DRAIN_MOST    256u                /* batches */
-#define JUMP_MOST     (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
+#define BATCH_MOST     128u
+#define BATCH_LEAST    8u
+#define BATCH_BYTES    (1u << 20)
+#define OFFLOAD_BYTES  65535u
+#define CONTROL_BYTES  64u
+#define WAITED_MOST_NS ((int64_t)(10 * NS_PER_S)) /* in the socket's buffer */
+#define DRAIN_MOST     256u                       /* batches */
+#define JUMP_MOST      (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -28,7 +29,7 @@ struct udp_receiver {
     const struct test_plan *plan;
     struct arrivals arrivals;
     struct stream_times times;
-    uint64_t last_ns; /* monotonic, of a block of ours */
+    uint64_t last_ns; /* monotonic: when a block of ours was taken */
     uint64_t bytes, corrupt, foreign;
     bool knows_arrival; /* the kernel's time stamps */
     int64_t transit_ns; /* of the block before */
@@ -89,8 +90,13 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
     return true;
 }
 
+/* Both clocks, read together. */
+struct instant {
+    uint64_t monotonic_ns, realtime_ns;
+};
+
 struct message_facts {
-    int64_t came_ns;
+    int64_t came_ns;  /* since the epoch */
     uint32_t segment; /* 0: one datagram */
 };
 
@@ -110,8 +116,26 @@ static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
     return facts;
 }
 
+/* First and last block by the kernel's stamps: datagrams wait in the socket's buffer, and a batch
+ * of them is taken in no time. A stamp that cannot be (the clock was set) counts as now. */
+static void note_arrival(struct udp_receiver *receiver, int64_t came_ns,
+                         const struct instant *now) {
+    struct stream_times *times = &receiver->times;
+    int64_t waited = (int64_t)now->realtime_ns - came_ns;
+    if (waited < 0 || waited > WAITED_MOST_NS)
+        waited = 0;
+    uint64_t came = now->monotonic_ns - (uint64_t)waited;
+    if (!times->first_ns) {
+        times->first_ns = came;
+        times->first_realtime_ns = now->realtime_ns - (uint64_t)waited;
+    }
+    if (came > times->last_ns)
+        times->last_ns = came;
+}
+
 /* A message, which has several datagrams when the kernel joined them. */
-static bool take_message(struct udp_receiver *receiver, unsigned number, int64_t now_ns) {
+static bool take_message(struct udp_receiver *receiver, unsigned number,
+                         const struct instant *now) {
     struct mmsghdr *message = &receiver->messages[number];
     const uint8_t *bytes = receiver->parts[number].iov_base;
     size_t left = message->msg_len;
@@ -120,13 +144,15 @@ static bool take_message(struct udp_receiver *receiver, unsigned number, int64_t
         receiver->foreign++;
         return false;
     }
-    struct message_facts facts = read_facts(&message->msg_hdr, now_ns);
+    struct message_facts facts = read_facts(&message->msg_hdr, (int64_t)now->realtime_ns);
     do {
         size_t piece = facts.segment && facts.segment < left ? facts.segment : left;
         ours |= take_block(receiver, bytes, piece, facts.came_ns);
         bytes += piece;
         left -= piece;
     } while (left);
+    if (ours)
+        note_arrival(receiver, facts.came_ns, now);
     return ours;
 }
 
@@ -142,15 +168,13 @@ static void publish(struct udp_receiver *receiver) {
 
 /* Whether a block of ours was among them. */
 static bool take_batch(struct udp_receiver *receiver, unsigned count) {
-    uint64_t now = monotonic_ns();
-    int64_t came = (int64_t)realtime_ns();
+    struct instant now = {monotonic_ns(), realtime_ns()};
     bool ours = false;
     for (unsigned i = 0; i < count; i++)
-        ours |= take_message(receiver, i, came);
+        ours |= take_message(receiver, i, &now);
     if (!ours)
         return false;
-    receiver->last_ns = now;
-    stream_times_note(&receiver->times, now);
+    receiver->last_ns = now.monotonic_ns;
     publish(receiver);
     return true;
 }
@@ -191,8 +215,7 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
         receiver->messages[i].msg_hdr.msg_iov = &receiver->parts[i];
         receiver->messages[i].msg_hdr.msg_iovlen = 1;
     }
-    receiver->knows_arrival = plan->pacing != PACING_NONE &&
-                              !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+    receiver->knows_arrival = !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
     if (plan->offload)
         setsockopt(stream->fd, SOL_UDP, UDP_GRO, &one, sizeof one);
     receiver->last_ns = monotonic_ns();
@@ -211,8 +234,10 @@ static void report(const struct udp_receiver *receiver) {
     mine->missing = arrivals->next - arrivals->distinct;
     mine->foreign = receiver->foreign;
     mine->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
-    mine->jitter_ns_plus_1 =
-        receiver->knows_arrival && receiver->has_transit ? (uint64_t)receiver->jitter_ns + 1 : 0;
+    /* Of blocks sent as fast as possible, it would be that of the batches. */
+    bool has_jitter =
+        receiver->knows_arrival && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
+    mine->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
     stream_times_report(&receiver->times, mine);
 }
 

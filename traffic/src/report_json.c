@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "bounded.h"
 #include "clock.h"
 #include "error_counts.h"
 #include "json_text.h"
@@ -15,9 +16,10 @@ static int64_t or_null(uint64_t value) {
     return value ? (int64_t)value : -1;
 }
 
-static void put_rates(struct json *json, const struct stream_report *report, bool sender) {
-    double rate = report_bytes_per_s(report, sender);
-    bool known = report->elapsed_ns > 0;
+static void put_rates(struct json *json, const struct test *test,
+                      const struct stream_report *report, bool sender) {
+    double rate = report_bytes_per_s(test, report, sender);
+    bool known = rate >= 0;
     json_count(json, "first_ns", or_null(report->first_ns));
     json_count(json, "last_ns", or_null(report->last_ns));
     json_decimal(json, "elapsed_s", seconds(report->elapsed_ns), report->first_ns);
@@ -36,14 +38,16 @@ static void put_errors(struct json *json, const char *errors) {
     json_close(json, '}');
 }
 
-static void put_sender(struct json *json, const struct stream_report *report) {
+static void put_sender(struct json *json, const struct test *test,
+                       const struct stream_report *report) {
     json_count(json, "blocks_sent", (int64_t)report->blocks_sent);
     json_count(json, "bytes_sent", (int64_t)report->bytes_sent);
-    put_rates(json, report, true);
+    put_rates(json, test, report, true);
     put_errors(json, report->errors);
 }
 
-static void put_receiver(struct json *json, const struct stream_report *report, int64_t lost) {
+static void put_receiver(struct json *json, const struct test *test,
+                         const struct stream_report *report, int64_t lost) {
     json_count(json, "blocks_received", (int64_t)report->blocks_received);
     json_count(json, "blocks_lost", lost);
     json_count(json, "blocks_out_of_order", (int64_t)report->out_of_order);
@@ -53,7 +57,7 @@ static void put_receiver(struct json *json, const struct stream_report *report, 
     json_count(json, "blocks_missing", (int64_t)report->missing);
     json_count(json, "foreign_datagrams", (int64_t)report->foreign);
     json_count(json, "bytes_received", (int64_t)report->bytes_received);
-    put_rates(json, report, false);
+    put_rates(json, test, report, false);
     json_count(json, "jitter_ns", (int64_t)report->jitter_ns_plus_1 - 1);
     json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
 }
@@ -66,9 +70,9 @@ static void put_streams(struct json *json, const struct way *way, bool sender) {
         json_open(json, NULL, '{');
         json_count(json, "stream", i);
         if (sender && sent)
-            put_sender(json, sent);
+            put_sender(json, way->test, sent);
         else if (got)
-            put_receiver(json, got, blocks_lost(sent != NULL, sent, got));
+            put_receiver(json, way->test, got, blocks_lost(sent != NULL, sent, got));
         json_close(json, '}');
     }
     json_close(json, ']');
@@ -138,7 +142,7 @@ static void put_way(struct json *json, const struct way *way, const char *sender
     bool both = totals.sender_known && totals.receiver_known;
     if (totals.sender_known) {
         json_open(json, sender, '{');
-        put_sender(json, &totals.sender);
+        put_sender(json, way->test, &totals.sender);
         if (way->is_sending && !test_is_udp(way->test))
             put_samples(json, &way->test->samples);
         put_streams(json, way, true);
@@ -148,7 +152,8 @@ static void put_way(struct json *json, const struct way *way, const char *sender
     }
     if (totals.receiver_known) {
         json_open(json, receiver, '{');
-        put_receiver(json, &totals.receiver, blocks_lost(both, &totals.sender, &totals.receiver));
+        put_receiver(json, way->test, &totals.receiver,
+                     blocks_lost(both, &totals.sender, &totals.receiver));
         json_text(json, "host_dropped_source",
                   totals.receiver.dropped_plus_1 ? "SO_MEMINFO" : NULL);
         if (!way->is_sending)
@@ -164,7 +169,7 @@ static void put_way(struct json *json, const struct way *way, const char *sender
 static void put_totals(struct json *json, const struct test *test) {
     struct stream_report sent = {0}, got = {0};
     bool sent_known = true, got_known = true;
-    int64_t lost = 0;
+    uint64_t lost = 0;
     for (unsigned name = 0; name < WAYS; name++) {
         if (!test->ways[name].is_active)
             continue;
@@ -172,14 +177,10 @@ static void put_totals(struct json *json, const struct test *test) {
         bool both = totals.sender_known && totals.receiver_known;
         sent_known = sent_known && totals.sender_known;
         got_known = got_known && totals.receiver_known;
-        lost += both ? blocks_lost(true, &totals.sender, &totals.receiver) : 0;
-        sent.blocks_sent += totals.sender.blocks_sent;
-        sent.bytes_sent += totals.sender.bytes_sent;
-        got.blocks_received += totals.receiver.blocks_received;
-        got.bytes_received += totals.receiver.bytes_received;
-        got.out_of_order += totals.receiver.out_of_order;
-        got.duplicate += totals.receiver.duplicate;
-        got.corrupt += totals.receiver.corrupt;
+        if (both)
+            lost = bounded_add(lost, (uint64_t)blocks_lost(true, &totals.sender, &totals.receiver));
+        way_totals_add(&sent, &totals.sender);
+        way_totals_add(&got, &totals.receiver);
     }
 #define KNOWN(is_known, value) ((is_known) ? (int64_t)(value) : -1)
     json_count(json, "blocks_sent", KNOWN(sent_known, sent.blocks_sent));
@@ -190,6 +191,13 @@ static void put_totals(struct json *json, const struct test *test) {
     json_count(json, "blocks_corrupt", KNOWN(got_known, got.corrupt));
     json_count(json, "bytes_sent", KNOWN(sent_known, sent.bytes_sent));
     json_count(json, "bytes_received", KNOWN(got_known, got.bytes_received));
+}
+
+static void put_exceeds(struct json *json, const char *name, int exceeds) {
+    if (exceeds < 0)
+        json_text(json, name, NULL);
+    else
+        json_bool(json, name, exceeds);
 }
 
 static void put_socket(struct json *json, const struct socket_plan *plan) {
@@ -274,6 +282,9 @@ void report_json(const struct test *test, const struct report_style *style) {
     json_text(&json, "error", test->trouble[0] ? test->trouble : NULL);
     json_count(&json, "start_ns", (int64_t)test->start_realtime_ns);
     put_totals(&json, test);
+    json_count(&json, "link_bps", or_null(test->link_bps));
+    put_exceeds(&json, "throughput_exceeds_link", test_exceeds_link(test, false));
+    put_exceeds(&json, "sending_exceeds_link", test_exceeds_link(test, true));
     put_content(&json, test);
     put_way(&json, &test->ways[reverse_only ? WAY_REVERSE : WAY_FORWARD], "sender", "receiver");
     if (test->plan.direction == DIRECTION_BOTH)

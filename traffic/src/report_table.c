@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "program_name.h"
 #include "report.h"
 #include "units.h"
 #include "way_totals.h"
@@ -16,15 +17,15 @@ static void format_rate(char *text, size_t room, const struct report_style *styl
         snprintf(text, room, "%.3f Mbit/s = %.1f KB/s", rate * 8 / 1e6, rate / 1e3);
 }
 
-static void put_line(const struct report_style *style, const char *who,
+static void put_line(const struct report_style *style, const struct test *test, const char *who,
                      const struct stream_report *report, bool sender) {
     char rate[80];
-    format_rate(rate, sizeof rate, style, report_bytes_per_s(report, sender));
+    format_rate(rate, sizeof rate, style, report_bytes_per_s(test, report, sender));
     fprintf(style->out, "  %-9s %12llu blocks %15llu bytes in %10.6f s  %s  cpu %.3f s\n", who,
             (unsigned long long)(sender ? report->blocks_sent : report->blocks_received),
             (unsigned long long)(sender ? report->bytes_sent : report->bytes_received),
             (double)report->elapsed_ns / 1e9, rate,
-            (double)(report->cpu_user_ns + report->cpu_system_ns) / 1e9);
+            ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9);
 }
 
 static void put_loss(const struct report_style *style, const struct way_totals *totals) {
@@ -57,7 +58,7 @@ static void put_streams(const struct report_style *style, const struct way *way)
         const struct stream_report *sent = stream_told(&way->streams[i], true);
         snprintf(who, sizeof who, "stream %u", i);
         if (got || sent)
-            put_line(style, who, got ? got : sent, !got);
+            put_line(style, way->test, who, got ? got : sent, !got);
     }
 }
 
@@ -65,14 +66,14 @@ static void put_way(const struct report_style *style, const struct way *way) {
     struct way_totals totals = way_totals_of(way);
     put_streams(style, way);
     if (totals.sender_known)
-        put_line(style, "sent", &totals.sender, true);
+        put_line(style, way->test, "sent", &totals.sender, true);
     if (totals.sender_known && totals.sender.errors[0])
         fprintf(style->out, "  sends that failed: %s\n", totals.sender.errors);
     if (!totals.receiver_known) {
         fprintf(style->out, "  received  unknown: the receiver did not say\n");
         return;
     }
-    put_line(style, "received", &totals.receiver, false);
+    put_line(style, way->test, "received", &totals.receiver, false);
     put_loss(style, &totals);
 }
 
@@ -82,6 +83,20 @@ static void put_content(const struct report_style *style, const struct content *
                                                                  : "DIFFERENT at the ends";
     fprintf(style->out, "  file %s, %llu bytes, checksum %s%s\n", content->name,
             (unsigned long long)content->bytes, same, content->kept ? ", written" : "");
+}
+
+static void put_warnings(const struct report_style *style, const struct test *test) {
+    double link = (double)test->link_bps / 1e6;
+    if (test_exceeds_link(test, false) > 0)
+        fprintf(style->out,
+                "  warning: the received rate is above the link's %.12g Mbit/s: too short a test, "
+                "or not this link\n",
+                link);
+    if (test_exceeds_link(test, true) > 0)
+        fprintf(style->out,
+                "  note: the sent rate is above the link's %.12g Mbit/s: buffers took the blocks "
+                "faster\n",
+                link);
 }
 
 void report_table(const struct test *test, const struct report_style *style) {
@@ -101,6 +116,7 @@ void report_table(const struct test *test, const struct report_style *style) {
     }
     if (plan->content)
         put_content(style, &test->content);
+    put_warnings(style, test);
     if (test->stopped_by)
         fprintf(style->out, "  STOPPED EARLY at the %s: %s%s%s\n", test->stopped_at,
                 test->stopped_by, test->trouble[0] ? ": " : "", test->trouble);
@@ -110,8 +126,8 @@ static bool is_written(FILE *out) {
     errno = 0;
     if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
         return true;
-    fprintf(stderr, "wiretale-traffic: the report cannot be written: %s\n",
-            errno ? strerror(errno) : "the output failed before");
+    program_say("the report cannot be written: %s",
+                errno ? strerror(errno) : "the output failed before");
     return false;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 #include "handshake.h"
 #include "interruption.h"
 #include "key.h"
+#include "program_name.h"
 #include "report.h"
 #include "send_options.h"
 #include "stream.h"
@@ -34,7 +36,7 @@ struct sender {
 };
 
 static int fail(const char *why, int code) {
-    fprintf(stderr, "wiretale-traffic: %s\n", why);
+    program_say("%s", why);
     return code;
 }
 
@@ -62,7 +64,7 @@ static int prepare(struct sender *sender) {
     set_default_size(&test->plan, ipv6);
     const char *wrong = test_plan_complete(&test->plan, ipv6);
     if (wrong) {
-        fprintf(stderr, "wiretale-traffic: --size %s: %s\n", test->plan.sizes_text, wrong);
+        program_say("--size %s: %s", test->plan.sizes_text, wrong);
         return EXIT_CODE_USAGE;
     }
     while (!test->plan.run)
@@ -127,9 +129,9 @@ static enum outcome greet(struct sender *sender) {
     if (hello_read(&theirs, line))
         return never(sender, "what answers there is no wiretale receiver");
     if (theirs.wants_key && !sender->options.key)
-        return never(sender, "the receiver wants a key: --key FILE");
+        return never(sender, "the receiver has a key: expected --key FILE");
     if (!theirs.wants_key && sender->options.key)
-        return never(sender, "the receiver has no key: leave --key out, or give it one");
+        return never(sender, "the receiver has no key: expected no --key here, or a --key there");
     return theirs.wants_key ? prove_key(sender, &mine, &theirs) : OUTCOME_READY;
 }
 
@@ -205,6 +207,10 @@ static void show_interval(struct test *test, uint64_t from_ns, uint64_t to_ns, v
     report_interval(test, from_ns, to_ns, context);
 }
 
+static int interrupted_code(void) {
+    return exchange_interrupted == SIGTERM ? EXIT_CODE_TERMINATED : EXIT_CODE_INTERRUPTED;
+}
+
 static int run(struct sender *sender) {
     struct test *test = &sender->test;
     const struct send_options *options = &sender->options;
@@ -221,11 +227,11 @@ static int run(struct sender *sender) {
     exchange_run(test, &limits, &view);
     bool is_told = report_test(test, &style);
     if (test->trouble[0])
-        fprintf(stderr, "wiretale-traffic: %s\n", test->trouble);
+        program_say("%s", test->trouble);
     if (!is_told)
         return EXIT_CODE_INPUT;
     if (exchange_interrupted)
-        return EXIT_CODE_INTERRUPTED;
+        return interrupted_code();
     return test_is_complete(test) ? 0 : EXIT_CODE_CUT_SHORT;
 }
 
@@ -243,10 +249,10 @@ int send_main(int argc, char **argv) {
         code = run(&sender);
         close(sender.test.control.fd);
     } else if (exchange_interrupted) {
-        code = EXIT_CODE_INTERRUPTED;
+        code = interrupted_code();
     } else {
-        fprintf(stderr, "wiretale-traffic: %s port %llu: %s\n", sender.options.host,
-                (unsigned long long)sender.options.port, sender.why);
+        program_say("%s port %llu: %s", sender.options.host,
+                    (unsigned long long)sender.options.port, sender.why);
         code = EXIT_CODE_INPUT;
     }
     test_end(&sender.test);

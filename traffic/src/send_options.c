@@ -8,16 +8,19 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "command_help.h"
+#include "exit_codes.h"
 #include "option_table.h"
 #include "port_range.h"
+#include "program_name.h"
 #include "units.h"
 
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
 static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
 
-static bool take_rate(void *into, const char *value, const char **wanted) {
+static bool take_rate(void *into, const char *value, const char **expected) {
     struct test_plan *plan = &((struct send_options *)into)->plan;
-    *wanted = "a rate as in 10k, 1.9M, 1G or 100pps";
+    *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
     return units_rate(value, &plan->rate_bps, &plan->rate_pps) &&
            (plan->rate_bps >= 1 || plan->rate_pps >= 1e-3) && plan->rate_bps < 1e13 &&
            plan->rate_pps < 1e10;
@@ -36,124 +39,130 @@ static const struct code_point code_points[] = {
     {"af42", 36}, {"af43", 38}, {"ef", 46},   {"va", 44},   {"le", 1},
 };
 
-static bool take_dscp(void *into, const char *value, const char **wanted) {
+static bool take_dscp(void *into, const char *value, const char **expected) {
     uint64_t *to = &((struct send_options *)into)->plan.socket.dscp_plus_1, number;
-    *wanted = "0 to 63, or a name as in ef, af41, cs1";
+    *expected = "0 to 63, or a name as in ef, af41, cs1";
     for (size_t i = 0; i < sizeof code_points / sizeof *code_points; i++)
         if (!strcasecmp(value, code_points[i].name)) {
             *to = code_points[i].value + 1;
             return true;
         }
-    if (!units_whole(value, &number) || number > 63)
+    if (!units_count(value, &number) || number > 63)
         return false;
     *to = number + 1;
     return true;
 }
 
-static bool take_congestion(void *into, const char *value, const char **wanted) {
+static bool take_congestion(void *into, const char *value, const char **expected) {
     struct socket_plan *plan = &((struct send_options *)into)->plan.socket;
-    *wanted = "a name of at most 15 characters";
+    *expected = "a name of at most 15 characters";
     return *value && snprintf(plan->congestion, sizeof plan->congestion, "%s", value) <
                          (int)sizeof plan->congestion;
 }
 
-static bool take_format(void *into, const char *value, const char **wanted) {
-    *wanted = UNITS_RATE_LETTERS;
+static bool take_format(void *into, const char *value, const char **expected) {
+    *expected = UNITS_RATE_LETTERS;
     ((struct send_options *)into)->format = value[0];
     return units_rate_letter(value);
 }
 
-static bool take_ports(void *into, const char *value, const char **wanted) {
-    return take_port_range(&((struct send_options *)into)->local, value, wanted);
+static bool take_ports(void *into, const char *value, const char **expected) {
+    return take_port_range(&((struct send_options *)into)->local, value, expected);
 }
 
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct send_options
 
 static const struct option_row rows[] = {
-    HEADING("What is sent (of each stream; without an amount: 10 s)"),
-    SET("udp", 'u', plan.protocol, PROTOCOL_UDP, "UDP; else TCP"),
-    SET("tcp", 0, plan.protocol, PROTOCOL_TCP, "TCP (the default)"),
-    TEXT_OF(
-        "size", 'l', size, "SIZES",
-        "bytes of a block, 32 up: 64  64,512,1472  64-1472:8; lists go round [131072, UDP: 1472]"),
-    NUMBER_OF("count", 'n', plan.count, "N", 1, INT64_MAX, "so many blocks"),
-    NUMBER_OF("bytes", 0, plan.bytes, "BYTES", 1, INT64_MAX,
-              "at least so many bytes, in whole blocks"),
-    TIME_OF("time", 't', plan.time_ns, "TIME", 1, LONG, "for so long: 10, 1.5s, 200ms, 2m"),
-    TEXT_OF("file", 'F', file, "PATH", "a real file in place of the pattern; -: standard input"),
+    HEADING("blocks (of each stream; without an amount: 10 s)"),
+    SET("udp", 'u', plan.protocol, PROTOCOL_UDP, "send over UDP"),
+    SET("tcp", 0, plan.protocol, PROTOCOL_TCP, "send over TCP (the default)"),
+    TEXT_OF("size", 'l', size, "SIZES",
+            "bytes of a block, at least 32: 64, a range 64-1472:8, or a list 64,512,1472 taken in "
+            "turn [131072, over UDP 1472]"),
+    COUNT_OF("count", 'n', plan.count, "N", 1, INT64_MAX, "number of blocks"),
+    SIZE_OF("bytes", 0, plan.bytes, "BYTES", 1, INT64_MAX,
+            "at least this many bytes, in whole blocks"),
+    TIME_OF("time", 't', plan.time_ns, "TIME", 1, LONG, "duration: 10, 1.5s, 200ms, 2m"),
+    TEXT_OF("file", 'F', file, "PATH",
+            "send this file instead of the pattern; - is standard input"),
     TAKEN("rate", 'b', "RATE", take_rate,
-          "bit/s of block bytes, or blocks/s: 10k 1.9M 1G 100pps [no limit]"),
-    FLAG("poisson", 0, is_poisson, "gaps of a Poisson process; else all alike"),
-    NUMBER_OF("burst", 0, plan.burst, "N", 1, 1000000, "N blocks at once, then a gap for N"),
-    NUMBER_OF("streams", 'P', plan.streams, "N", 1, STREAMS_MOST,
-              "so many at the same time, a thread each [1]"),
+          "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps [no limit]"),
+    FLAG("poisson", 0, is_poisson, "gaps of a Poisson process instead of equal ones"),
+    COUNT_OF("burst", 0, plan.burst, "N", 1, 1000000, "send N blocks at once, then wait N gaps"),
+    COUNT_OF("streams", 'P', plan.streams, "N", 1, STREAMS_MOST,
+             "number of parallel streams, one thread each [1]"),
     SET("reverse", 'R', plan.direction, DIRECTION_REVERSE, "the receiver sends"),
-    SET("both", 0, plan.direction, DIRECTION_BOTH, "both send at the same time"),
+    SET("both", 0, plan.direction, DIRECTION_BOTH, "both ends send at the same time"),
     WORD_OF("direction", 0, plan.direction, "forward|reverse|both", direction_words,
-            "the same as a word"),
-    TIME_OF("start-offset", 0, plan.start_offset_ns, "TIME", 0, LONG, "before the first block"),
+            "same as --reverse or --both, spelled out"),
+    TIME_OF("start-offset", 0, plan.start_offset_ns, "TIME", 0, LONG,
+            "wait this long before the first block"),
     TIME_OF("stagger", 0, plan.stagger_ns, "TIME", 0, LONG,
-            "each stream starts so much after the one before"),
-    NUMBER_OF("run", 0, plan.run, "N", 1, UINT32_MAX, "number of the test on the wire [random]"),
-    SET("no-check", 0, plan.unchecked, 1, "patterns are not checked"),
+            "start each stream this long after the one before"),
+    COUNT_OF("run", 0, plan.run, "N", 1, UINT32_MAX, "number of the test in its blocks [random]"),
+    SET("no-check", 0, plan.unchecked, 1, "do not verify the pattern at the receiver"),
     SET("offload", 0, plan.offload, 1,
-        "UDP segmentation offload: faster, but a tracer on this host sees joined datagrams"),
-    SET("no-offload", 0, plan.offload, 0, "real datagrams (the default)"),
-    HEADING("How it is sent"),
-    NUMBER_OF("port", 'p', port, "PORT", 1, 65535, "of the receiver [5010]"),
-    SET("ipv4", '4', family, AF_INET, "only IPv4"),
-    SET("ipv6", '6', family, AF_INET6, "only IPv6"),
-    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "own address"),
-    TEXT_OF("device", 0, local.device, "IF", "only through this interface (SO_BINDTODEVICE)"),
+        "UDP segmentation offload: faster, but captures on this host show joined datagrams"),
+    SET("no-offload", 0, plan.offload, 0, "send real datagrams (the default)"),
+    HEADING("sockets"),
+    PORT_OF("port", 'p', port, "port of the receiver [5010]"),
+    SET("ipv4", '4', family, AF_INET, "use IPv4 only"),
+    SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
+    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "local address"),
+    TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
     TAKEN("data-ports", 0, "A-B", take_ports,
-          "own UDP ports that receive with --reverse or --both"),
-    TAKEN("dscp", 0, "N", take_dscp, "differentiated services: 0-63 or ef, af41, cs1 …"),
-    NUMBER_OF("ttl", 0, plan.socket.ttl, "N", 1, 255, "time to live, hop limit"),
+          "local UDP ports that receive with --reverse or --both"),
+    TAKEN("dscp", 0, "N", take_dscp, "differentiated services: 0 to 63, or ef, af41, cs1"),
+    COUNT_OF("ttl", 0, plan.socket.ttl, "N", 1, 255, "time to live, hop limit"),
     WORD_OF("df", 0, plan.socket.path_mtu, "do|dont|want|probe", path_mtu_words,
-            "don't fragment and path MTU, as IP_MTU_DISCOVER"),
-    NUMBER_OF("buffer", 'w', plan.socket.buffer, "BYTES", 1, 1 << 30,
-              "of the sockets at both ends"),
+            "don't fragment and path MTU discovery (IP_MTU_DISCOVER)"),
+    SIZE_OF("buffer", 'w', plan.socket.buffer, "BYTES", 1, 1 << 30, "socket buffers at both ends"),
     SET("no-delay", 'N', plan.socket.no_delay, 1, "TCP_NODELAY"),
-    TAKEN("congestion", 'C', "NAME", take_congestion, "congestion control: cubic, reno, bbr …"),
-    NUMBER_OF("mss", 'M', plan.socket.mss, "BYTES", 88, 32767, "TCP_MAXSEG"),
-    HEADING("With the receiver"),
+    TAKEN("congestion", 'C', "NAME", take_congestion, "congestion control: cubic, reno, bbr"),
+    SIZE_OF("mss", 'M', plan.socket.mss, "BYTES", 88, 32767, "TCP_MAXSEG"),
+    HEADING("receiver"),
     TIME_OF("wait", 0, wait_ns, "TIME", 0, LONG,
-            "try so long until the receiver is there and free [0]"),
-    TIME_OF("queue", 0, wait_ns, "TIME", 0, LONG, "the same"),
-    TIME_OF("connect-timeout", 0, connect_ns, "TIME", 1, 3600 * NS_PER_S, "of one attempt [5]"),
+            "keep retrying for this long until the receiver accepts [0]"),
+    TIME_OF("queue", 0, wait_ns, "TIME", 0, LONG, "same as --wait"),
+    TIME_OF("connect-timeout", 0, connect_ns, "TIME", 1, 3600 * NS_PER_S,
+            "give up one attempt to connect after this time [5]"),
     TIME_OF("idle", 0, plan.idle_ns, "TIME", NS_PER_MS, LONG, "silence that ends a test [1]"),
-    TEXT_OF("key", 0, key, "FILE", "the receiver's key"),
-    HEADING("What is shown"),
-    FLAG("json", 'J', json, "one JSON object, on one line"),
+    TEXT_OF("key", 0, key, "FILE", "file with the receiver's key"),
+    HEADING("output"),
+    FLAG("json", 'J', json, "print one JSON object, on one line"),
     TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
-            "a line so often while it runs"),
+            "print a line every TIME while the test runs"),
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', quiet, "no table"),
+    FLAG("quiet", 'q', quiet, "print no table"),
+    FLAG("help", 'h', help, "show this help"),
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
-static void show_help(void) {
-    puts("examples:\n"
-         "  wiretale-traffic send 192.0.2.7                              TCP for 10 s\n"
-         "  wiretale-traffic send 192.0.2.7 --udp --size 1472 --count 10000 --rate 10M \\\n"
-         "      --json\n"
-         "  wiretale-traffic send server --wait 30 --file data.bin --key ~/wiretale.key\n"
-         "\n"
-         "usage: wiretale-traffic send HOST [OPTION …]\n"
-         "Sends sequenced blocks to `wiretale-traffic receive` and reports what both ends\n"
-         "saw.");
-    option_table_help(rows, ROWS);
-    puts("\n"
-         "Exit codes: 0 done; 2 usage; 3 cut short; 4 no receiver, or it refused; 5 a\n"
-         "permission is missing;\n"
-         "130 interrupted.");
-}
+static const struct command_help help = {
+    .description = "Sends numbered blocks over TCP or UDP to `@ receive`, and\n"
+                   "reports what both ends saw.\n",
+    .usage = "@ send HOST [options]\n",
+    .arguments = "  HOST                  name or address of the receiver's host\n",
+    .examples = "  # TCP for 10 s\n"
+                "  @ send 192.0.2.7\n"
+                "  # 10,000 datagrams at 10 Mbit/s, for a script\n"
+                "  @ send 192.0.2.7 --udp --size 1472 --count 10000 \\\n"
+                "      --rate 10M --json\n"
+                "  # a file, once the receiver is there\n"
+                "  @ send server --wait 30 --file data.bin --key ~/wiretale.key\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    the test was cut short, or a file did not arrive\n"
+                  "  4    no receiver, or it refused; a file or the output failed\n"
+                  "  5    a permission or resource is missing\n"
+                  "  130  interrupted (143 by SIGTERM)\n",
+};
 
 static int wrong(const char *why) {
-    fprintf(stderr, "wiretale-traffic: %s\n", why);
-    return 2 + 1;
+    program_say("%s", why);
+    return EXIT_CODE_USAGE + 1;
 }
 
 static void set_defaults(struct send_options *options) {
@@ -168,15 +177,15 @@ static const char *contradiction(const struct send_options *options) {
     const struct test_plan *plan = &options->plan;
     bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
     if (!options->host)
-        return "send wants a HOST; see --help";
+        return "expected a HOST; see --help";
     if ((options->is_poisson || plan->burst) && !has_rate)
-        return "--poisson and --burst want a --rate";
+        return "--poisson and --burst: expected a --rate as well";
     if (options->is_poisson && plan->burst)
-        return "--poisson or --burst, not both";
+        return "--poisson and --burst: expected only one of them";
     if (plan->content && (plan->count || plan->bytes || plan->time_ns))
-        return "--file sends the whole file: no --count, --bytes or --time";
+        return "--file: expected no --count, --bytes or --time, because the whole file is sent";
     if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
-        return "--size: more than 1000 characters";
+        return "--size: expected at most 1000 characters";
     return NULL;
 }
 
@@ -204,14 +213,11 @@ static int complete(struct send_options *options) {
 }
 
 int send_options_read(struct send_options *options, int argc, char **argv) {
-    bool help = false;
     set_defaults(options);
-    if (!option_table_read(rows, ROWS, options, argc, argv, &options->host, 1, &help))
-        return 2 + 1;
-    if (help) {
-        show_help();
-        return 0 + 1;
-    }
+    if (!option_table_read(rows, ROWS, options, argc, argv, &options->host, 1))
+        return EXIT_CODE_USAGE + 1;
+    if (options->help)
+        return command_help_print(&help, rows, ROWS) + 1;
     options->plan.content = options->file != NULL;
     options->local.family = (int)options->family;
     return complete(options);

@@ -11,6 +11,7 @@
 #include "exchange.h"
 #include "exchange_lines.h"
 #include "handshake.h"
+#include "program_name.h"
 #include "report.h"
 #include "stream.h"
 #include "way_totals.h"
@@ -38,11 +39,11 @@ static void refuse(struct control *control, bool busy, const char *why) {
 static bool prepare(struct session *session, char why[WHY_ROOM]) {
     struct test *test = &session->test;
     const struct receive_options *options = session->set->options;
+    struct content_target target = {options->output_dir, options->to_stdout, options->overwrite};
     struct way *way = &test->ways[WAY_FORWARD];
     int ports[STREAMS_MOST];
-    if (test->plan.content &&
-        !content_receive(&test->content, options->output_dir, options->to_stdout,
-                         test->plan.file_name, (uint32_t)test->plan.run, why, WHY_ROOM))
+    if (test->plan.content && !content_receive(&test->content, &target, test->plan.file_name,
+                                               (uint32_t)test->plan.run, why, WHY_ROOM))
         return false;
     for (uint32_t i = 0; test_is_udp(test) && i < way->count; i++)
         if ((ports[i] = stream_bind(&way->streams[i], why)) < 0)
@@ -110,7 +111,7 @@ static void run(struct session *session) {
     } else if (!control_say(&test->control, "ready") || !await_start(test, why) ||
                !aim(test, why)) {
         refuse(&test->control, false, why);
-        fprintf(stderr, "wiretale-traffic: a test did not begin: %s\n", why);
+        program_say("a test did not begin: %s", why);
     } else {
         exchange_run(test, &limits, &view);
         report(session);

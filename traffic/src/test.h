@@ -95,6 +95,7 @@ struct test {
     struct tcp_samples samples;
     struct live_sums shown[WAYS];
     int64_t udp_drops_begin, udp_drops_end; /* /proc; -1: unknown */
+    uint64_t link_bps;                      /* of this end's link; 0: unknown */
 };
 
 /* The plan must be complete. */

@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-volatile sig_atomic_t ttcp_stopped;
+volatile sig_atomic_t ttcp_stopped;      /* of one thread */
+static volatile sig_atomic_t stopped_by; /* the signal */
 
 static void stop(int number) {
-    (void)number;
+    stopped_by = number;
     ttcp_stopped = 1;
 }
 
@@ -58,7 +59,7 @@ static int run(const struct ttcp_options *options) {
     uint8_t *data = aligned(memory, options);
     int code = options->transmit ? ttcp_transmit(options, data) : ttcp_receive(options, data);
     free(memory);
-    return code;
+    return code == TTCP_INTERRUPTED && stopped_by == SIGTERM ? TTCP_TERMINATED : code;
 }
 
 int ttcp_main(int argc, char **argv) {
@@ -67,11 +68,7 @@ int ttcp_main(int argc, char **argv) {
     int code = TTCP_USAGE;
     if (!named || !ttcp_read_options(&options, argc, named))
         goto end;
-    code = TTCP_DONE;
-    if (options.help)
-        ttcp_print_help();
-    else
-        code = run(&options);
+    code = options.help ? ttcp_print_help() : run(&options);
 end:
     free(named);
     return code;

@@ -2,6 +2,12 @@
 /* The option letters of ttcp. Each is a row of a table: a switch, or a number with its bounds. */
 #include "ttcp_transfer.h"
 
+#include "../option_names.h"
+#include "command_help.h"
+#include "option_table.h"
+#include "program_name.h"
+#include "units.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -56,45 +62,68 @@ static const struct ttcp_number numbers[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-void ttcp_print_help(void) {
-    fputs("examples:\n"
-          "  wiretale-traffic ttcp -r -s\n"
-          "      receive 1 transfer over TCP at port 5001\n"
-          "  wiretale-traffic ttcp -t -s -n 4096 host\n"
-          "      send it 4096 buffers of 8192 bytes\n"
-          "  wiretale-traffic ttcp -r -s -u -c --json\n"
-          "      receive over UDP until stopped\n"
-          "  tar c . | wiretale-traffic ttcp -t host           a pipe over the network\n"
-          "\n"
-          "The other end may be ttcp, PCATTCP or wiretale; over TCP any program.\n"
-          "\n"
-          "  -t, -r     transmit, receive\n"
-          "  -s         send a pattern, drop what comes; else stdin and stdout\n"
-          "  -u         UDP instead of TCP\n"
-          "  -l BYTES   of each buffer, and datagram (8192)\n"
-          "  -n COUNT   buffers sent with -s (2048)\n"
-          "  -p PORT    (5001)\n"
-          "  -b BYTES   socket buffer\n"
-          "  -D         TCP_NODELAY: no waiting for more to send\n"
-          "  -A BYTES   buffers begin at a multiple of it (16384); -O BYTES: and so far\n"
-          "             beyond (0)\n"
-          "  -c         transmit until stopped; receive one transfer after the other\n"
-          "  -R         receive from several at the same time, until stopped; with -s\n"
-          "  -B         write blocks of -l bytes to stdout\n"
-          "  -T         read every byte that comes\n"
-          "  -f UNIT    of rates: k m g bits, K M G bytes, with 1 K = 1024 as in ttcp (K)\n"
-          "  -v         more figures;  -d  SO_DEBUG;  -4, -6  IPv4, IPv6 alone\n"
-          "  --idle SECONDS   silence that ends receiving (UDP 5, TCP never)\n"
-          "  --pause SECONDS  before the marks that end a transfer over UDP (0.25)\n"
-          "  --json     one object for each transfer\n"
-          "\n"
-          "exit codes: 0 done, 2 wrong usage, 3 cut short, 4 no connection, 5 not\n"
-          "permitted, 130 interrupted\n",
-          stdout);
+/* Rows of the help alone: getopt_long() reads the options. */
+#define LETTER(short_name, value, text)                                                            \
+    { .letter = short_name, .kind = OPTION_FLAG, .argument = value, .help = text }
+#define LONG_NAME(long_name, value, text)                                                          \
+    { .name = long_name, .kind = OPTION_FLAG, .argument = value, .help = text }
+
+static const struct option_row rows[] = {
+    HEADING("transfer"),
+    LETTER('t', NULL, "transmit"),
+    LETTER('r', NULL, "receive"),
+    LETTER('u', NULL, "UDP instead of TCP"),
+    LETTER('s', NULL, "send a pattern and drop what is received, instead of stdin and stdout"),
+    LETTER('l', "BYTES", "length of each buffer and datagram [8192]"),
+    LETTER('n', "COUNT", "number of buffers to send with -s [2048]"),
+    LETTER('c', NULL, "transmit until stopped; receive one transfer after the other"),
+    LETTER('R', NULL, "receive from several senders at once until stopped; with -s"),
+    HEADING("sockets and buffers"),
+    LETTER('p', "PORT", "port [5001]"),
+    LETTER('4', NULL, "IPv4 only"),
+    LETTER('6', NULL, "IPv6 only"),
+    LETTER('b', "BYTES", "size of the socket buffer"),
+    LETTER('D', NULL, "TCP_NODELAY: do not wait for more data to send"),
+    LETTER('d', NULL, "SO_DEBUG"),
+    LETTER('A', "BYTES", "align buffers to a multiple of this [16384]"),
+    LETTER('O', "BYTES", "start buffers this far behind the alignment [0]"),
+    LETTER('B', NULL, "write blocks of -l bytes to stdout"),
+    LETTER('T', NULL, "read every byte that is received"),
+    LONG_NAME("idle", "SECONDS", "silence that ends receiving [UDP 5, TCP never]"),
+    LONG_NAME("pause", "SECONDS", "wait before the marks that end a transfer over UDP [0.25]"),
+    HEADING("output"),
+    LETTER('f', "UNIT", "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
+    LETTER('v', NULL, "print more figures"),
+    LONG_NAME("json", NULL, "print one JSON object per transfer"),
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "show this help"},
+};
+
+static const struct command_help help = {
+    .description = "Transfers data to or from ttcp, PCATTCP or wiretale; over TCP, any program.\n",
+    .usage = "@ ttcp -t [options] HOST\n       @ ttcp -r [options]\n",
+    .arguments = "  HOST                  the host to transmit to\n",
+    .examples = "  # receive 1 transfer over TCP at port 5001\n"
+                "  @ ttcp -r -s\n"
+                "  # send it 4096 buffers of 8192 bytes\n"
+                "  @ ttcp -t -s -n 4096 host\n"
+                "  # receive over UDP until stopped\n"
+                "  @ ttcp -r -s -u -c --json\n"
+                "  # a pipe over the network\n"
+                "  tar c . | @ ttcp -t host\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    cut short\n"
+                  "  4    no connection, or the output failed\n"
+                  "  5    not permitted\n"
+                  "  130  interrupted (143 by SIGTERM)\n",
+};
+
+int ttcp_print_help(void) {
+    return command_help_print(&help, rows, COUNT(rows));
 }
 
 static bool wrong(const char *what, const char *given, const char *expected) {
-    fprintf(stderr, "wiretale-traffic ttcp: %s %s: %s expected\n", what, given, expected);
+    program_say("%s %s: expected %s", what, given, expected);
     return false;
 }
 
@@ -120,7 +149,7 @@ static bool take_number(struct ttcp_options *options, const struct ttcp_number *
     if (read_number(text, value) && *value >= number->least && *value <= number->most)
         return true;
     char name[] = {'-', (char)number->letter, '\0'}, bounds[80];
-    snprintf(bounds, sizeof bounds, "a whole number from %llu to %llu was",
+    snprintf(bounds, sizeof bounds, "a whole number from %llu to %llu",
              (unsigned long long)number->least, (unsigned long long)number->most);
     return wrong(name, text, bounds);
 }
@@ -129,22 +158,22 @@ static bool take_seconds(const char *name, const char *text, uint64_t *ns) {
     char *end;
     double seconds = strtod(text, &end);
     if (end == text || *end || !(seconds >= 0 && seconds <= SECONDS_MOST))
-        return wrong(name, text, "seconds from 0 to 86400 were");
+        return wrong(name, text, "seconds from 0 to 86400");
     *ns = (uint64_t)(seconds * 1e9);
     return true;
 }
 
 static bool take_port(struct ttcp_options *options, const char *text) {
     uint64_t port;
-    if (!read_number(text, &port) || port < 1 || port > 65535)
-        return wrong("-p", text, "a port from 1 to 65535 was");
+    if (!units_port(text, &port))
+        return wrong("-p", text, "1 to 65535");
     snprintf(options->port, sizeof options->port, "%u", (unsigned)port);
     return true;
 }
 
 static bool take_unit(struct ttcp_options *options, const char *text) {
     if (strlen(text) != 1 || !strchr("kKmMgG", *text))
-        return wrong("-f", text, "one of k, K, m, M, g, G was");
+        return wrong("-f", text, "one of k, K, m, M, g, G");
     options->unit = *text;
     return true;
 }
@@ -167,9 +196,7 @@ static bool take_option(struct ttcp_options *options, int letter, const char *te
     case OPTION_IDLE: return take_seconds("--idle", text, &options->idle_ns);
     case OPTION_PAUSE: return take_seconds("--pause", text, &options->pause_ns);
     default:
-        fprintf(stderr,
-                "wiretale-traffic ttcp: %s: no such option, or its value is missing; see --help\n",
-                given);
+        program_say("%s: no such option, or its value is missing; see --help", given);
         return false;
     }
 }
@@ -177,26 +204,26 @@ static bool take_option(struct ttcp_options *options, int letter, const char *te
 /* Sizes that cannot be told from marks, or sent at all. */
 static const char *wrong_size(const struct ttcp_options *options) {
     if (options->length <= TTCP_MARK_BYTES)
-        return "-u -l: more than 4 bytes were expected, since shorter datagrams mark start and end";
+        return "-u -l: expected more than 4 bytes, because shorter datagrams mark start and end";
     if (options->receive)
         return NULL;
     if (!options->pattern && options->length < INPUT_LEAST)
-        return "-u -l: at least 9 bytes were expected, lest the end of stdin be taken for a mark";
+        return "-u -l: expected at least 9 bytes, because the end of stdin could be taken for a "
+               "mark";
     if (options->length > DATAGRAM_MOST)
-        return "-u -l: at most 65507 bytes were expected, the largest datagram";
+        return "-u -l: expected at most 65507 bytes, the largest datagram";
     return NULL;
 }
 
 static const char *contradiction(const struct ttcp_options *options) {
     if (options->transmit == options->receive)
-        return "either -t or -r was expected";
+        return "expected either -t or -r";
     if (options->transmit && !options->host)
-        return "-t: the host to send to was expected";
+        return "-t: expected the host to send to";
     if (options->receive && options->host)
-        return "-r: no host was expected";
+        return "-r: expected no host";
     if (options->concurrent && !(options->receive && options->pattern))
-        return "-R receives from several at once and has no stdout for them: -r -s was expected "
-               "with it";
+        return "-R: expected -r -s as well, because several transfers cannot share stdout";
     return options->udp ? wrong_size(options) : NULL;
 }
 
@@ -211,6 +238,14 @@ bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv) {
         .pause_ns = (uint64_t)(PAUSE_SECONDS * 1e9),
     };
     int letter;
+    const char *near, *wrong_name = option_not_exact(argc, argv, long_options, &near);
+    if (wrong_name) {
+        if (near)
+            program_say("%s: no such option: did you mean --%s?", wrong_name, near);
+        else
+            program_say("%s: no such option; see --help", wrong_name);
+        return false;
+    }
     opterr = 0; /* one line says it, ours */
     optind = 0; /* the caller may have used it: start anew (getopt(3), glibc) */
     while ((letter = getopt_long(argc, argv, "trusDdBTRcvh46l:n:p:b:A:O:f:", long_options, NULL)) !=
@@ -222,11 +257,11 @@ bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv) {
     if (optind < argc)
         options->host = argv[optind++];
     if (optind < argc)
-        return wrong("argument", argv[optind], "nothing more was");
+        return wrong("argument", argv[optind], "nothing more");
     if (options->idle_ns == UINT64_MAX)
         options->idle_ns = options->udp ? IDLE_SECONDS * TTCP_NS : 0;
     const char *why = contradiction(options);
     if (why)
-        fprintf(stderr, "wiretale-traffic ttcp: %s\n", why);
+        program_say("%s", why);
     return !why;
 }

@@ -26,6 +26,7 @@ enum ttcp_exit {
     TTCP_UNREACHABLE = 4, /* no such host, nobody there, or an address that cannot be used */
     TTCP_FORBIDDEN = 5,
     TTCP_INTERRUPTED = 130,
+    TTCP_TERMINATED = 143, /* by SIGTERM */
 };
 
 struct ttcp_options {
@@ -69,7 +70,7 @@ extern volatile sig_atomic_t ttcp_stopped;
 
 /* ttcp_options.c: false after one line on stderr that says what is wrong */
 bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv);
-void ttcp_print_help(void);
+int ttcp_print_help(void); /* returns the exit code */
 
 /* ttcp_socket.c: a descriptor that does not block, or -1 - enum ttcp_exit after one line on stderr
  */

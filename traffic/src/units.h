@@ -10,8 +10,10 @@
 #define SIZES_TEXT_MOST 1000u
 
 /* All return whether the whole text could be read. */
-bool units_whole(const char *text, uint64_t *value); /* 1000, 64k, 2M, 64KiB */
+bool units_size(const char *text, uint64_t *bytes);  /* 1000, 64k, 2M, 64KiB */
+bool units_count(const char *text, uint64_t *count); /* 1000, 64k, 2M */
 bool units_duration(const char *text, uint64_t *ns); /* 10, 1.5s, 200ms, 2m, 1h */
+bool units_port(const char *text, uint64_t *port);   /* 1 to 65535 */
 bool units_rate(const char *text, double *bits_per_s, double *packets_per_s);
 
 /* A list of sizes and ranges with a step, each within [least, most]. The array is the caller's;

@@ -105,7 +105,7 @@ static enum visitor_fate take_test(struct visitor *visitor, const char *line,
                                    struct session_set *sessions) {
     struct test_plan plan;
     bool busy = false;
-    const char *why = line_is(line, "test") ? test_plan_from_line(&plan, line) : "wanted a test";
+    const char *why = line_is(line, "test") ? test_plan_from_line(&plan, line) : "expected a test";
     if (why)
         return refuse(visitor, false, why);
     why = test_plan_complete(&plan, visitor->peer.address.sa_family == AF_INET6);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "bounded.h"
 #include "error_counts.h"
 
 const struct stream_report *stream_told(const struct stream *stream, bool sender) {
@@ -16,14 +17,12 @@ const struct stream_report *stream_told(const struct stream *stream, bool sender
 int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got) {
     if (!known)
         return -1;
-    return sent->blocks_sent > got->blocks_received
-               ? (int64_t)(sent->blocks_sent - got->blocks_received)
-               : 0;
+    return (int64_t)bounded_subtract(sent->blocks_sent, got->blocks_received);
 }
 
 /* Known only when all of them are. */
 static uint64_t add_plus_1(uint64_t one, uint64_t other) {
-    return one && other ? one + other - 1 : 0;
+    return one && other ? bounded_add(one, other - 1) : 0;
 }
 
 static void add_times(struct stream_report *sum, const struct stream_report *one) {
@@ -34,17 +33,16 @@ static void add_times(struct stream_report *sum, const struct stream_report *one
     bool only = !sum->first_ns;
     sum->first_ns = first;
     sum->last_ns = last;
-    sum->elapsed_ns = only ? one->elapsed_ns : last - first;
+    sum->elapsed_ns = only ? one->elapsed_ns : bounded_subtract(last, first);
 }
 
-/* The counts, which come first in the struct, one after the other. */
-static void add_counts(struct stream_report *sum, const struct stream_report *one) {
-    uint64_t *to = &sum->blocks_sent;
+void way_totals_add(struct stream_report *sum, const struct stream_report *one) {
+    uint64_t *to = &sum->blocks_sent; /* the counts come first, one after the other */
     const uint64_t *from = &one->blocks_sent;
     for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
-        to[i] += from[i];
-    sum->cpu_user_ns += one->cpu_user_ns;
-    sum->cpu_system_ns += one->cpu_system_ns;
+        to[i] = bounded_add(to[i], from[i]);
+    sum->cpu_user_ns = bounded_add(sum->cpu_user_ns, one->cpu_user_ns);
+    sum->cpu_system_ns = bounded_add(sum->cpu_system_ns, one->cpu_system_ns);
 }
 
 static void add_errors(struct stream_report *sum, const struct stream_report *one) {
@@ -55,7 +53,7 @@ static void add_errors(struct stream_report *sum, const struct stream_report *on
 }
 
 static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
-    add_counts(sum, one);
+    way_totals_add(sum, one);
     add_times(sum, one);
     add_errors(sum, one);
     sum->jitter_ns_plus_1 =
@@ -95,4 +93,28 @@ bool test_is_complete(const struct test *test) {
         complete = complete && test->content.mine[0] && !test->content.error &&
                    !strcmp(test->content.mine, test->content.theirs);
     return complete;
+}
+
+double report_bytes_per_s(const struct test *test, const struct stream_report *report,
+                          bool sender) {
+    double bytes = (double)(sender ? report->bytes_sent : report->bytes_received);
+    bool has_gaps = !sender && test_is_udp(test);
+    if (!report->elapsed_ns || (has_gaps && report->blocks_received < 2))
+        return -1;
+    if (has_gaps)
+        bytes -= bytes / (double)report->blocks_received;
+    return bytes * 1e9 / (double)report->elapsed_ns;
+}
+
+int test_exceeds_link(const struct test *test, bool sender) {
+    int exceeds = -1;
+    for (unsigned name = 0; name < WAYS && test->link_bps; name++) {
+        struct way_totals totals = way_totals_of(&test->ways[name]);
+        bool known = sender ? totals.sender_known : totals.receiver_known;
+        double rate =
+            report_bytes_per_s(test, sender ? &totals.sender : &totals.receiver, sender) * 8;
+        if (known && rate >= 0)
+            exceeds = exceeds > 0 || rate > (double)test->link_bps;
+    }
+    return exceeds;
 }

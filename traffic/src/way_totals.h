@@ -12,6 +12,9 @@ struct way_totals {
 
 struct way_totals way_totals_of(const struct way *way);
 
+/* Adds counts and CPU times, but no times and no errors. */
+void way_totals_add(struct stream_report *sum, const struct stream_report *one);
+
 /* What the sender (else the receiver) of a stream told; NULL: nothing. */
 const struct stream_report *stream_told(const struct stream *stream, bool sender);
 
@@ -21,9 +24,12 @@ int64_t blocks_lost(bool known, const struct stream_report *sent, const struct s
 /* Whether all was sent, received and told. */
 bool test_is_complete(const struct test *test);
 
-static inline double report_bytes_per_s(const struct stream_report *report, bool sender) {
-    uint64_t bytes = sender ? report->bytes_sent : report->bytes_received;
-    return report->elapsed_ns ? (double)bytes * 1e9 / (double)report->elapsed_ns : 0;
-}
+/* -1: unknown. A datagram that was received is a point in time, and between N of them are N - 1
+ * gaps: the bytes of one are not counted. */
+double report_bytes_per_s(const struct test *test, const struct stream_report *report, bool sender);
+
+/* Whether a rate of the senders (else of the receivers) is above that of the link, which it then
+ * did not have on the wire; -1: unknown. */
+int test_exceeds_link(const struct test *test, bool sender);
 
 #endif

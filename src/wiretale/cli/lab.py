@@ -7,17 +7,20 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.cli.destination import add_overwrite, folder
 from wiretale.cli.help_text import HelpText
 
+if TYPE_CHECKING:
+    from wiretale.traffic.lab_state import Lab
+
 EXAMPLES = """\
 examples:
   wiretale lab up wan                      sender, tracer and receiver, joined by a long lossy path
   wiretale lab shell sender                a shell on a host; `ip addr` shows its addresses
-  wiretale lab down                        removes the lab; --all removes every one, also after a crash
+  wiretale lab down                        removes the lab; --all removes every one that no process uses
   wiretale lab run s6-narrow-link -o DIR   a published simulation, run again: captures, truth, report
   wiretale lab run s5-rate-sweep --profile wlan-g -o DIR     a plan of `wiretale experiment`
   wiretale lab check                       how precise the link is on this machine
@@ -67,13 +70,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
     run.set_defaults(command=lab_command, action=run_action)
     shell = sub_command(actions, "shell", "a shell, or a command, on a host", "wiretale lab shell receiver -- ip addr")
-    shell.add_argument("host", choices=("sender", "tracer", "receiver"))
+    shell.add_argument("host", metavar="[NAME] HOST", help="sender, tracer or receiver, after the name of its lab")
     shell.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="instead of a shell")
-    shell.add_argument("--name", help="of the lab, when there are several")
+    shell.add_argument("--name", help="name of the lab, if there are several")
     shell.set_defaults(command=lab_command, action=shell_action)
     down = sub_command(actions, "down", "remove a lab and all that runs in it", "wiretale lab down --all")
-    down.add_argument("name", nargs="?", help="of the lab, when there are several")
-    down.add_argument("--all", action="store_true", help="every lab, also what a crash left")
+    text = "name of the lab, if there are several"
+    down.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", help=text)
+    down.add_argument("--name", metavar="NAME", help="the same as an option")
+    down.add_argument("--all", action="store_true", help="every lab that no process uses, also what a crash left")
+    down.add_argument("--force", action="store_true", help="also labs that a running process uses")
     down.set_defaults(command=lab_command, action=down_action)
     listing = sub_command(actions, "list", "labs that are up, and profiles", "wiretale lab list --json")
     listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
@@ -157,6 +163,17 @@ def run_action(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def host_words(host: str, words: list[str]) -> tuple[str | None, str, list[str]]:
+    """The lab's name, if it comes first, the host and the rest."""
+    from wiretale.traffic.lab_state import HOSTS
+
+    if host in HOSTS:
+        return None, host, words
+    if words[:1] and words[0] in HOSTS:
+        return host, words[0], words[1:]
+    raise UsageError(f"{host}: expected sender, tracer or receiver, or the name of a lab before one of them")
+
+
 def shell_words(name: str | None, words: list[str]) -> tuple[str | None, list[str]]:
     """The lab's name and the command. argparse takes all behind the host for the command, `--name` too."""
     if words[:1] == ["--name"] and len(words) > 1:
@@ -181,25 +198,51 @@ def shell_action(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.lab_space import is_elsewhere
     from wiretale.traffic.lab_state import find_lab
 
-    name, words = shell_words(arguments.name, arguments.program)
-    lab = find_lab(name)
+    first, host, rest = host_words(arguments.host, arguments.program)
+    name, words = shell_words(arguments.name, rest)
+    lab = find_lab(same_name(first, name))
     if is_elsewhere(lab) or lab_status(lab) == "gone":
         raise UsageError(
             f"nobody can go into the lab {lab.name}, which is {lab_status(lab)}: wiretale lab down {lab.name}"
         )
-    command = lab.inside(arguments.host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
+    command = lab.inside(host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()
-    os.environ["WIRETALE_HOST"] = f"{lab.name}-{arguments.host}"
-    os.execv(command[0], command)
+    os.environ["WIRETALE_HOST"] = f"{lab.name}-{host}"
+    os.execve(command[0], command, lab.environment())
+
+
+def same_name(one: str | None, other: str | None) -> str | None:
+    """The name that was given in either form, or in both."""
+    if one and other and one != other:
+        raise UsageError(f"{one} and {other}: expected the name of one lab")
+    return one or other
+
+
+def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
+    """Those that no running process uses, unless `force`."""
+    from wiretale.traffic.lab_state import find_lab, known_labs
+
+    found = [find_lab(name)] if name else known_labs()
+    used = [] if force else [lab for lab in found if lab.is_in_use]
+    if name and used:
+        raise UsageError(f"the lab {name} is in use by process {used[0].owner}: stop that process, or add --force")
+    for lab in used:
+        note(f"the lab {lab.name} is left alone: process {lab.owner} uses it")
+    free = [lab for lab in found if lab not in used]
+    if name or every or len(free) == 1:
+        return free
+    raise UsageError(
+        f"which lab? expected a name or --all; there are: {', '.join(lab.name for lab in found) or 'none'}"
+    )
 
 
 def down_action(arguments: argparse.Namespace) -> int:
     """wiretale lab down."""
     from wiretale.traffic.lab import lab_down
     from wiretale.traffic.lab_rights import end_holder
-    from wiretale.traffic.lab_state import find_lab, known_labs
+    from wiretale.traffic.lab_state import known_labs
 
-    for lab in known_labs() if arguments.all else [find_lab(arguments.name)]:
+    for lab in labs_to_remove(arguments.name, arguments.all, arguments.force):
         lab_down(lab)
         note(f"the lab {lab.name} is down")
     if not known_labs():

@@ -63,7 +63,6 @@ static const char *const wrong[] = {
     "rate= 2",
     "rate=2T",
     "rate=99999Gbit",
-    "delay=10",
     "delay=-1ms",
     "delay=1e300s",
     "delay=ms",
@@ -140,14 +139,23 @@ static void check_bounds(void) {
     link_spec_free(&spec);
 }
 
+static void check_queues(void) {
+    uint64_t packets, bytes;
+    CHECK(parse_queue("64KiB", &packets, &bytes) && !packets && bytes == 65536);
+    CHECK(parse_queue("20", &packets, &bytes) && packets == 20 && !bytes);
+    CHECK(parse_queue("20p", &packets, &bytes) && packets == 20 && !bytes);
+    CHECK(parse_queue("2k", &packets, &bytes) && packets == 2000 && !bytes);
+    CHECK(parse_queue("2kB", &packets, &bytes) && !packets && bytes == 2000);
+    CHECK(!parse_queue("2x", &packets, &bytes) && !parse_queue("", &packets, &bytes));
+}
+
 static void check_values(void) {
     double value;
     int64_t ns;
-    uint64_t packets, bytes;
     CHECK(parse_rate("1.9Mbit", &value) && value > 1899999 && value < 1900001);
     CHECK(parse_duration("1.5ms", &ns) && ns == 1500000);
-    CHECK(parse_queue("64KiB", &packets, &bytes) && !packets && bytes == 65536);
-    CHECK(parse_queue("20", &packets, &bytes) && packets == 20 && !bytes);
+    CHECK(parse_duration("10", &ns) && ns == INT64_C(10000000000)); /* seconds, as everywhere */
+    CHECK(parse_rate("10mbit/s", &value) && value == 1e7 && !parse_rate("10MB", &value));
 }
 
 /* Any bytes are a frame: random ones, cut at every length, must not be read beyond their end (ASan
@@ -179,6 +187,7 @@ int main(void) {
     check_refused();
     check_bounds();
     check_values();
+    check_queues();
     check_any_frame();
     return 0;
 }

@@ -45,6 +45,37 @@ static void test_sums(void) {
     test_end(&test);
 }
 
+/* A peer may say any number up to INT64_MAX of each of its streams; run under UBSan. */
+static void test_a_lying_peer(void) {
+    struct test test;
+    begin(&test);
+    struct way *way = &test.ways[WAY_FORWARD];
+    way->peer_is_done = true;
+    for (unsigned i = 0; i < 2; i++) {
+        struct stream_report most;
+        memset(&most, 0, sizeof most);
+        for (uint64_t *at = &most.blocks_sent; at <= &most.cpu_system_ns; at++)
+            *at = INT64_MAX;
+        most.first_ns = i ? 5 : INT64_MAX; /* the end before the beginning */
+        most.last_ns = i ? 1 : 7;
+        strcpy(most.errors, "EPERM:9223372036854775807");
+        way->streams[i].mine = way->streams[i].theirs = most;
+    }
+    struct way_totals totals = way_totals_of(way);
+    CHECK_INT(totals.sender.blocks_sent, INT64_MAX);
+    CHECK_INT(totals.sender.elapsed_ns, 2);
+    CHECK_INT(totals.receiver.bytes_received, INT64_MAX);
+    CHECK_INT(totals.receiver.dropped_plus_1, INT64_MAX);
+    CHECK_INT(totals.receiver.cpu_system_ns, INT64_MAX);
+    CHECK(!strcmp(totals.sender.errors, "EPERM:9223372036854775807"));
+    CHECK_INT(blocks_lost(true, &totals.sender, &totals.receiver), 0);
+    totals.receiver.blocks_received = 0;
+    CHECK_INT(blocks_lost(true, &totals.sender, &totals.receiver), INT64_MAX);
+    way_totals_add(&totals.sender, &totals.sender);
+    CHECK_INT(totals.sender.bytes_sent, INT64_MAX);
+    test_end(&test);
+}
+
 static void test_what_was_not_told(void) {
     struct test test;
     begin(&test);
@@ -81,6 +112,7 @@ static void test_texts_of_errors(void) {
 
 int main(void) {
     test_sums();
+    test_a_lying_peer();
     test_what_was_not_told();
     test_texts_of_errors();
     return 0;

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generator's and the link's help and errors: one layout, the name that the user typed, and one voice."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from wiretale.traffic.program import find_program
+
+# How each is called: the program, its argv as wiretale sets it, and as a user of the program does.
+CALLS = {
+    "send": ("wiretale-traffic", ["wiretale", "send"], ["wiretale-traffic", "send"]),
+    "receive": ("wiretale-traffic", ["wiretale", "receive"], ["wiretale-traffic", "receive"]),
+    "ttcp": ("wiretale-traffic", ["wiretale", "ttcp"], ["wiretale-traffic", "ttcp"]),
+    "traffic": ("wiretale-traffic", ["wiretale"], ["wiretale-traffic"]),
+    "link": ("wiretale-link", ["wiretale link"], ["wiretale-link"]),
+}
+COLUMNS, TEXT_COLUMN = 80, 24
+OPTION = re.compile(r"  (-[A-Za-z0-9]|--[a-z]|-[A-Za-z0-9], --[a-z])")
+
+
+def run(call: str, *options: str, own: bool = False, **more: object) -> subprocess.CompletedProcess[str]:
+    program, ours, theirs = CALLS[call]
+    command = [*(theirs if own else ours), *options]
+    more = {"capture_output": True, "text": True, "timeout": 30, **more}
+    return subprocess.run(command, executable=find_program(program), **more)  # type: ignore[call-overload, no-any-return]
+
+
+def parts_of(text: str) -> list[tuple[str, list[str]]]:
+    """Heading and lines of each part; the description has none."""
+    found = []
+    for block in text.rstrip("\n").split("\n\n"):
+        first, *lines = block.split("\n")
+        heading = re.fullmatch(r"([a-z][^A-Z\n]*|settings .*):", first)
+        usage = first.startswith("usage: ")
+        found.append(("usage", [first, *lines]) if usage else (heading[1], lines) if heading else ("", [first, *lines]))
+    return found
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["wiretale", "program"])
+@pytest.mark.parametrize("call", CALLS)
+def test_the_help_has_the_one_layout(call: str, own: bool) -> None:
+    done = run(call, "--help", own=own)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line for line in done.stdout.splitlines() if len(line) > COLUMNS or line != line.rstrip()] == []
+    parts = parts_of(done.stdout)
+    headings = [heading for heading, _ in parts]
+    name = " ".join(CALLS[call][2] if own else CALLS[call][1])
+    assert headings[:2] == ["", "usage"] and headings[-2:] == ["examples", "exit codes"]
+    assert all(line.startswith((f"usage: {name} ", f"       {name} ")) for line in parts[1][1])
+    assert parts[0][1][0][0].isupper() and parts[0][1][-1].endswith(".")
+    options = [line for heading, lines in parts[2:-2] for line in lines if OPTION.match(line)]
+    assert len(options) >= 2
+    for line in options:  # the text begins in one column, or on the next line
+        assert line[TEXT_COLUMN - 2 : TEXT_COLUMN] == "  " or "  " not in line[2:], line
+    for line in parts[-1][1]:
+        assert re.fullmatch(r"  [0-9]+ +[a-z].*", line)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_example_is_a_command_that_can_be_pasted(call: str) -> None:
+    """A comment stands on a line of its own; a command that is too long goes on behind a backslash."""
+    lines = dict(parts_of(run(call, "--help").stdout))["examples"]
+    comments = [line for line in lines if line.startswith("  # ")]
+    commands = "\n".join(line for line in lines if line not in comments).replace("\\\n", " ").splitlines()
+    assert len(commands) >= len(comments) >= 2
+    for command in commands:
+        assert "wiretale " in command and "#" not in command and "wiretale-" not in command
+        assert subprocess.run(["sh", "-n", "-c", command], timeout=30).returncode == 0
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
+    if option == "--version" and call not in ("traffic", "link"):
+        pytest.skip("the version is the program's")
+    with open("/dev/full", "w") as full:
+        done = run(call, option, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    name = " ".join(CALLS[call][1])
+    assert (done.returncode, done.stderr) == (
+        4,
+        f"{name}: cannot write to standard output: No space left on device\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "says"),
+    [
+        ("receive", ["--port", "99999"], "--port 99999: expected 1 to 65535"),
+        ("receive", ["--port", "5k"], "--port 5k: expected 1 to 65535"),
+        ("send", ["h", "--port", "0"], "--port 0: expected 1 to 65535"),
+        ("ttcp", ["-r", "-p", "64KiB"], "-p 64KiB: expected 1 to 65535"),
+        ("send", ["h", "--rate", "10MB"], "--rate 10MB: expected a rate as in 10k, 1.9M, 1G or 100pps"),
+        ("send", ["h", "--bytes", "1x"], "--bytes 1x: expected bytes as in 1000, 64k or 64KiB"),
+        ("send", ["h", "--count", "1kB"], "--count 1kB: expected a whole number as in 1000 or 64k"),
+        ("send", ["h", "--idle", "1us"], "--idle 1us: expected a time as in 10, 1.5s or 200ms, at least 0.001"),
+        ("send", ["h", "--dscp", "64"], "--dscp 64: expected 0 to 63, or a name as in ef, af41, cs1"),
+        ("send", ["h", "--df", "maybe"], "--df maybe: expected do|dont|want|probe"),
+        ("send", ["h", "--count"], "--count: expected N"),
+        ("send", ["h", "i"], "i: expected no further argument"),
+        ("send", [], "expected a HOST; see --help"),
+        ("send", ["h", "--poisson"], "--poisson and --burst: expected a --rate as well"),
+        ("send", ["h", "--cuont", "3"], "--cuont: no such option: did you mean --count?"),
+        ("send", ["h", "--str", "3"], "--str: no such option: did you mean --streams?"),
+        ("send", ["h", "--nonsense", "3"], "--nonsense: no such option; see --help"),
+        ("receive", ["--overwrite"], "--overwrite: expected --output-dir as well"),
+        ("ttcp", ["-t"], "-t: expected the host to send to"),
+        ("ttcp", ["-r", "--jso"], "--jso: no such option: did you mean --json?"),
+        ("link", ["a"], "expected two interfaces, or --print-truth FILE alone; see --help"),
+        ("link", ["a", "b", "--both", "rate=10MB"], "--both: rate=10MB: expected bits a second"),
+        ("link", ["a", "b", "--forwar", "rate=1M"], "--forwar: no such option: did you mean --forward?"),
+        ("link", ["a", "b", "--seed"], "--seed: expected a value; see --help"),
+        ("traffic", ["sned"], "expected send, receive or ttcp; see --help"),
+    ],
+)
+def test_an_error_is_one_line_in_one_voice(call: str, options: list[str], says: str) -> None:
+    for own in (False, True):
+        done = run(call, *options, own=own)
+        name = " ".join(CALLS[call][2] if own else CALLS[call][1])
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert done.stderr.startswith(f"{name}: {says}"), done.stderr
