@@ -66,7 +66,7 @@ def of_chosen(values: Sequence[Any], chosen: Sequence[int]) -> Sequence[Any]:
     return values if len(values) == len(chosen) else [values[flow] for flow in chosen]
 
 
-def greater(values: array[float]) -> array[float]:
+def greater(values: array[Any]) -> array[float]:
     """Of the two directions of each flow the greater value; NaN where neither has one."""
     pairs = zip(values[::2], values[1::2], strict=True)
     return array("f", [there if there >= back or back != back else back for there, back in pairs])

@@ -48,7 +48,12 @@ def trouble_text(sums: dict[str, int], icmp_errors: int) -> str:
     """`3 lost, 1 ICMP`, from sums of the columns over both directions."""
     parts = [(sum(sums[name] for name in kind.columns), kind.show, kind.word) for kind in TROUBLES]
     parts.append((icmp_errors, show_count, ICMP))
-    return ", ".join(f"{show(count)} {word}" for count, show, word in parts if count)
+    return ", ".join(f"{show(count)} {singular(word) if count == 1 else word}" for count, show, word in parts if count)
+
+
+def singular(word: str) -> str:
+    """`block lost` of `blocks lost`."""
+    return word.replace("blocks", "block")
 
 
 def trouble_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:

@@ -14,23 +14,26 @@ VIEW = {"width": 1280, "height": 1500}  # the figure of a flow fits it
 # where they are; a line has no mark, so its points are reckoned from the axes.
 DRAWN = """id => {
   const plot = document.getElementById(id), layout = plot._fullLayout, box = plot.getBoundingClientRect(), found = [];
-  const byUid = Object.fromEntries(plot._fullData.map(trace => [trace.uid, trace]));
-  const put = (trace, x, y, frame, axis) => found.push({trace: trace.meta || trace.name, panel: trace.yaxis || 'y', x, y, frame: frame ?? null});
-  for (const node of plot.querySelectorAll('.scatterlayer .trace')) {
+  const put = (trace, x, y, frame, value) =>
+    found.push({trace: trace.meta || trace.name, panel: trace.yaxis || 'y', x, y, frame: frame ?? null, value});
+  for (const node of plot.querySelectorAll('.scatterlayer .trace, .barlayer .trace')) {
     const trace = node.__data__[0].trace;
-    for (const point of node.querySelectorAll('path.point')) {
+    for (const point of node.querySelectorAll('path.point, .point path')) {
       const at = point.getBoundingClientRect(), own = point.__data__;
-      put(trace, at.x + at.width / 2, at.y + at.height / 2, own.data);
+      if (trace.hoverinfo === 'skip') continue;
+      put(trace, at.x + at.width / 2, at.y + at.height / 2, own.data, trace.type === 'bar' ? own.s : own.y);
     }
   }
   for (const trace of plot._fullData) {
-    if (trace.visible !== true || trace.type !== 'scatter' || trace.mode.includes('markers') || trace.hoverinfo === 'skip') continue;
+    if (trace.visible !== true || trace.type !== 'scatter') continue;
+    if (trace.mode.includes('markers') || trace.hoverinfo === 'skip' || trace.fill === 'toself') continue;
     const xaxis = layout[(trace.xaxis || 'x').replace('x', 'xaxis')], yaxis = layout[(trace.yaxis || 'y').replace('y', 'yaxis')];
     trace.x.forEach((x, i) => {
       if (trace.y[i] === null || trace.y[i] === undefined) return;
       const left = xaxis.d2p(x), top = yaxis.d2p(trace.y[i]);
       if (left < 0 || left > xaxis._length || top < 0 || top > yaxis._length) return;
-      put(trace, box.x + xaxis._offset + left, box.y + yaxis._offset + top, trace.customdata && trace.customdata[i]);
+      const frame = trace.customdata && trace.customdata[i];
+      put(trace, box.x + xaxis._offset + left, box.y + yaxis._offset + top, frame, trace.y[i]);
     });
   }
   return found;
@@ -45,6 +48,7 @@ class Point(NamedTuple):
     x: float
     y: float
     frame: Any
+    value: float | None = None
 
 
 class Page:

@@ -3,15 +3,13 @@ const drawnFigures = () => Object.keys(data.figures).map($);
 
 async function drawFigure(place) {
   const figure = data.figures[place.id];
-  const layout = fitPaper(inColors({ ...structuredClone(figure.layout), uirevision: "kept" })); // zooms and legends stay
+  const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // zooms and legends stay
   await Plotly.react(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
   quietButtons(place);
 }
 
-// On paper the width is given; on a screen it is that of the place.
-async function draw() {
-  for (const place of drawnFigures()) await drawFigure(place);
-}
+// All begin at once: a browser that prints waits for none.
+const draw = () => Promise.all(drawnFigures().map(drawFigure));
 
 function wholeView(place) {
   const change = {};
@@ -25,7 +23,7 @@ function wholeView(place) {
 
 // Buttons above a figure, each of which shows its traces in another way; the one that is shown is pressed.
 function choices(place, { choices: ways }) {
-  if (!ways) return;
+  if (!ways?.length) return;
   const group = document.createElement("p");
   group.className = "choices";
   group.setAttribute("role", "group");

@@ -55,6 +55,7 @@ function moveView(place, [shrink, shift]) {
 function plotKeys(places, wholeView) {
   for (const place of places) {
     place.classList.add("keyed");
+    place.tabIndex = 0;
     place.addEventListener("keydown", (event) => {
       if (event.target !== place || event.ctrlKey || event.altKey || event.metaKey) return;
       if (event.key !== "0" && !PLOT_KEYS[event.key]) return;
@@ -63,7 +64,7 @@ function plotKeys(places, wholeView) {
       else moveView(place, PLOT_KEYS[event.key]);
     });
   }
-  roving(document.body, ".keyed", "updown");
+  if (places.length > 1) roving(document.body, ".keyed", "updown");
 }
 
 function quietButtons(place) {

@@ -146,7 +146,7 @@ function layoutFor(f, traces) {
     if (panel.name === "sequence" && f.protocol !== "tcp") axis.title.text = "payload, bytes";
     top -= share;
   });
-  return fitPaper(layout);
+  return fitted(layout, $("plot"));
 }
 
 // --- drawing ---------------------------------------------------------------------------------------------------
