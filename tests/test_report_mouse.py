@@ -72,26 +72,36 @@ def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytes
     tab.close()
 
 
+def lost_so_far(one: Opened, place: str, frame: int) -> list[float]:
+    """Segments lost at a place until one is sent again in a frame."""
+    lost = [row for row in one.trace.events.rows() if row["flow"] == one.flow and row["place"] == place]
+    lost = [row for row in lost if row["kind"].endswith("retransmission") and not row["spurious"]]
+    return [number for number, row in enumerate(lost, start=1) if row["frame"] == frame]
+
+
+def packet_heights(row: Row) -> list[float]:
+    """Where a packet may stand: its place in the stream, what it acknowledges, the window's edge, else its size."""
+    if row["sequence"] is None and row["acknowledged"] is None:
+        return [row["payload_bytes"]]
+    found = [row["sequence"], row["acknowledged"], row["payload_bytes"]]
+    if row["acknowledged"] is not None and row["window"] is not None:
+        found.append(row["acknowledged"] + row["window"])
+    return [value for value in found if value is not None]
+
+
 def heights(one: Opened, point: Point, frame: int) -> list[float]:
     """What the tables have at a frame for a trace of the figure."""
-    row, name = one.packets.get(frame, {}), point.trace
-    if name in ("rtt0", "rtt1"):
-        return [row["rtt_ns"] / 1e6]
+    name = point.trace
+    if name in ("upstream", "downstream"):
+        return lost_so_far(one, name, frame)
     if name in ("latency", "waited"):
         column = "latency_ns" if name == "latency" else "head_of_line_ns"
         return [block[column] / 1e6 for block in one.trace.blocks.rows() if block["last_frame"] == frame]
     if name in ("whole", "broken"):
         return [part["fragments"] for part in one.trace.datagrams.rows() if part["first_frame"] == frame]
-    if name in ("upstream", "downstream"):
-        lost = [row for row in one.trace.events.rows() if row["flow"] == one.flow and row["place"] == name]
-        lost = [row for row in lost if row["kind"].endswith("retransmission") and not row["spurious"]]
-        return [number for number, row in enumerate(lost, start=1) if row["frame"] == frame]
-    if row["sequence"] is None and row["acknowledged"] is None:
-        return [row["payload_bytes"]]
-    ack = row["acknowledged"]
-    found = [row["sequence"], ack, row["payload_bytes"]]
-    found += [ack + row["window"]] if ack is not None and row["window"] is not None else []
-    return [value for value in found if value is not None]
+    if name in ("rtt0", "rtt1"):
+        return [one.packets[frame]["rtt_ns"] / 1e6]
+    return packet_heights(one.packets[frame])
 
 
 def check_point(one: Opened, point: Point, points: list[Point], tooltip: str) -> None:
@@ -127,6 +137,7 @@ def test_a_click_gives_a_filter_for_the_frame_or_the_bin(opened: Opened) -> None
     for panel in {point.panel for point in points}:
         own = [point for point in points if point.panel == panel]
         (point,) = loneliest(own, 1)
+        opened.page.page.wait_for_timeout(400)  # two clicks in short order are a double-click
         opened.page.page.mouse.click(point.x, point.y)
         text = "document.getElementById('packet-filter').textContent"
         if point.trace.startswith(BINS):

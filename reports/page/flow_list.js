@@ -78,7 +78,7 @@ function againCommand(row) {
   const { command, filter, start, end } = data.again, f = state.flows, own = captureFilter(row);
   const both = [filter, own].filter(Boolean);
   let [from, to] = [start, end];
-  if (!own) [from, to] = [isoTime(f.start[row]), isoTime(Math.ceil(f.start[row] + f.lasted[row] * 1.0001) + 1)];
+  if (!own && !Number.isNaN(f.start[row])) [from, to] = [isoTime(f.start[row]), isoTime(Math.ceil(f.start[row] + f.lasted[row] * 1.0001) + 1)];
   const parts = [command];
   if (both.length) parts.push("--filter", inShell(both.length > 1 ? both.map((one) => `(${one})`).join(" and ") : both[0]));
   if (from) parts.push("--start", from);
