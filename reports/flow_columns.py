@@ -149,7 +149,7 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
 
 
 def again(trace: Trace) -> dict[str, str]:
-    """What the page builds the command from that makes a report of one flow: the files and options of this analysis."""
+    """Files and options of this analysis: the page adds those of one flow, and has the command for a report of it."""
     options = trace.options
     words = ["FILE" if name == "-" else name for name in trace.inputs]
     if options["block_size"]:

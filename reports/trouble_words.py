@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went wrong in a flow, in few words: the same kinds and words in the terminal and in the page."""
+"""Troubles of a flow in few words: the same kinds and words in the terminal and in the page."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 VIEW = {"width": 1280, "height": 1500}  # the figure of a flow fits it
-# What is drawn in a plot: of each visible trace its panel and points, by their pixels in the window. Marks are asked
-# where they are; a line has no mark, so its points are reckoned from the axes.
+# Points drawn in a plot: trace, panel and pixel in the window. A mark's pixel is that of its element; a line has no
+# elements for its points, so their pixels follow from the axes.
 DRAWN = """id => {
   const plot = document.getElementById(id), layout = plot._fullLayout, box = plot.getBoundingClientRect(), found = [];
   const put = (trace, x, y, frame, value) =>
@@ -87,7 +87,7 @@ class Page:
         return [int(frame) for frame in found or []]
 
     def drawn(self, plot: str = "plot") -> list[Point]:
-        """What is drawn in a plot, which is brought into view."""
+        """Points drawn in a plot, which is brought into view."""
         self.page.evaluate(f"document.getElementById('{plot}').scrollIntoView()")
         return [Point(**one) for one in self.page.evaluate(DRAWN, plot)]
 
@@ -112,11 +112,11 @@ class Page:
         self.until(f"location.hash !== '{before}'")
 
     def hash(self) -> str:
-        """What the link holds."""
+        """The part of the link that holds flow and ranges."""
         return str(self.page.evaluate("location.hash"))
 
     def range(self, axis: str = "xaxis") -> list[float]:
-        """What an axis of the figure shows."""
+        """The range that an axis of the figure shows."""
         found: list[float] = self.page.evaluate(f"document.getElementById('plot')._fullLayout.{axis}.range")
         return found
 

@@ -90,7 +90,7 @@ def packet_heights(row: Row) -> list[float]:
 
 
 def heights(one: Opened, point: Point, frame: int) -> list[float]:
-    """What the tables have at a frame for a trace of the figure."""
+    """Values of the tables at a frame for a trace of the figure."""
     name = point.trace
     if name in ("upstream", "downstream"):
         return lost_so_far(one, name, frame)

@@ -1,4 +1,4 @@
-// What the panels of a flow's figure show: throughput, packets, verdicts, losses, blocks, datagrams.
+// Points of each panel of a flow's figure: throughput, packets, verdicts, losses, blocks, datagrams.
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 
 // A point; `frame` is its frame, or the span of time that it stands for.
