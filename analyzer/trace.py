@@ -74,6 +74,11 @@ class Trace:
         return self._packets
 
     @property
+    def options(self) -> dict[str, Any]:
+        """How the captures were read: filter, start_ns, end_ns, block_size and more."""
+        return dict(self._options)
+
+    @property
     def captures(self) -> Table:
         """An input interface of an input file."""
         return self.table("captures")

@@ -24,6 +24,7 @@ THIN = 0.012  # what is drawn of a loss, however small
 DEPTH = 0.3  # how far below the stages losses end
 CURVE = 24  # points of one
 LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # where bands of one gap end, by their number
+FEW = 4  # packets, above which ticks are whole by themselves
 LABEL_WIDTH = 18  # characters
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 PLAIN_FONT = {"family": "system-ui, sans-serif", "size": 12}
@@ -215,7 +216,10 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
                 "hovertemplate": f"{PLACES[place]}<br>%{{x:.3f}} s<br>%{{y}} packets<extra></extra>",
             }
         )
-    return figure(traces, {**plain_axes("seconds since the first packet", "packets lost"), "barmode": "stack"})
+    layout = {**plain_axes("seconds since the first packet", "packets lost"), "barmode": "stack"}
+    if max(row["packets"] for row in bins) <= FEW:
+        layout["yaxis"]["dtick"] = 1  # no half packets
+    return figure(traces, layout)
 
 
 def plain_axes(x: str, y: str) -> dict[str, Any]:

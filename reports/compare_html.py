@@ -119,6 +119,7 @@ def render(vantage: Vantage) -> str:
         {"figures": figures(vantage)},
         style=offline_page.part("compare.css"),
         title=" · ".join(f"{point.role} {point.name}" for point in vantage.points),
+        heading=f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared",
         answers=list(answers(vantage)),
         points=vantage.points,
         lasts=[

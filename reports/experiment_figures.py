@@ -39,7 +39,10 @@ class Figure:
 
         figure = go.Figure(data=self.data, layout={**BASE_LAYOUT, **self.layout}, skip_invalid=False)
         plain = json.loads(figure.to_json())
-        return {"title": self.title, "note": self.note, "data": plain["data"], "layout": plain["layout"]}
+        return {
+            **{"title": self.title, "note": self.note, "data": plain["data"], "layout": plain["layout"]},
+            "choices": trial_choices(self.data),
+        }
 
 
 BASE_LAYOUT: Row = {
@@ -157,15 +160,11 @@ def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], numbe
         yield trial_line(name, trial, pairs, number, "%{x:.4g} s")
 
 
-# Plotly's chosen button is light in any theme.
-BUTTON_COLORS: Row = {"bgcolor": "#dfe5ea", "bordercolor": GREY, "font": {"size": 11, "color": "#1c2530"}}
-
-
-def trial_choice(data: Sequence[Row]) -> Row:
-    """Buttons for means, or a line for each trial; nothing where there is one trial."""
+def trial_choices(data: Sequence[Row]) -> list[Row]:
+    """Ways to show the traces: means, or a line for each trial; none where there is one trial."""
     trials = [trace.get("meta") == "trial" for trace in data]
     if not any(trials):
-        return {}
+        return []
     means = ["error_y" in trace for trace in data]
     shown = [trace.get("visible", True) for trace in data]
     per_trial = {
@@ -180,13 +179,7 @@ def trial_choice(data: Sequence[Row]) -> Row:
         "mode": [trace["mode"] for trace in data],
         "opacity": [trace.get("opacity", 1.0) for trace in data],
     }
-    buttons = [
-        {"label": "averaged", "method": "restyle", "args": [averaged]},
-        {"label": "per trial", "method": "restyle", "args": [per_trial]},
-    ]
-    place = {"x": 1, "y": -0.13, "xanchor": "right", "yanchor": "top", "pad": {"t": 4}}
-    menu = {"type": "buttons", "direction": "right", "buttons": buttons, **BUTTON_COLORS, **place}
-    return {"updatemenus": [menu]}
+    return [{"label": "averaged", "traces": averaged}, {"label": "per trial", "traces": per_trial}]
 
 
 def published_line(line: Row, number: int, hover: str, shown: bool | str = True) -> Row:
@@ -228,7 +221,7 @@ def against_size(
     sizes = [point.x for line in lines.values() for point in line] + [x for one in published for x in one["x"]]
     values = [value for line in lines.values() for point in line for value in point.values]
     values += [value for one in published for value in one["y"]]
-    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values), **trial_choice(figure.data)}
+    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values)}
     yield figure
 
 
@@ -274,7 +267,6 @@ def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
         "xaxis": log_axis("elapsed, s", [row["elapsed_s"] for row in rows]),
         "yaxis": log_axis("throughput, Mbit/s", [row["throughput_mbit_s"] for row in rows]),
         "height": 480,
-        **trial_choice(figure.data),
     }
     yield figure
 
@@ -289,7 +281,7 @@ def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number:
         "x": means,
         "text": [f"{point.x:g}" for point in times],
         "textposition": "top center",
-        "textfont": {"size": 10, "color": COLORS[number % len(COLORS)]},
+        "textfont": {"size": 10},
         "error_x": {
             **line["error_y"],
             "array": [max(point.values) - mean for point, mean in zip(times, means, strict=True)],
@@ -327,7 +319,6 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
     figure.layout = {
         "xaxis": axis("offered, Mbit/s", rangemode="tozero"),
         "yaxis": axis("received, Mbit/s", rangemode="tozero"),
-        **trial_choice(figure.data),
     }
     yield figure
 

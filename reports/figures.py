@@ -157,7 +157,9 @@ def flow_figure() -> dict[str, Any]:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )
-    figure.update_xaxes(title="seconds since the start of the capture", zeroline=False, anchor="free", position=0)
+    figure.update_xaxes(
+        title="seconds since the start of the capture", zeroline=False, anchor="free", position=0, exponentformat="none"
+    )
     for panel, title in PANELS:
         name = "yaxis" if axes[panel] == 1 else f"yaxis{axes[panel]}"
         figure.update_layout({name: {"title": {"text": title}, "zeroline": False, "exponentformat": "SI"}})

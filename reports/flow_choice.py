@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 TROUBLE = ("retransmissions", "holes", "out_of_order", "zero_windows", "incomplete_datagrams", "resets")
+BLOCK_TROUBLE = ("blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt")
 
 
 def trouble_counts(trace: Trace) -> list[int]:
     """For each flow how often something went wrong in it, whatever it was."""
     trouble = [0] * len(trace.flows)
-    for counts in trace.directions.nonzero(TROUBLE).values():
+    for counts in trace.directions.nonzero(TROUBLE + BLOCK_TROUBLE).values():
         for number, count in counts:
             trouble[number // 2] += count
     return trouble

@@ -7,16 +7,12 @@ that a million packets open at once and every single one can be zoomed to. The f
 
 from __future__ import annotations
 
-import base64
-import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.explanation import Explained, carried, explain
-from wiretale.analyzer.finding import named
 from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.time_parse import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
@@ -24,11 +20,13 @@ from wiretale.reports import offline_page
 from wiretale.reports.cost_text import cost_text
 from wiretale.reports.figures import flow_figure
 from wiretale.reports.flow_choice import choose_flows
+from wiretale.reports.flow_columns import again, flow_columns
+from wiretale.reports.packing import encoded, numbered_words, packed_table
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
+SCRIPTS = ("numbers.js", "panels.js", "view.js", "flow_list.js", "capture.js")
 FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
 TRANSFERS_SHOWN = 20
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
@@ -38,37 +36,6 @@ EVENTS_MOST = 200_000
 BLOCKS_MOST = 200_000
 TIME_LETTERS = 23  # of a time, to the millisecond
 
-# Columns of the list of flows: name in the page, table (f flows, 0 and 1 the directions), column.
-FLOW_FIELDS = (
-    ("protocol", "f", "protocol"),
-    ("application", "f", "application"),
-    ("state", "f", "state"),
-    ("path", "f", "path"),
-    ("packets", "f", "packets"),
-    ("bytes", "f", "wire_bytes"),
-    ("first", "f", "first_ns"),
-    ("last", "f", "last_ns"),
-    ("handshake", "f", "handshake_rtt_ns"),
-    ("icmp", "f", "icmp_errors"),
-    ("payload0", "0", "payload_bytes"),
-    ("payload1", "1", "payload_bytes"),
-    ("throughput0", "0", "throughput_bps"),
-    ("throughput1", "1", "throughput_bps"),
-    ("rtt0", "0", "rtt_ns_median"),
-    ("rtt1", "1", "rtt_ns_median"),
-    ("up0", "0", "lost_upstream"),
-    ("up1", "1", "lost_upstream"),
-    ("down0", "0", "lost_downstream"),
-    ("down1", "1", "lost_downstream"),
-    ("needless0", "0", "spurious_retransmissions"),
-    ("needless1", "1", "spurious_retransmissions"),
-    ("late0", "0", "out_of_order"),
-    ("late1", "1", "out_of_order"),
-    ("closed0", "0", "zero_windows"),
-    ("closed1", "1", "zero_windows"),
-    ("incomplete0", "0", "incomplete_datagrams"),
-    ("incomplete1", "1", "incomplete_datagrams"),
-)
 # Columns of the series: name, array code, divisor. Times are ms since the page's base.
 SERIES_FIELDS = (
     ("flow", "I", 1),
@@ -82,7 +49,6 @@ SERIES_FIELDS = (
     ("flight_bytes", "f", 1),
     ("window_bytes", "f", 1),
 )
-TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")  # the others are durations
 DATAGRAM_FIELDS = (
     ("flow", "I", 1),
     ("first_ns", "d", 1_000_000),
@@ -114,11 +80,6 @@ EVENT_FIELDS = (
 EVENT_WORDS = ("kind", "place", "evidence")  # packed as numbers
 
 
-def encoded(data: bytes) -> str:
-    """Compressed and as text; the page undoes both."""
-    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
-
-
 def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list[int]:
     """Of these flows, in their order, each that still fits within a bound on the sum of sizes."""
     chosen = []
@@ -133,31 +94,6 @@ def base_time(trace: Trace) -> int:
     """What times in the page count from: the first packet, down to a whole second."""
     times = [ns for ns in trace.captures.column("first_ns") if ns is not None]
     return min(times, default=0) // 1_000_000_000 * 1_000_000_000
-
-
-def flow_entry(trace: Trace, number: int) -> dict[str, Any]:
-    """A flow as the page lists it."""
-    flow = trace.flows.rows(number, number + 1)[0]
-    out, back = trace.directions.rows(2 * number, 2 * number + 2)
-    tables = {"f": flow, "0": out, "1": back}
-    entry = {name: tables[table][column] for name, table, column in FLOW_FIELDS}
-    return {"flow": number, "name": named(flow), "filter": flow_filter(flow), **entry}
-
-
-def packed_table(
-    table: Table, fields: Iterable[tuple[str, str, int]], flows: Sequence[int], base_ns: int
-) -> dict[str, Any]:
-    """Columns of the rows of some flows: code and data of each."""
-    chosen_fields = [(name, code, base_ns if name in TIMES else 0, divisor) for name, code, divisor in fields]
-    packed = table.packed_columns(chosen_fields, sorted(flows))
-    return {name: [code, encoded(data)] for (name, code, *_), data in zip(chosen_fields, packed, strict=True)}
-
-
-def numbered_words(table: Table, column: str) -> dict[int, str]:
-    """The words of a column by the number that packed_table() gives for each."""
-    words = dict(table.words(column))
-    occurring = ((number, words[number]) for number in set(bytes(words)))
-    return {number: word for number, word in occurring if word is not None}
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -179,7 +115,6 @@ def page_data(trace: Trace) -> dict[str, Any]:
     """All that the page's script works with."""
     base_ns = base_time(trace)
     largest, troubled = choose_flows(trace, FLOWS_LARGEST, FLOWS_TROUBLED)
-    listed = largest + troubled
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
     tables = (trace.series, trace.datagrams, trace.events, trace.blocks)
@@ -194,8 +129,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
         packets = packed_packets(trace, by_trouble, sizes, base_ns)
     return {
         "base": str(base_ns),
-        "listed": [flow_entry(trace, flow) for flow in listed],
-        "flow_count": len(trace.flows),
+        "flows": flow_columns(trace, base_ns),
+        "again": again(trace),
         "file_count": len(set(trace.captures.column("file"))),
         "series_flows": with_series,
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
@@ -254,7 +189,7 @@ def render(trace: Trace, link_bps: int | None = None) -> str:
     return offline_page.render(
         "capture.html",
         page_data(trace),
-        "capture.js",
+        SCRIPTS,
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         captures=[capture_facts(row) for row in trace.captures.rows()],
         interrupted=trace.interrupted,

@@ -42,11 +42,19 @@ PUBLISHED = (
     (4, "kb_transferred", 1024),
 )
 GAP = 0.03
+COUNTED = (3, 5)  # panels of packets
+FEW = 6
 
 
 def axis_name(panel: int) -> str:
     """As Plotly numbers them."""
     return "y" if panel == 0 else f"y{panel + 1}"
+
+
+def most_of(bins: dict[str, list[Any]], panel: int) -> float:
+    """The greatest value that a panel shows."""
+    columns = (bins[line.column] for line in LINES if line.panel == panel)
+    return max((value for column in columns for value in column if value is not None), default=0)
 
 
 def published_lines(published: dict[str, Any], last: float) -> list[Any]:
@@ -90,7 +98,10 @@ def lab_figure(bins: dict[str, list[Any]], published: dict[str, Any]) -> dict[st
     height = 1 / len(PANELS)
     for panel, title in enumerate(PANELS):
         top = 1 - panel * height
-        axis = {"title": {"text": title}, "domain": [top - height + GAP, top], "zeroline": False, "rangemode": "tozero"}
+        axis: dict[str, Any] = {"title": {"text": title}, "domain": [top - height + GAP, top]}
+        axis |= {"zeroline": False, "rangemode": "tozero"}
+        if panel in COUNTED and most_of(bins, panel) <= FEW:
+            axis["dtick"] = 1  # no half packets
         figure.update_layout({f"yaxis{panel + 1 if panel else ''}": {**axis, "exponentformat": "SI"}})
     figure.update_layout(
         template="none",

@@ -10,6 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from wiretale.reports.destination import output_file
 from wiretale.version import __version__
 
 PARTS = files("wiretale.reports").joinpath("page")
+FIRST_SCRIPTS = ("plotly.js", "keys.js", "print.js")
 
 
 def part(name: str) -> str:
@@ -31,12 +33,15 @@ def source_hash(script: bytes) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode() + "'"
 
 
-def render(template: str, data: dict[str, Any], script: str = "figures.js", style: str = "", **shown: Any) -> str:
-    """The page of a template that extends page.html. `data` is for the script, which comes behind plotly.js and by
-    itself draws `data["figures"]` (by the id of their place); `shown` is for the template."""
+def render(
+    template: str, data: dict[str, Any], scripts: Sequence[str] = ("figures.js",), style: str = "", **shown: Any
+) -> str:
+    """The page of a template that extends page.html. `data` is for the scripts, which come behind those of every page
+    and by themselves draw `data["figures"]` (by the id of their place); `shown` is for the template."""
     from jinja2 import Environment, FunctionLoader
 
-    compressed, code = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes(), part("plotly.js") + part(script)
+    compressed = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes()
+    code = "\n".join(map(part, (*FIRST_SCRIPTS, *scripts)))
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     page = (
         Environment(autoescape=True, loader=FunctionLoader(part))

@@ -31,6 +31,7 @@ from wiretale.analyzer.units import (
     show_share,
 )
 from wiretale.reports.flow_choice import choose_flows
+from wiretale.reports.trouble_words import TROUBLES, trouble_text
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -62,19 +63,8 @@ class FlowLine:
 
     def trouble(self) -> str:
         """What went wrong, in few words."""
-        parts = [
-            (self.sum("lost_upstream") + self.sum("lost_downstream"), show_count, "lost"),
-            (self.sum("spurious_retransmissions"), show_count, "needless"),
-            (self.sum("out_of_order"), show_count, "reordered"),
-            (self.sum("undecided"), show_count, "undecided"),
-            (self.sum("network_duplicates") + self.sum("unknown_duplicates"), show_count, "copied"),
-            (self.sum("blocks_lost"), show_count, "blocks lost"),
-            (self.sum("unseen_bytes"), show_bytes, "unseen"),
-            (self.sum("zero_windows"), show_count, "zero win"),
-            (self.sum("incomplete_datagrams"), show_count, "incomplete"),
-            (self.flow["icmp_errors"], show_count, "ICMP"),
-        ]
-        return ", ".join(f"{show(count)} {word}" for count, show, word in parts if count)
+        sums = {name: self.sum(name) for kind in TROUBLES for name in kind.columns}
+        return trouble_text(sums, self.flow["icmp_errors"])
 
     def duration(self) -> int | None:
         """From the first packet to the last, ns."""

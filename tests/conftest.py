@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from report_page import VIEW, Page
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -48,7 +51,14 @@ LIVE = {
     "test_ttcp",
 }
 # What is made for a whole file takes long: a browser, a build, all samples.
-TOGETHER = {"test_capture_package", "test_experiment_report", "test_html_report", "test_samples"}
+TOGETHER = {
+    "test_capture_package",
+    "test_experiment_report",
+    "test_html_report",
+    "test_report_access",
+    "test_report_mouse",
+    "test_samples",
+}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -95,6 +105,29 @@ def others() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/captures beside the repository")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, one for all tests of a worker."""
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=90_000)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Page]:
+    """An empty page; what is opened in it is a tests/report_page.py."""
+    opened = browser.new_page(viewport=VIEW)
+    opened.set_default_timeout(90_000)
+    yield Page(opened)
+    opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 from conftest import Run as Runner
 
 from capture_points import MS, START_NS, Clock, Points, block, log, udp
+from report_page import Page
 
 SAMPLES_FOLDER = Path(__file__).parent.parent / "sample_pcaps"
 RUN = 31
-CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
@@ -162,36 +161,20 @@ def test_errors_are_one_line_with_their_code(captures: list[Path], wiretale_run:
         assert done.stderr.startswith("wiretale: ")
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
-def test_the_page_draws_offline(captures: list[Path], wiretale_run: Runner, tmp_path: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
+def test_the_page_draws_offline(captures: list[Path], wiretale_run: Runner, tmp_path: Path, page: Page) -> None:
     folder = captures[0].parent
     hostile = shutil.copy(captures[1], tmp_path / "<img src=x onerror=alert(1)>.pcap")
     page_file = tmp_path / "page.html"
     logs = ("--sender-log", folder / "send.json", "--receiver-log", folder / "receive.json")
     done = wiretale_run("compare", captures[0], hostile, captures[2], *logs, "-q", "--report", page_file)
     assert done.returncode == 0, done.stderr
-    said: list[str] = []
-    asked: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, timeout=90_000)
-        page = browser.new_page()
-        page.set_default_timeout(90_000)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(page_file.as_uri())
-        until = time.monotonic() + 90
-        while not page.evaluate("document.body.dataset.ready"):
-            assert time.monotonic() < until, said
-            time.sleep(0.05)
-        drawn = page.evaluate(
-            "[...document.querySelectorAll('.figure')].map(f => [f.id, f.querySelectorAll('path').length])"
-        )
-        words = page.evaluate("document.getElementById('sankey0').textContent")
-        wide = page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        browser.close()
-    assert said == [] and [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
+    page.open(page_file)
+    drawn = page.page.evaluate(
+        "[...document.querySelectorAll('.figure')].map(f => [f.id, f.querySelectorAll('path').length])"
+    )
+    words = page.page.evaluate("document.getElementById('sankey0').textContent")
+    wide = page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.complaints == []
+    assert [url for url in page.requests if not url.startswith(("file:", "blob:", "data:"))] == []
     assert {name for name, paths in drawn if paths > 3} >= {"sankey0", "losses", "delays", "distribution"}
     assert "before the tracer" in words and "kernel" in words and wide

@@ -3,78 +3,15 @@
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scapy.all import IP, UDP, Ether, Raw, wrpcap
 
 import wiretale
 from plain_wire import Connection, Wire
+from report_page import Page
 from talk import Talk
-
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
-
-
-class Page:
-    """An open report and what the browser said about it."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def open(self, path: Path, fragment: str = "") -> Page:
-        self.page.goto(path.as_uri() + fragment)
-        self.until("document.body.dataset.ready")
-        return self
-
-    def until(self, expression: str) -> Any:
-        """The value of an expression as soon as it is true; polled, since the page's policy forbids more."""
-        until = time.monotonic() + 90
-        while time.monotonic() < until:
-            value = self.page.evaluate(expression)
-            if value:
-                return value
-            time.sleep(0.05)
-        raise AssertionError(f"never true: {expression}; {self.complaints}")
-
-    def points(self) -> int:
-        """Marks that are drawn."""
-        return int(self.page.evaluate("document.querySelectorAll('#plot .scatterlayer .point').length"))
-
-    def frames(self, meta: str) -> list[int]:
-        """Frame numbers that a trace of the figure carries for its hover."""
-        found = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}').customdata")
-        return [int(frame) for frame in found or []]
-
-    def zoom(self, start: float, end: float) -> None:
-        self.page.evaluate(f"Plotly.relayout('plot', {{'xaxis.range[0]': {start}, 'xaxis.range[1]': {end}}})")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=90_000)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Page]:
-    opened = browser.new_page()
-    opened.set_default_timeout(90_000)
-    yield Page(opened)
-    opened.close()
 
 
 def test_every_sample_opens_offline_and_draws(page: Page, sample: Path, tmp_path: Path) -> None:
@@ -156,9 +93,9 @@ def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
     path = talk.wire.write(tmp_path / "long.pcap")
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
     assert 0 < int(page.page.evaluate("document.body.dataset.points")) <= 6000  # thinned
-    page.zoom(10.0, 10.0049)
+    page.page.evaluate("location.hash = '#flow=0&t=10-10.0049'")
     page.until("document.getElementById('plot').data.find(t => t.meta === 'data').customdata.length < 20")
-    assert set(range(10_001, 10_006)) <= set(page.frames("data")) <= set(range(9_999, 10_008))
+    assert set(range(10_001, 10_006)) <= set(page.frames("data")) <= set(range(10_001, 10_007))
     low, high = page.page.evaluate("document.getElementById('plot')._fullLayout.yaxis2.range")
     assert 990_000 < low < high < 1_010_000  # of the 2 MB, what is in view
     assert page.complaints == []
@@ -181,8 +118,12 @@ def test_filters_can_be_copied(page: Page, samples: Path, tmp_path: Path) -> Non
     page.page.click("#copy-flow")
     copied = page.until("document.body.dataset.copied")
     assert copied == "ip.addr == 192.0.2.10 && ip.addr == 198.51.100.20 && tcp.port == 50512 && tcp.port == 8443"
-    page.page.evaluate("clicked({points: [{customdata: 160}]})")
+    (lost,) = [point for point in page.drawn() if (point.trace, point.frame) == ("downstream", 160)]
+    page.page.mouse.click(lost.x, lost.y)
+    page.until("!document.getElementById('packet').hidden")
     assert page.page.inner_text("#packet-filter") == "frame.number == 160"
+    page.page.click("#copy-packet")
+    page.until("document.body.dataset.copied === 'frame.number == 160'")
 
 
 def test_nothing_can_be_shared_by_a_click(page: Page, samples: Path, tmp_path: Path) -> None:

@@ -1,26 +1,56 @@
 // A page whose figures are whole: they are only drawn here, in the page's colours.
+const drawnFigures = () => Object.keys(data.figures).map($);
 
-function inColors(layout) {
-  const made = structuredClone(layout), own = colors();
-  made.font = { ...made.font, color: own.ink };
-  made.modebar = modebar(own);
-  made.hoverlabel = { bgcolor: own.paper, bordercolor: own.line, font: { color: own.ink } };
-  for (const name of Object.keys(made).filter((key) => /^[xy]axis\d*$/.test(key))) Object.assign(made[name], { gridcolor: own.line, linecolor: own.line, tickcolor: own.line });
-  return made;
+async function drawFigure(place) {
+  const figure = data.figures[place.id];
+  const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // zooms and legends stay
+  await Plotly.react(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
+  quietButtons(place);
 }
 
-async function draw() {
-  for (const [place, figure] of Object.entries(data.figures)) {
-    await Plotly.react($(place), structuredClone(figure.data), inColors(figure.layout), {
-      displaylogo: false, showSendToCloud: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], ...figure.config,
-    });
+// All begin at once: a browser that prints waits for none.
+const draw = () => Promise.all(drawnFigures().map(drawFigure));
+
+function wholeView(place) {
+  const change = {};
+  for (const [name, axis] of Object.entries(data.figures[place.id].layout)) {
+    if (!/^[xy]axis\d*$/.test(name) || axis.fixedrange) continue;
+    if (axis.range) change[`${name}.range`] = axis.range.slice();
+    else change[`${name}.autorange`] = true;
   }
+  return Plotly.relayout(place, change);
+}
+
+// Buttons above a figure, each of which shows its traces in another way; the one that is shown is pressed.
+function choices(place, { choices: ways }) {
+  if (!ways?.length) return;
+  const group = document.createElement("p");
+  group.className = "choices";
+  group.setAttribute("role", "group");
+  group.setAttribute("aria-label", "trials");
+  const show = (chosen) => {
+    ways.forEach((way, i) => group.children[i].setAttribute("aria-pressed", way === chosen));
+    data.figures[place.id].data.forEach((trace, i) => { for (const [key, values] of Object.entries(chosen.traces)) trace[key] = values[i]; });
+  };
+  for (const way of ways) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = way.label;
+    button.addEventListener("click", () => { show(way); drawFigure(place); });
+    group.append(button);
+  }
+  place.before(group);
+  show(ways[0]);
+  roving(group, "button", "both");
 }
 
 async function start() {
+  for (const [id, figure] of Object.entries(data.figures)) choices($(id), figure);
+  pageKeys();
   await loadPlotly();
   await draw();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  plotKeys(drawnFigures().filter((place) => place.getAttribute("role") === "group"), wholeView);
+  paper(draw);
   document.body.dataset.ready = "yes";
 }
 

@@ -4,6 +4,9 @@
 
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
+const CONFIG = {
+  displaylogo: false, showSendToCloud: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+};
 
 // The page's colours, for figures.
 function colors() {
@@ -11,8 +14,14 @@ function colors() {
   return Object.fromEntries(["ink", "dim", "paper", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-function modebar({ dim, accent }) {
-  return { bgcolor: "rgba(0,0,0,0)", color: dim, activecolor: accent };
+// A layout in the page's colours.
+function inColors(layout) {
+  const own = colors();
+  layout.font = { ...layout.font, color: own.ink };
+  layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: own.dim, activecolor: own.accent };
+  layout.hoverlabel = { bgcolor: own.paper, bordercolor: own.dim, font: { color: own.ink } };
+  for (const name of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) Object.assign(layout[name], { gridcolor: own.line, linecolor: own.line, tickcolor: own.line });
+  return layout;
 }
 
 async function inflate(text) {

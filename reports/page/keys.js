@@ -1,0 +1,78 @@
+// The keyboard: one tab stop for a list, a row of buttons or all plots; arrow keys move inside.
+const STEPS = {
+  vertical: { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity },
+  horizontal: { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity },
+  updown: { ArrowDown: 1, ArrowUp: -1 },
+};
+STEPS.both = { ...STEPS.vertical, ...STEPS.horizontal };
+
+// Makes the items that a selector finds in a container one tab stop. Returns the function that moves it to an item,
+// or to the first one: for items that are made anew.
+function roving(container, selector, way) {
+  const items = () => [...container.querySelectorAll(selector)].filter((item) => !item.closest("[hidden]"));
+  const stopAt = (chosen) => {
+    const all = items(), stop = all.includes(chosen) ? chosen : all[0];
+    for (const item of all) item.tabIndex = item === stop ? 0 : -1;
+  };
+  container.addEventListener("focusin", (event) => event.target.matches(selector) && stopAt(event.target));
+  container.addEventListener("keydown", (event) => {
+    const step = STEPS[way][event.key], all = items(), at = all.indexOf(event.target);
+    if (step === undefined || at < 0 || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    all[Math.min(all.length - 1, Math.max(0, at + step))].focus();
+  });
+  stopAt(null);
+  return stopAt;
+}
+
+// A table that is wider than its place is scrolled by keys as well, unless something in it takes the focus.
+function scrollable() {
+  for (const region of document.querySelectorAll(".scroll")) {
+    const hidden = region.scrollWidth > region.clientWidth + 1 || region.scrollHeight > region.clientHeight + 1;
+    if (hidden && !region.querySelector("button, [tabindex]")) {
+      region.tabIndex = 0;
+      region.setAttribute("role", "group");
+      region.setAttribute("aria-label", region.closest("section").querySelector("h2").textContent);
+    } else region.removeAttribute("tabindex");
+  }
+}
+
+const PLOT_KEYS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowRight: [1, 0.25], ArrowLeft: [1, -0.25] };
+
+// Shrinks the ranges of the time axes, or moves them, by shares of what is in view.
+function moveView(place, [shrink, shift]) {
+  const change = {};
+  for (const [name, axis] of Object.entries(place._fullLayout)) {
+    if (!/^xaxis\d*$/.test(name) || axis.fixedrange) continue;
+    const [from, to] = axis.range.map((value) => axis.r2l(value)), middle = (from + to) / 2 + shift * (to - from), half = ((to - from) / 2) * shrink;
+    change[`${name}.range[0]`] = axis.l2r(middle - half);
+    change[`${name}.range[1]`] = axis.l2r(middle + half);
+  }
+  return Plotly.relayout(place, change);
+}
+
+// A plot takes the focus itself; its small buttons are for the mouse, since keys do the same.
+function plotKeys(places, wholeView) {
+  for (const place of places) {
+    place.classList.add("keyed");
+    place.tabIndex = 0;
+    place.addEventListener("keydown", (event) => {
+      if (event.target !== place || event.ctrlKey || event.altKey || event.metaKey) return;
+      if (event.key !== "0" && !PLOT_KEYS[event.key]) return;
+      event.preventDefault();
+      if (event.key === "0") wholeView(place);
+      else moveView(place, PLOT_KEYS[event.key]);
+    });
+  }
+  if (places.length > 1) roving(document.body, ".keyed", "updown");
+}
+
+function quietButtons(place) {
+  for (const button of place.querySelectorAll(".modebar button, .modebar [tabindex]")) button.tabIndex = -1;
+}
+
+function pageKeys() {
+  for (const list of document.querySelectorAll(".findings")) roving(list, "button", "both");
+  scrollable();
+  addEventListener("resize", scrollable);
+}

@@ -1,0 +1,180 @@
+// Points of each panel of a flow's figure: throughput, packets, verdicts, losses, blocks, datagrams.
+const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
+
+// A point; `frame` is its frame, or the span of time that it stands for.
+function put(out, x, y, frame) {
+  out.x.push(x);
+  out.y.push(y);
+  out.frame.push(frame);
+}
+
+function seriesData(flow) {
+  const s = state.series, found = {};
+  const lines = ["instant", "system", "goodput"];
+  for (const line of lines) for (const d of [0, 1]) found[line + d] = { x: [], y: [], frame: [] };
+  for (let i = 0; i < s.flow.length; i++) {
+    if (s.flow[i] !== flow) continue;
+    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3;
+    const follows = i + 1 < s.flow.length && s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+    for (const line of ["instant", "goodput"]) {
+      const out = found[line + d], value = s[line + "_bps"][i];
+      if (Number.isNaN(value)) continue;
+      put(out, start, value, [start, end]);
+      if (!follows) put(out, end, 0, [start, end]);
+    }
+    if (!Number.isNaN(s.system_bps[i])) put(found["system" + d], end, s.system_bps[i], [start, end]);
+  }
+  return found;
+}
+
+const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, name]) => name).join(" ");
+function packetText(p, i, tcp) {
+  const size = `${whole(p.size[i])} bytes`;
+  if (!tcp) return p.known[i] & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
+  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them not new` : "";
+  return `${size} from ${whole(p.sequence[i])}${repeated}<br>${flagText(p.flags[i])}`;
+}
+
+function picked(p, rows, y, tcp) {
+  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), text: (k) => packetText(p, rows[k], tcp) };
+  for (let k = 0; k < rows.length; k++) {
+    out.x[k] = p.time[rows[k]];
+    out.y[k] = y(rows[k]);
+    out.frame[k] = p.frame[rows[k]];
+  }
+  return out;
+}
+
+// The time-sequence graph of the direction that carries more; of other protocols, packets by size.
+function packetData(f) {
+  const p = state.packets, place = p.places.get(f.flow);
+  if (place === undefined) return {};
+  const tcp = f.protocol === "tcp";
+  const main = f.main;
+  const rows = [p.rows(2 * place), p.rows(2 * place + 1)];
+  const found = {};
+  for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i], tcp);
+  if (!tcp) {
+    found.data = picked(p, rows[0], (i) => p.size[i], false);
+    found.other = picked(p, rows[1], (i) => p.size[i], false);
+    return Object.assign(found, markData(f.flow, p, rows, 0, false));
+  }
+  const carries = (i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence;
+  found.data = picked(p, rows[main].filter(carries), (i) => p.sequence[i], true);
+  const acks = rows[1 - main].filter((i) => p.known[i] & KNOWN.ack);
+  found.ack = picked(p, acks, (i) => p.ack[i], true);
+  const sacks = acks.filter((i) => p.known[i] & KNOWN.sack);
+  found.sack = picked(p, sacks, (i) => p.sackEnd[i], true);
+  found.sack.text = (k) => `SACK ${whole(p.sackStart[sacks[k]])} to ${whole(p.sackEnd[sacks[k]])}`;
+  Object.assign(found, markData(f.flow, p, rows, main, true));
+  found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i], true);
+  return found;
+}
+
+// --- verdicts
+
+const MARK_OF = {
+  mirror_duplicate: "copy", network_duplicate: "copy", unknown_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
+  keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", ack_before_data: "unseen", sack_hole: "unseen",
+  block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "undecided", block_corrupt: "block_lost",
+};
+const NONE = 255; // how a byte says null
+const word = (name, number) => (data.words[name][number] || "").replaceAll("_", " ");
+
+function verdictText(i) {
+  const e = state.events, parts = [word("kind", e.kind[i])];
+  if (e.spurious[i] === 1) parts.push("needless");
+  if (e.place[i] && e.place[i] !== NONE) parts.push(e.place[i] && `${word("place", e.place[i])}`);
+  if (!Number.isNaN(e.bytes[i])) parts.push(`${whole(e.bytes[i])} bytes`);
+  if (e.evidence[i] && e.evidence[i] !== NONE) parts.push(`by ${word("evidence", e.evidence[i])}`);
+  if (!Number.isNaN(e.related_frame[i])) parts.push(`see frame ${e.related_frame[i]}`);
+  return parts.filter(Boolean).join(", ");
+}
+
+const eventRows = (flow) => {
+  const rows = [];
+  state.events.flow.forEach((f, i) => { if (f === flow) rows.push(i); });
+  return rows;
+};
+
+// The packet of an event among the rows of its direction, -1 when the page does not hold it.
+function packetOf(p, rows, event) {
+  const time = state.events.time_ns[event] / 1e3, frame = state.events.frame[event];
+  let low = 0, high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (p.time[rows[middle]] < time - 1e-6) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < rows.length && p.time[rows[low]] < time + 1e-6; low++) if (p.frame[rows[low]] === frame) return rows[low];
+  return -1;
+}
+
+function place(p, i, sends) {
+  if (sends) return p.known[i] & KNOWN.sequence ? p.sequence[i] : null;
+  return p.known[i] & KNOWN.ack ? p.ack[i] : null;
+}
+
+// Marks stand at the segment, or at what an acknowledgment acknowledges.
+function markData(flow, p, rows, main, tcp) {
+  const found = {};
+  for (const event of eventRows(flow)) {
+    const kind = data.words.kind[state.events.kind[event]], key = MARK_OF[kind] || kind, d = state.events.direction[event];
+    const i = d < 2 ? packetOf(p, rows[d], event) : -1;
+    if (i < 0) continue;
+    const y = tcp ? place(p, i, d === main) : p.size[i];
+    if (y === null) continue;
+    const out = (found[key] ||= { x: [], y: [], frame: [], texts: [] });
+    put(out, p.time[i], y, p.frame[i]);
+    out.texts.push(verdictText(event));
+  }
+  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
+  return found;
+}
+
+// Segments lost so far, by place.
+function lossData(flow) {
+  const e = state.events, found = {};
+  for (const i of eventRows(flow)) {
+    const place = data.words.place[e.place[i]], kind = data.words.kind[e.kind[i]];
+    if (!kind.endsWith("retransmission") || e.spurious[i] === 1 || !["upstream", "downstream"].includes(place)) continue;
+    const out = (found[place] ||= { x: [], y: [], frame: [], text: null });
+    put(out, e.time_ns[i] / 1e3, out.y.length + 1, e.frame[i]);
+  }
+  return found;
+}
+
+function blockData(flow) {
+  const b = state.blocks, found = { latency: { x: [], y: [], frame: [], texts: [] }, waited: { x: [], y: [], frame: [], texts: [] } };
+  for (let i = 0; i < b.flow.length; i++) {
+    if (b.flow[i] !== flow || Number.isNaN(b.complete_ns[i])) continue;
+    const text = `block ${whole(b.sequence[i])}${b.stream[i] < 65535 ? ` of stream ${b.stream[i]}` : ""}`;
+    for (const [out, value, drawn] of [[found.latency, b.latency_ns[i], true], [found.waited, b.head_of_line_ns[i], b.head_of_line_ns[i] > 0]]) {
+      if (!drawn || Number.isNaN(value)) continue;
+      put(out, b.complete_ns[i] / 1e3, value / 1e6, b.last_frame[i]);
+      out.texts.push(text);
+    }
+  }
+  for (const out of Object.values(found)) out.text = (k) => out.texts[k];
+  return found;
+}
+
+function seriesRtt(flow) {
+  const s = state.series, found = { rtt0: { x: [], y: [], frame: [] }, rtt1: { x: [], y: [], frame: [] } };
+  for (let i = 0; i < s.flow.length; i++) {
+    if (s.flow[i] !== flow || Number.isNaN(s.rtt_ns[i])) continue;
+    const start = s.start_ns[i] / 1e3, width = s.width_ns[i] / 1e3;
+    put(found["rtt" + s.direction[i]], start + width / 2, s.rtt_ns[i], [start, start + width]);
+  }
+  return found;
+}
+
+function datagramData(flow) {
+  const g = state.datagrams, found = { whole: { x: [], y: [], frame: [] }, broken: { x: [], y: [], frame: [] } };
+  for (let i = 0; i < g.flow.length; i++) {
+    if (g.flow[i] !== flow || Number.isNaN(g.first_ns[i])) continue;
+    const out = g.missing_bytes[i] === 0 ? found.whole : found.broken;
+    put(out, g.first_ns[i] / 1e3, g.fragments[i], g.first_frame[i]);
+  }
+  return found;
+}

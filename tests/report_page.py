@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report in a real browser, used as a person does: with the mouse at the pixels of what is drawn, and with keys."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+VIEW = {"width": 1280, "height": 1500}  # the figure of a flow fits it
+# Points drawn in a plot: trace, panel and pixel in the window. A mark's pixel is that of its element; a line has no
+# elements for its points, so their pixels follow from the axes.
+DRAWN = """id => {
+  const plot = document.getElementById(id), layout = plot._fullLayout, box = plot.getBoundingClientRect(), found = [];
+  const put = (trace, x, y, frame, value) =>
+    found.push({trace: trace.meta || trace.name, panel: trace.yaxis || 'y', x, y, frame: frame ?? null, value});
+  for (const node of plot.querySelectorAll('.scatterlayer .trace, .barlayer .trace')) {
+    const trace = node.__data__[0].trace;
+    for (const point of node.querySelectorAll('path.point, .point path')) {
+      const at = point.getBoundingClientRect(), own = point.__data__;
+      if (trace.hoverinfo === 'skip') continue;
+      put(trace, at.x + at.width / 2, at.y + at.height / 2, own.data, trace.type === 'bar' ? own.s : own.y);
+    }
+  }
+  for (const trace of plot._fullData) {
+    if (trace.visible !== true || trace.type !== 'scatter') continue;
+    if (trace.mode.includes('markers') || trace.hoverinfo === 'skip' || trace.fill === 'toself') continue;
+    const xaxis = layout[(trace.xaxis || 'x').replace('x', 'xaxis')], yaxis = layout[(trace.yaxis || 'y').replace('y', 'yaxis')];
+    trace.x.forEach((x, i) => {
+      if (trace.y[i] === null || trace.y[i] === undefined) return;
+      const left = xaxis.d2p(x), top = yaxis.d2p(trace.y[i]);
+      if (left < 0 || left > xaxis._length || top < 0 || top > yaxis._length) return;
+      const frame = trace.customdata && trace.customdata[i];
+      put(trace, box.x + xaxis._offset + left, box.y + yaxis._offset + top, frame, trace.y[i]);
+    });
+  }
+  return found;
+}"""
+
+
+class Point(NamedTuple):
+    """A drawn point and its pixel."""
+
+    trace: str
+    panel: str
+    x: float
+    y: float
+    frame: Any
+    value: float | None = None
+
+
+class Page:
+    """An open report and what the browser said about it."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, path: Path, fragment: str = "") -> Page:
+        self.page.goto(path.as_uri() + fragment)
+        self.until("document.body.dataset.ready")
+        return self
+
+    def until(self, expression: str, seconds: float = 90) -> Any:
+        """The value of an expression as soon as it is true; polled, since the page's policy forbids more."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            value = self.page.evaluate(expression)
+            if value:
+                return value
+            time.sleep(0.02)
+        raise AssertionError(f"never true: {expression}; {self.complaints}")
+
+    def points(self) -> int:
+        """Marks that are drawn."""
+        return int(self.page.evaluate("document.querySelectorAll('#plot .scatterlayer .point').length"))
+
+    def frames(self, meta: str) -> list[int]:
+        """Frame numbers that a trace of the figure carries for its hover."""
+        found = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}')?.customdata")
+        return [int(frame) for frame in found or []]
+
+    def drawn(self, plot: str = "plot") -> list[Point]:
+        """Points drawn in a plot, which is brought into view."""
+        self.page.evaluate(f"document.getElementById('{plot}').scrollIntoView()")
+        return [Point(**one) for one in self.page.evaluate(DRAWN, plot)]
+
+    def hover(self, point: Point, plot: str = "plot") -> str:
+        """The tooltip at a point's pixel; "" when none appears."""
+        self.page.mouse.move(2, 2)
+        self.page.mouse.move(point.x, point.y, steps=2)
+        lines = "[...t.querySelectorAll('tspan.line')].map(line => line.textContent).join(' ') || t.textContent"
+        shown = f"[...document.querySelectorAll('#{plot} .hoverlayer text')].map(t => {lines}).join(' ').trim()"
+        try:
+            return str(self.until(shown, 3))
+        except AssertionError:
+            return ""
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Draws a box with the mouse, and waits until the page has taken it."""
+        before = self.hash()
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=5)
+        self.page.mouse.up()
+        self.until(f"location.hash !== '{before}'")
+
+    def hash(self) -> str:
+        """The part of the link that holds flow and ranges."""
+        return str(self.page.evaluate("location.hash"))
+
+    def range(self, axis: str = "xaxis") -> list[float]:
+        """The range that an axis of the figure shows."""
+        found: list[float] = self.page.evaluate(f"document.getElementById('plot')._fullLayout.{axis}.range")
+        return found
+
+    def pixel(self, axis: str, value: float) -> float:
+        """Where a value of an axis is in the window."""
+        side = "x" if axis.startswith("x") else "y"
+        return float(
+            self.page.evaluate(
+                f"(v => {{ const plot = document.getElementById('plot'), axis = plot._fullLayout.{axis};"
+                f" return plot.getBoundingClientRect().{side} + axis._offset + axis.d2p(v); }})({value})"
+            )
+        )
+
+
+def frame_in(tooltip: str) -> int | None:
+    """The frame that a tooltip names."""
+    found = re.search(r"frame ([\d,]+)", tooltip)
+    return int(found[1].replace(",", "")) if found else None
+
+
+def distance(one: Point, other: Point) -> float:
+    """Between two points, in pixels."""
+    return math.hypot(one.x - other.x, one.y - other.y)
+
+
+def loneliest(points: list[Point], most: int) -> list[Point]:
+    """Those that are the farthest from any other: the mouse can mean only them."""
+
+    def room(point: Point) -> float:
+        return min((distance(point, one) for one in points if one is not point), default=math.inf)
+
+    return sorted(points, key=room, reverse=True)[:most]
