@@ -88,5 +88,5 @@ def time_ns(time: Time) -> int | None:
     else:
         ns = other_time_ns(time)
     if not -(2**63) <= ns < 2**63:
-        raise UsageError(f"time {time}: one between the years 1678 and 2262 was expected")
+        raise UsageError(f"time {time}: expected one between the years 1678 and 2262")
     return ns

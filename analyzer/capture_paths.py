@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wiretale.analyzer.errors import InputError, UsageError
@@ -36,7 +36,7 @@ def head_of(path: Path) -> bytes:
             return file.read(HEAD_BYTES)
     except OSError as error:
         if ".pcap" in path.name or path.suffix == ".cap":
-            raise InputError(f"{path}: it cannot be opened: {error.strerror}") from None
+            raise InputError(f"{path}: {error.strerror}") from None
         return b""
 
 
@@ -82,11 +82,11 @@ def captures_in(folder: Path) -> list[str]:
     try:
         os.scandir(folder).close()
     except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be read: {error.strerror}") from None
+        raise InputError(f"{folder}: {error.strerror}") from None
     paths = (Path(below, name) for below, _, names in os.walk(folder) for name in names)
     found = sorted(str(path) for path in paths if is_plain_file(path) and is_capture(path))
     if not found:
-        raise InputError(f"{folder}: a folder without a capture file in it")
+        raise InputError(f"{folder}: no capture files in this folder")
     return found
 
 
@@ -97,18 +97,40 @@ def check_path(given: str | bytes | os.PathLike[str]) -> str:
     except TypeError:
         raise UsageError(f"{given!r}: expected a path; several are arguments of their own, analyze(*paths)") from None
     if not path or "\0" in path:
-        raise UsageError(f"{path!r} is no path: a file, a folder, or - for standard input was expected")
+        raise UsageError(f"{path!r}: expected a file, a folder, or - for standard input")
     return path
+
+
+def identity(path: str) -> tuple[int, int] | str:
+    """The same for every name of a file: its device and inode; the path of one that cannot be looked up."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def check_once(paths: Iterable[str]) -> None:
     """UsageError for a file that comes twice: every packet in it would seem to be repeated."""
-    seen: dict[str, str] = {}
+    seen: dict[tuple[int, int] | str, str] = {}
     for path in paths:
-        same = "-" if path == "-" else os.path.realpath(path)
+        same = "-" if path == "-" else identity(path)
         if same in seen:
-            raise UsageError(f"{path}: given twice{f' (also as {seen[same]})' if seen[same] != path else ''}")
+            raise UsageError(
+                f"{path}: expected each capture once; given twice{f' (also as {seen[same]})' if seen[same] != path else ''}"
+            )
         seen[same] = path
+
+
+def check_apart(points: Sequence[Sequence[str]]) -> None:
+    """UsageError for a file that belongs to two capture points: nothing can differ between them."""
+    seen: dict[tuple[int, int] | str, tuple[int, str]] = {}
+    for number, paths in enumerate(points):
+        for path in paths:
+            before, name = seen.setdefault(identity(path), (number, path))
+            if before != number:
+                other = f" (also as {name})" if name != path else ""
+                raise UsageError(f"{path}: expected different captures; given twice{other}")
 
 
 def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:

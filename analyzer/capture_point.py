@@ -78,7 +78,7 @@ def find_files(path: str) -> list[str]:
     """The files of one capture point. InputError when one of them cannot be read as a capture."""
     files = expand_paths([path])
     if "-" in files:
-        raise InputError("-: standard input cannot be compared: a file or a folder was expected")
+        raise InputError("-: expected a file or a folder, because standard input can be read only once")
     with core_errors():
         _core.Analysis(files, captures_only=True)
     return files

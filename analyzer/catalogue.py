@@ -48,5 +48,5 @@ def page_of(code: str) -> Page:
     if code not in found:
         near = " or ".join(name for name in found if code and code.split("-")[0] in name.split("-"))
         meant = f" (did you mean {near}?)" if near else ""
-        raise UsageError(f"there is no finding {code!r}{meant}; `wiretale explain --list` has all")
+        raise UsageError(f"there is no finding {code!r}{meant}; `wiretale explain --list` lists all")
     return found[code]

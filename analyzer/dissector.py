@@ -125,7 +125,7 @@ def read_line(line: bytes) -> tuple[int, Flagged]:
         number, ack, sack, rest = line.rstrip(b"\r\n").split(b"\t", 3)
         return int(number), read_verdicts(rest, sack_word(ack, sack))
     except ValueError:
-        raise InputError(f"tshark printed a line that is no verdict: {line[:40]!r}") from None
+        raise InputError(f"tshark: expected a verdict, found {line[:40]!r}") from None
 
 
 class Complaints(Thread):
@@ -185,7 +185,7 @@ class Dissector:
     def __init__(self) -> None:
         program = shutil.which("tshark")
         if not program:
-            raise MissingToolError(f"tshark is missing, whose verdicts are compared: run `{INSTALL}`")
+            raise MissingToolError(f"tshark is missing: run `{INSTALL}`")
         self._program = program
         #: why the last file was not read to its end; None when it was
         self.problem: str | None = None

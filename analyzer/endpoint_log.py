@@ -57,17 +57,17 @@ def read_reports(path: str) -> list[dict[str, Any]]:
     try:
         if Path(path).stat().st_size > LOG_BYTES_MOST:
             raise InputError(
-                f"{path}: larger than {LOG_BYTES_MOST:,} bytes: a log of wiretale-traffic --json was expected"
+                f"{path}: expected a log of wiretale send or receive --json, of at most {LOG_BYTES_MOST:,} bytes"
             )
         found = list(objects_in(Path(path).read_text("utf-8")))
     except OSError as error:
-        raise InputError(f"{path}: cannot read the log: {error.strerror}") from None
+        raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise InputError(f"{path}: no JSON: the output of wiretale-traffic --json was expected") from None
+        raise InputError(f"{path}: expected JSON, the output of wiretale send or receive --json") from None
     reports = [one for one in found if isinstance(one, dict) and one.get("schema") in SCHEMAS]
     if not reports:
         raise InputError(
-            f'{path}: no report of wiretale-traffic: an object with "schema" {" or ".join(SCHEMAS)} was expected'
+            f'{path}: expected the output of wiretale send or receive --json, an object with "schema" {" or ".join(SCHEMAS)}'
         )
     return reports
 

@@ -12,10 +12,13 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.quantity import SIZE_UNITS, parse_bit_rate, parse_duration, scaled
 from wiretale.analyzer.run_diff import Difference
-from wiretale.analyzer.run_measures import MEASURES, Measure
+from wiretale.analyzer.run_measures import BYTES, COUNT, MEASURES, RATE, TIME, Measure, Unit
+from wiretale.analyzer.units import one_of
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -58,16 +61,32 @@ def parse_condition(text: str) -> Condition:
     found = GRAMMAR.fullmatch(text)
     if not found:
         raise UsageError(
-            f"--fail-if {text!r}: MEASURE OPERATOR VALUE was expected, as in 'goodput<-5%' or 'rtt_p99>20ms' "
+            f"--fail-if {text!r}: expected MEASURE OPERATOR VALUE, as in 'goodput<-5%' or 'rtt_p99>20ms' "
             f"(operators: {' '.join(OPERATORS)})"
         )
     name, sign, number, unit = found.groups()
     measure = MEASURES.get(name.lower().replace("-", "_"))
     if measure is None:
-        raise UsageError(f"--fail-if {text!r}: no measure {name!r}: there are {', '.join(MEASURES)}")
+        raise UsageError(f"--fail-if {text!r}: there is no measure {name!r} (expected {one_of(MEASURES)})")
     if unit == "%":
         return Condition(text, measure, OPERATORS[sign], float(number), True)
-    if unit not in measure.unit.factors:
-        units = ", ".join(filter(None, measure.unit.factors)) or "none"
-        raise UsageError(f"--fail-if {text!r}: {unit!r} is no unit of {name}: % or {units} were expected")
-    return Condition(text, measure, OPERATORS[sign], float(number) * measure.unit.factors[unit], False)
+    bound = value_in(measure.unit, number, unit)
+    if bound is None:
+        units = one_of(["%", *filter(None, measure.unit.factors)])
+        raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}")
+    return Condition(text, measure, OPERATORS[sign], bound, False)
+
+
+def value_in(kind: Unit, number: str, unit: str) -> float | None:
+    """A number with a unit of the measure, or with any other spelling of its kind; None for a unit of another kind."""
+    if unit in kind.factors:
+        return float(number) * kind.factors[unit]
+    spelled = f"1{unit}"
+    factor: Decimal | int | None = None
+    if kind is RATE:
+        factor = parse_bit_rate(spelled)
+    elif kind is TIME:
+        factor = parse_duration(spelled)
+    elif kind in (BYTES, COUNT):
+        factor = scaled(spelled, SIZE_UNITS if kind is BYTES else ("",))
+    return float(number) * float(factor) if factor else None

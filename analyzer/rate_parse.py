@@ -1,46 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates and sizes as people write them: `1G`, `1.5Gbit`, `100Mbit/s`; `8192`, `64KiB`, `9kB`."""
+"""Rates and sizes of options, within their bounds."""
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
-
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.quantity import parse_bit_rate, parse_bytes, whole
 
-NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z/]*)", re.ASCII)
-DECIMAL = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-BINARY = {"ki": 1024, "mi": 1024**2, "gi": 1024**3}
-RATE_UNITS = ("", "bit", "bits", "bit/s", "bits/s", "b/s", "bps")
-SIZE_UNITS = ("", "b", "byte", "bytes")
-DIGITS_MOST = 20
-
-
-def scaled(text: str, units: tuple[str, ...]) -> Decimal | None:
-    """The number times its prefix; None for what is no number with one of these units."""
-    match = NUMBER.fullmatch(text.strip()) if len(text) <= DIGITS_MOST + 10 else None
-    if not match:
-        return None
-    suffix = match[2].lower()
-    for prefix, factor in (*BINARY.items(), *DECIMAL.items()):
-        if suffix.startswith(prefix) and suffix.removeprefix(prefix) in units:
-            return Decimal(match[1]) * factor
-    return None
-
-
-def whole(text: str, units: tuple[str, ...], what: str, most: int) -> int:
-    """A whole number from 1 to `most`. UsageError for another."""
-    value = scaled(text, units)
-    if value is None or value != int(value) or not 0 < value <= most:
-        raise UsageError(f"{text!r} is no {what}")
-    return int(value)
+RATE_MOST, SIZE_MOST = 10**14, 2**30
 
 
 def parse_rate(text: str) -> int:
     """bit/s of `1G`, `1.5Gbit`, `100Mbit/s`, `10M`; prefixes are powers of 1000. UsageError for anything else."""
-    return whole(text, RATE_UNITS, "rate such as 100M, 1G or 2.5Gbit (bit/s, up to 100T)", 10**14)
+    rate = whole(parse_bit_rate(text))
+    if rate is None or not 0 < rate <= RATE_MOST:
+        raise UsageError(
+            f"invalid rate {text!r}: expected 100M, 1G or 2.5Gbit, up to 100T (bit/s; bytes are not taken)"
+        )
+    return rate
 
 
 def parse_size(text: str) -> int:
     """Bytes of `8192`, `9k` (9000), `64KiB` (65536). UsageError for anything else."""
-    return whole(text, SIZE_UNITS, "size such as 8192, 9k or 64KiB (bytes, up to 1 GiB)", 2**30)
+    size = parse_bytes(text)
+    if size is None or not 0 < size <= SIZE_MOST:
+        raise UsageError(f"invalid size {text!r}: expected 8192, 9k or 64KiB, up to 1GiB (bytes)")
+    return size

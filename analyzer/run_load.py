@@ -172,7 +172,7 @@ def load_tables(path: str) -> Run:
             return run_of_tables(connection, path, "tables")
         except duckdb.Error as error:
             raise InputError(
-                f"{path}: no complete tables of `wiretale analyze -o`: {str(error).splitlines()[0]}"
+                f"{path}: expected the complete tables of `wiretale analyze -o`: {str(error).splitlines()[0]}"
             ) from None
 
 
@@ -277,7 +277,7 @@ def load_experiment(path: str) -> Run:
             if report:
                 tests.append((report, name if len(sessions or []) == 1 else f"{name} session {n + 1}"))
     if not tests:
-        raise InputError(f"{path}: an experiment without a test that was run")
+        raise InputError(f"{path}: expected an experiment with at least one completed test")
     return run_of_tests(path, "experiment", tests)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import one_of, plural
 
 IP_HEADER = {4: 20, 6: 40}
 FRAGMENT_HEADER = {4: 0, 6: 8}  # RFC 8200 section 4.5; IPv4 has its fields in the header
@@ -83,18 +83,18 @@ class Link:
 def check_link(link: Link) -> None:
     """UsageError for what cannot be."""
     if link.framing not in FRAMINGS:
-        raise UsageError(f"framing {link.framing!r}: one of {', '.join(FRAMINGS)} was expected")
+        raise UsageError(f"framing {link.framing!r}: expected {one_of(FRAMINGS)}")
     if link.ip not in IP_HEADER:
-        raise UsageError(f"IP version {link.ip}: 4 or 6 was expected")
+        raise UsageError(f"IP version {link.ip}: expected 4 or 6")
     if not MTU_LEAST[link.ip] <= link.mtu <= MTU_MOST:
         least = MTU_LEAST[link.ip]
-        raise UsageError(f"MTU {link.mtu}: {least} to {MTU_MOST} was expected for IPv{link.ip} (IP header included)")
+        raise UsageError(f"MTU {link.mtu}: expected {least} to {MTU_MOST} for IPv{link.ip} (IP header included)")
     if link.tcp_options % 4 or not 0 <= link.tcp_options <= TCP_OPTIONS_MOST:
-        raise UsageError(f"TCP options of {link.tcp_options} bytes: a multiple of 4 from 0 to 40 was expected")
+        raise UsageError(f"TCP options of {link.tcp_options} bytes: expected a multiple of 4 from 0 to 40")
     if link.headers("tcp") >= link.mtu:
         raise UsageError(f"MTU {link.mtu}: headers of {link.headers('tcp')} bytes leave no room for TCP payload")
     if link.bps <= 0:
-        raise UsageError(f"link rate {link.bps}: more than 0 bit/s was expected")
+        raise UsageError(f"link rate {link.bps}: expected more than 0 bit/s")
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,11 @@ def segment_sizes(link: Link, block: int) -> Packets:
 def check_block(link: Link, protocol: str, block: int) -> None:
     """UsageError for a block that the protocol cannot carry."""
     if block < 1:
-        raise UsageError(f"block of {plural(block, 'byte')}: 1 or more was expected")
+        raise UsageError(f"block of {plural(block, 'byte')}: expected 1 or more")
     if protocol == "udp" and block > UDP_MOST[link.ip]:
-        raise UsageError(f"block of {block} bytes: a datagram holds up to {UDP_MOST[link.ip]} over IPv{link.ip}")
+        raise UsageError(
+            f"block of {block} bytes: expected at most {UDP_MOST[link.ip]}, the largest datagram over IPv{link.ip}"
+        )
 
 
 def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:

@@ -45,3 +45,15 @@ def show_time(ns: int) -> str:
     except (OverflowError, ValueError, OSError):
         return f"{ns // NS}.{ns % NS:09d} s"
     return f"{whole:%Y-%m-%d %H:%M:%S}.{ns % NS:09d}Z"
+
+
+def empty_range(packets: int, first_ns: int, last_ns: int, start_ns: int | None, end_ns: int | None) -> str:
+    """Where the packets of a capture are, all of which are before the start or from the end on."""
+    if start_ns is not None and last_ns < start_ns:
+        place = f"before --start {show_time(start_ns)}"
+    elif end_ns is not None and first_ns >= end_ns:
+        place = f"at or after --end {show_time(end_ns)}"
+    else:
+        place = "outside --start and --end"
+    many = f"all {packets:,} packets are" if packets > 1 else "the only packet is"
+    return f"{many} {place}: the capture spans {show_time(first_ns)} to {show_time(last_ns)}"

@@ -36,12 +36,17 @@ Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknow
 
 
 @contextmanager
-def core_errors() -> Iterator[None]:
-    """The core's errors as those of this package."""
+def core_errors(filter: str | None = None) -> Iterator[None]:
+    """The core's errors as those of this package; that of a filter names the one that was probably meant."""
     try:
         yield
     except _core.Error as error:
         kind, text = error.args
+        if filter and ERRORS[kind] is UsageError:
+            from wiretale.analyzer.filter_hint import display_filter_hint
+
+            hint = display_filter_hint(filter)
+            text = f"filter '{filter}': {hint}" if hint else text
         raise ERRORS[kind](text) from None
 
 
@@ -66,7 +71,9 @@ class Trace:
     def table(self, name: str) -> Table:
         """A table by name; packets as packets() returns them. UsageError for a name that is none."""
         if name not in TABLES:
-            raise UsageError(f"no table {name!r}: there are {', '.join(TABLES)}")
+            from wiretale.analyzer.units import one_of
+
+            raise UsageError(f"there is no table {name!r} (expected {one_of(TABLES)})")
         if name != "packets":
             return Table(self._core.table(name))
         if self._packets is None:
@@ -117,6 +124,16 @@ class Trace:
     def findings(self) -> Table:
         """One explanation of what is odd or costs most, the gravest first."""
         return self.table("findings")
+
+    @property
+    def empty_range(self) -> str | None:
+        """Where the packets are, if start and end exclude all of them; None otherwise."""
+        excluded = self._core.excluded()
+        if excluded is None or excluded[0] < self.totals["packets"]:
+            return None
+        from wiretale.analyzer.time_parse import empty_range
+
+        return empty_range(*excluded, self._options["start_ns"], self._options["end_ns"])
 
     @property
     def damaged(self) -> bool:
@@ -270,7 +287,7 @@ def check_range(start_ns: int | None, end_ns: int | None) -> None:
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
         from wiretale.analyzer.time_parse import show_time
 
-        raise UsageError(f"start {show_time(start_ns)} is not before end {show_time(end_ns)}: nothing would be read")
+        raise UsageError(f"start {show_time(start_ns)}: expected a time before end {show_time(end_ns)}")
 
 
 def analyze(
@@ -295,11 +312,11 @@ def analyze(
     was read is returned. Raises InputError, UsageError.
     """
     if not paths:
-        raise UsageError("no capture given: a file, a folder, or - for standard input was expected")
+        raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     if not 1 <= max_flows < 2**31:
-        raise UsageError(f"max_flows {max_flows}: a number from 1 to {2**31 - 1:,} was expected")
+        raise UsageError(f"max_flows {max_flows}: expected a number from 1 to {2**31 - 1:,}")
     if block_size is not None and not BLOCK_LEAST <= block_size <= BLOCK_MOST:
-        raise UsageError(f"block_size {block_size}: bytes from {BLOCK_LEAST} to {BLOCK_MOST:,} were expected")
+        raise UsageError(f"block_size {block_size}: expected {BLOCK_LEAST} to {BLOCK_MOST:,} bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
     inputs = expand_paths(paths)
@@ -313,7 +330,7 @@ def analyze(
         "captures_only": captures_only,
         "block_size": block_size or 0,
     }
-    with core_errors():
+    with core_errors(filter):
         core = _core.Analysis(inputs, **options)
         with nullcontext() if captures_only else importing("wiretale.analyzer.findings"):
             interrupted = read_all(core, progress)

@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 UNKNOWN = "–"
 DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1000, "µs"), (1, "ns"))
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+
+
+def one_of(words: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def three_digits(value: float) -> str:

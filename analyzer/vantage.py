@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.capture_paths import check_apart
 from wiretale.analyzer.capture_point import ROLES, CapturePoint, find_files, load_point
 from wiretale.analyzer.clock_estimate import Clock, estimate_clock
 from wiretale.analyzer.endpoint_log import EndpointLog, read_logs
@@ -115,7 +116,7 @@ def roles_of(count: int) -> tuple[str, ...]:
     """What one, two or three captures are. UsageError for more."""
     if count not in ROLES:
         raise UsageError(
-            f"{count} captures: the sender's, the tracer's and the receiver's were expected, or the first and the last"
+            f"{count} captures: expected two or three (sender, tracer and receiver, or sender and receiver)"
         )
     return ROLES[count]
 
@@ -373,8 +374,9 @@ def compare_captures(
     roles = roles_of(len(paths))
     logs = read_logs(sender_log, receiver_log)
     if len(paths) == 1 and not logs:
-        raise UsageError("one capture and no log: a second capture, --sender-log or --receiver-log was expected")
+        raise UsageError("expected two captures, or one capture and --sender-log or --receiver-log")
     files = [find_files(path) for path in paths]
+    check_apart(files)
     with database() as connection:
         points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
         vantage = Vantage(connection, points, logs)

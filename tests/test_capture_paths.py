@@ -47,7 +47,7 @@ def test_a_file_given_twice_is_refused(samples: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(wiretale.UsageError, match="is no path"):
+    with pytest.raises(wiretale.UsageError, match="expected a file, a folder, or -"):
         wiretale.analyze(path)
 
 
@@ -81,7 +81,7 @@ def test_what_may_not_be_read_is_told_and_not_left_out(samples: Path) -> None:
         with as_nobody():
             assert expand_paths([folder]) == [str(folder / "open.pcap")]
         secret.touch(mode=0)
-        with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: it cannot be opened: Permission denied"):
+        with as_nobody(), pytest.raises(InputError, match=r"secret\.pcap: Permission denied"):
             expand_paths([folder])
-        with as_nobody(), pytest.raises(InputError, match=r"lost.found: the folder cannot be read: Permission denied"):
+        with as_nobody(), pytest.raises(InputError, match=r"lost.found: Permission denied"):
             expand_paths([hidden])

@@ -39,14 +39,6 @@ def test_version_and_public_names(wiretale_run: Any) -> None:
         _ = wiretale.nothing
 
 
-@pytest.mark.parametrize("command", [[], ["analyze"], ["info"], ["verify"], ["doctor"]])
-def test_help_begins_with_an_example(wiretale_run: Any, command: list[str]) -> None:
-    done = wiretale_run(*command, "--help")
-    assert done.returncode == 0
-    text = done.stdout.split("\n\n", 1)[1]
-    assert text.startswith("examples:\n  wiretale")
-
-
 @pytest.mark.parametrize("arguments", [["--version"], ["analyze", "FILE", "--json"], ["verify", "FILE", "--json"]])
 def test_heavy_imports_are_left_out(samples: Path, arguments: list[str]) -> None:
     arguments = [str(samples / "tcp_losses.pcap") if a == "FILE" else a for a in arguments]
@@ -278,8 +270,8 @@ def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path
         wait_idle(reader, writer.fileno())
         reader.send_signal(number)
         out, err = reader.communicate(timeout=60)
-    assert reader.returncode == 130
-    assert one_line(err) and "interrupted after 345 packets" in err
+    assert reader.returncode == 128 + number
+    assert one_line(err) and "interrupted: results cover 345 packets" in err
     assert json.loads(out)["interrupted"] is True and json.loads(out)["totals"]["packets"] == 345
 
 

@@ -215,7 +215,7 @@ def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Pa
 
 def test_a_folder_without_tests_is_an_error(tmp_path: Path) -> None:
     Store(tmp_path).begin(built_in("quick"))
-    with pytest.raises(InputError, match="no test was run yet"):
+    with pytest.raises(InputError, match="expected at least one completed test"):
         read_outcome(tmp_path)
     (tmp_path / "raw" / "tcp-512-t1.json").write_text("{")
     with pytest.raises(InputError, match=r"tcp-512-t1\.json"):

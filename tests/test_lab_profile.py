@@ -43,7 +43,7 @@ def test_a_direction_has_the_settings_of_both_and_its_own() -> None:
 
 def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text('[both]\ntrace = "up.trace"\n')
-    with pytest.raises(InputError, match=r"trace: .*up\.trace: cannot be read"):
+    with pytest.raises(InputError, match=r"trace: .*up\.trace: No such file"):
         load_profile(str(tmp_path / "p.toml"))
     (tmp_path / "up.trace").write_text("1\n2\n")
     assert load_profile(str(tmp_path / "p.toml")).forward == f"trace={tmp_path}/up.trace"
@@ -87,9 +87,9 @@ def test_what_is_no_profile_is_refused_with_its_place(text: str) -> None:
 
 
 def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="there are bufferbloat"):
+    with pytest.raises(UsageError, match="expected bufferbloat"):
         load_profile("moon")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="No such file"):
         load_profile("/nowhere/moon.toml")
 
 

@@ -117,6 +117,7 @@ def test_rates_and_sizes() -> None:
         "1G": 10**9,
         "1.5Gbit": 1_500_000_000,
         "100 Mb/s": 10**8,
+        "1e9": 10**9,
         "64kbit": 64_000,
         "9600": 9600,
         "10Mbit/s": 10**7,
@@ -124,7 +125,7 @@ def test_rates_and_sizes() -> None:
     assert {text: parse_rate(text) for text in rates} == rates
     sizes = {"8192": 8192, "9k": 9000, "64KiB": 65536, "1MB": 10**6, "7B": 7}
     assert {text: parse_size(text) for text in sizes} == sizes
-    for wrong in ("", "G", "-1G", "1e9", "0", "0.3", "1Gx", "9" * 40, "١G"):
+    for wrong in ("", "G", "-1G", "1e", "1GB", "0", "0.3", "1Gx", "9" * 40, "١G"):
         with pytest.raises(UsageError):
             parse_rate(wrong)
 
@@ -134,7 +135,7 @@ def test_the_command(wiretale_run: Run) -> None:
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["schema"] == "wiretale.theory/1" and found["udp"]["fragments_per_block"] == 7
     text = wiretale_run("theory", "--link", "1G", "--block", "70000").stdout
-    assert "118.660" in text and "119.635" in text and "holds up to 65507" in text
+    assert "118.660" in text and "119.635" in text and "expected at most 65507" in text
     only = json.loads(wiretale_run("theory", "--link", "1G", "--protocol", "udp", "--json").stdout)
     assert "tcp" not in only
     for wrong in (["--mtu", "40"], ["--block", "70000", "--protocol", "udp"], ["--block", "x"]):

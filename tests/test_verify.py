@@ -326,7 +326,7 @@ def test_a_line_of_tshark_is_read() -> None:
     text = line(7, "retransmission").replace(b"False", b"")
     assert read_line(text) == (7, Flagged(frozenset({"retransmission"}), None, None))
     for wrong in (b"\n", b"x\n", b"1\t2\n", line(7).replace(b"7", b"seven"), line(7)[:-3]):
-        with pytest.raises(InputError, match="no verdict"):
+        with pytest.raises(InputError, match="expected a verdict"):
             read_line(wrong)
 
 
@@ -506,8 +506,8 @@ FAILURES = {
     'sys.exit("tshark: The file is odd.\\n(pcap: very odd)")': "tshark: The file is odd. (pcap: very odd)",
     "import os; os.kill(os.getpid(), 11)": "tshark: ended by signal 11",
     "sys.exit(9)": "tshark: exit code 9",
-    'print("what is this?")': "tshark printed a line that is no verdict",
-    'print("1" * 100000)': "tshark printed a line that is no verdict",
+    'print("what is this?")': "tshark: expected a verdict, found",
+    'print("1" * 100000)': "tshark: expected a verdict, found",
     'sys.stderr.write("x" * 3000000); sys.exit("\\n\x1btshark: no")': "wiretale: tshark: ",
 }
 
@@ -542,7 +542,7 @@ def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals)
             time.sleep(0.05)
         running.send_signal(number)
         out, err = running.communicate(timeout=20)
-    assert (running.returncode, out, err) == (130, "", "wiretale: interrupted\n")
+    assert (running.returncode, out, err) == (128 + number, "", "wiretale: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pid", "tshark"]

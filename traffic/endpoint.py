@@ -38,11 +38,11 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if self.ssh is not None and self.netns is not None:
-            raise ValueError("either ssh or netns was expected")
+            raise ValueError("expected either ssh or netns")
         if self.ssh is not None and (not SSH_NAME.fullmatch(self.ssh) or self.ssh.startswith("-")):
-            raise ValueError(f"ssh: {self.ssh!r}: user@host was expected")
+            raise ValueError(f"ssh: {self.ssh!r}: expected user@host")
         if self.netns is not None and (not NETNS_NAME.fullmatch(self.netns) or self.netns.startswith("-")):
-            raise ValueError(f"netns: {self.netns!r}: the name of a network namespace was expected")
+            raise ValueError(f"netns: {self.netns!r}: expected the name of a network namespace")
 
     def __str__(self) -> str:
         if self.ssh is not None:
@@ -79,7 +79,7 @@ class Endpoint:
             return
         find_program("ip")
         if not Path("/run/netns", self.netns).exists():
-            raise UsageError(f"there is no network namespace {self.netns}: `ip netns list` shows those that are")
+            raise UsageError(f"there is no network namespace {self.netns}: `ip netns list` lists them")
         if os.geteuid():
             raise MissingToolError(f"root is needed to run in the network namespace {self.netns}: run with sudo")
 
@@ -93,4 +93,4 @@ def parse_endpoint(text: str) -> Endpoint:
         return Endpoint(ssh=name)
     if colon and kind == "netns":
         return Endpoint(netns=name)
-    raise ValueError("here, ssh:user@host or netns:NAME was expected")
+    raise ValueError("expected here, ssh:user@host or netns:NAME")

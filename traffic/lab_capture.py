@@ -69,7 +69,7 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
                 for old in [*places[point].glob("*.pcap"), *places[point].glob("*.pcapng")]:
                     old.unlink()
             except OSError as error:
-                raise OutputError(f"{places[point]}: cannot write into it: {error.strerror}") from None
+                raise OutputError(f"{places[point]}: cannot create the output folder: {error.strerror}") from None
             command, word = capture_command(interface, places[point])
             inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
             running.append(start_program(inside, folder, f"capture-{point}", word))

@@ -27,7 +27,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot write into it: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot create the output folder: {error.strerror}") from None
 
 
 def link_command(profile: Profile, truth: Path) -> list[str]:
@@ -96,7 +96,7 @@ def link_summary(folder: Path) -> dict[str, Any]:
     except ValueError:
         raise WiretaleError(f"the link did not end well: {last_line((folder / 'link.log').read_text())}") from None
     if not isinstance(said, dict):
-        raise WiretaleError(f"{folder / 'link.out'}: one JSON object was expected")
+        raise WiretaleError(f"{folder / 'link.out'}: expected one JSON object")
     return said
 
 

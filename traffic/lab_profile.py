@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.quantity import parse_bit_rate, split_number
+from wiretale.analyzer.units import one_of
 
 MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
-CARD = re.compile(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?[kMG]bit")
+CARD_LEAST, CARD_MOST = 1000, 10**15  # bit/s
 SETTING = re.compile(r"[a-z][a-z-]*")
 SYSCTL = re.compile(r"net\.[a-z0-9_.]+")
 SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_. \t-]*")
@@ -71,7 +73,7 @@ def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     """A table of the file; empty when it has none."""
     table = content.get(name, {})
     if not isinstance(table, dict):
-        raise UsageError(f"{where}: {name}: a table was expected")
+        raise UsageError(f"{where}: {name}: expected a table")
     return table
 
 
@@ -82,8 +84,10 @@ def setting_text(value: Any, name: str, where: str) -> str:
     if isinstance(value, list):
         return ",".join(setting_text(part, name, where) for part in value)
     text = str(value)
+    if split_number(text):  # the blank of "10 Mbit", where settings are separated by blanks
+        text = re.sub(r"\s", "", text)
     if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
-        raise UsageError(f"{where}: {name} = {value!r}: a number or a text without blanks was expected")
+        raise UsageError(f"{where}: {name} = {value!r}: expected a number or a text without blanks")
     return text
 
 
@@ -93,7 +97,7 @@ def check_readable(path: Path, where: str) -> None:
         with path.open("rb"):
             pass
     except OSError as error:
-        raise InputError(f"{where}: {path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{where}: {path}: {error.strerror}") from None
 
 
 def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
@@ -102,7 +106,7 @@ def settings(content: dict[str, Any], direction: str, where: str, folder: Path |
     for name, value in {**table_of(content, "both", where), **table_of(content, direction, where)}.items():
         key = name.replace("_", "-")
         if not SETTING.fullmatch(key):
-            raise UsageError(f"{where}: {name!r}: no such setting of a link")
+            raise UsageError(f"{where}: {name!r}: expected a setting of wiretale-link")
         text = setting_text(value, name, where)
         if key == "trace" and folder:
             text = setting_text(str(folder / text), name, where)
@@ -115,16 +119,17 @@ def whole_number(content: dict[str, Any], name: str, least: int, most: int, defa
     """A whole number within bounds."""
     value = content.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise UsageError(f"{where}: {name} = {value!r}: a whole number from {least} to {most} was expected")
+        raise UsageError(f"{where}: {name} = {value!r}: expected a whole number from {least} to {most}")
     return value
 
 
 def read_card(content: dict[str, Any], where: str) -> str:
     """The speed of the hosts' cards."""
     card = content.get("card", "")
-    if card and not (isinstance(card, str) and CARD.fullmatch(card)):
-        raise UsageError(f"{where}: card = {card!r}: a speed as 100Mbit was expected")
-    return str(card)
+    rate = parse_bit_rate(card) if isinstance(card, str) and card else None
+    if card and not (rate and CARD_LEAST <= rate <= CARD_MOST):
+        raise UsageError(f"{where}: card = {card!r}: expected a speed as 100Mbit")
+    return f"{int(rate)}bit" if rate else ""
 
 
 def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
@@ -132,7 +137,7 @@ def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     chosen = {}
     for name, value in table_of(content, "sysctl", where).items():
         if not SYSCTL.fullmatch(name) or ".." in name or not SYSCTL_VALUE.fullmatch(str(value)):
-            raise UsageError(f"{where}: sysctl {name!r} = {value!r}: a setting below net. was expected")
+            raise UsageError(f"{where}: sysctl {name!r} = {value!r}: expected a setting below net.")
         chosen[name] = str(value)
     return chosen
 
@@ -159,10 +164,10 @@ def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
         return None
     for name, (expected, is_right) in SCENARIO.items():
         if name in table and not is_right(table[name]):
-            raise UsageError(f"{where}: scenario: {name} = {table[name]!r}: {expected} was expected")
+            raise UsageError(f"{where}: scenario: {name} = {table[name]!r}: expected {expected}")
     for name in table:
         if name not in SCENARIO:
-            raise UsageError(f"{where}: scenario: {name!r}: no member of it: there are {', '.join(SCENARIO)}")
+            raise UsageError(f"{where}: scenario: {name!r}: expected {one_of(SCENARIO)}")
     missing = [name for name in SCENARIO if name not in table and name not in OPTIONAL]
     if missing:
         raise UsageError(f"{where}: scenario: {', '.join(missing)}: expected as well")
@@ -174,7 +179,7 @@ def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
     table = table_of(content, "published", where)
     for name, value in table.items():
         if type(value) not in (int, float) or not isfinite(value):
-            raise UsageError(f"{where}: published: {name} = {value!r}: a number was expected")
+            raise UsageError(f"{where}: published: {name} = {value!r}: expected a number")
     return table
 
 
@@ -183,10 +188,10 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where}: no TOML: {error}") from None
+        raise UsageError(f"{where}: expected TOML: {error}") from None
     unknown = sorted(set(content) - MEMBERS)
     if unknown:
-        raise UsageError(f"{where}: {unknown[0]!r} is no member of a profile: there are {', '.join(sorted(MEMBERS))}")
+        raise UsageError(f"{where}: {unknown[0]!r}: expected {one_of(sorted(MEMBERS))}")
     return Profile(
         name=name,
         description=str(content.get("description", "")),
@@ -208,10 +213,10 @@ def load_profile(name: str) -> Profile:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         return make_profile(path.stem, text, str(path), path.resolve().parent)
     if name not in profile_names():
-        raise UsageError(f"{name!r} is no profile: there are {', '.join(profile_names())}; or FILE.toml")
+        raise UsageError(f"there is no profile {name!r} (expected {one_of([*profile_names(), 'FILE.toml'])})")
     text = files("wiretale.traffic").joinpath("profiles", f"{name}.toml").read_text("utf-8")
     return make_profile(name, text, f"profile {name}")
 

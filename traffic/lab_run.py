@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import one_of
 from wiretale.traffic.lab_output import check_run_folders
 from wiretale.traffic.lab_profile import Profile, load_profile, profile_names, study_profiles
 from wiretale.traffic.lab_study import run_row, write_json
@@ -65,12 +66,12 @@ def run_lab(
     if what not in profile_names() and not what.endswith(".toml"):
         names = [*STUDIES, *(name for name in profile_names() if load_profile(name).scenario)]
         raise UsageError(
-            f"{what!r} is neither a scenario nor a plan: there are {', '.join([*names, *BUILT_IN])}; "
-            "a plan of one's own: wiretale lab run FILE.toml --profile PROFILE"
+            f"there is no scenario or plan {what!r} (expected {one_of([*names, *BUILT_IN])}); "
+            "for a plan of your own: wiretale lab run FILE.toml --profile PROFILE"
         )
     chosen = with_seed(load_profile(what), seed)
     if not chosen.scenario:
         raise UsageError(
-            f"{what}: a profile without a scenario; a plan over it: wiretale lab run PLAN --profile {what}"
+            f"{what}: expected a profile with a scenario; for a plan over it: wiretale lab run PLAN --profile {what}"
         )
     return run_single(chosen, folder, note)

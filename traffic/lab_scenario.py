@@ -77,7 +77,7 @@ def last_object(text: str) -> dict[str, Any]:
     try:
         said = json.loads(last_line(text))
     except ValueError:
-        raise WiretaleError(f"wiretale-traffic: one JSON object was expected, not {last_line(text)[:80]!r}") from None
+        raise WiretaleError(f"wiretale-traffic: expected one JSON object, found {last_line(text)[:80]!r}") from None
     return said if isinstance(said, dict) else {}
 
 

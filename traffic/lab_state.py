@@ -79,7 +79,7 @@ class Lab:
 def check_name(name: str) -> str:
     """The name, if a lab can have it."""
     if not NAME.fullmatch(name):
-        raise UsageError(f"{name!r}: a lab's name has up to 40 letters, digits, - and _")
+        raise UsageError(f"{name!r}: expected a name of up to 40 letters, digits, - and _")
     return name
 
 
@@ -87,7 +87,7 @@ def own_folder(folder: Path) -> Path:
     """The folder, in a place where anybody may make one, unless somebody else did."""
     with suppress(FileNotFoundError):
         if folder.lstat().st_uid != os.geteuid():
-            raise OutputError(f"{folder}: belongs to another user: WIRETALE_STATE names a folder for labs")
+            raise OutputError(f"{folder}: expected a folder of this user; WIRETALE_STATE sets another")
     return folder
 
 
@@ -134,7 +134,7 @@ def save_lab(lab: Lab) -> None:
     except FileExistsError:
         raise TakenError(lab.name) from None
     except OSError as error:
-        raise OutputError(f"{folder}: cannot write down the lab {lab.name}: {error.strerror}") from None
+        raise OutputError(f"{folder}: cannot record the lab {lab.name}: {error.strerror}") from None
     finally:
         with suppress(OSError):
             partial.unlink()
@@ -167,4 +167,4 @@ def find_lab(name: str | None) -> Lab:
     if len(found) == 1:
         return found[0]
     there = ", ".join(lab.name for lab in labs) or "none"
-    raise UsageError(f"{'which lab?' if name is None else f'no lab {name!r}:'} there are: {there}")
+    raise UsageError(f"{'expected the name of a lab' if name is None else f'there is no lab {name!r}'} (labs: {there})")

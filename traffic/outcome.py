@@ -18,7 +18,7 @@ def read_outcome(folder: Path) -> Outcome:
     store = Store(folder)
     plan, tests = store.plan(), list(store.tests())
     if not tests:
-        raise InputError(f"{folder}: no test was run yet: `wiretale experiment run` goes on with it")
+        raise InputError(f"{folder}: expected at least one completed test; `wiretale experiment run` resumes the plan")
     together = [session_series(data, folder) for data in tests if len(data["sessions"]) > 1]
     tracers = [data["tracer"]["program"] for data in tests if data["tracer"]]
     return Outcome(

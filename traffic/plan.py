@@ -130,7 +130,7 @@ def named_endpoint(value: object) -> str | Endpoint:
     if isinstance(value, dict):
         unknown = set(value) - {"ssh", "netns"}
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))}: ssh or netns was expected")
+            raise ValueError(f"{', '.join(sorted(unknown))}: expected ssh or netns")
         return Endpoint(**{key: read.text(one) for key, one in value.items()})
     if value in ("sender", "receiver"):
         return str(value)
@@ -157,7 +157,7 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
 def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
     """UsageError for a block that cannot be sent."""
     if not BLOCK_LEAST <= size <= BLOCK_MOST[protocol]:
-        limits = f"{BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes were expected in {protocol}"
+        limits = f"expected {BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes in {protocol}"
         raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
 
 
@@ -166,7 +166,7 @@ def one_amount(table: PlanTable) -> str:
     given = [key for key in AMOUNTS if key in table.data]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        raise table.error("", f"one of {', '.join(AMOUNTS)} was expected, {found} given")
+        raise table.error("", f"expected one of {', '.join(AMOUNTS)}, found {found}")
     table.known.update(AMOUNTS)
     return given[0]
 
@@ -177,7 +177,7 @@ def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, A
     if key == "counts":
         counts = table.need(key, read.several(read.whole(1, 2**53)))
         if len(counts) != len(nominal):
-            raise table.error(key, f"{len(nominal)} numbers, one for each size, were expected, {len(counts)} given")
+            raise table.error(key, f"expected {len(nominal)} numbers, one for each size, found {len(counts)}")
         return [{"count": count} for count in counts]
     if key == "bytes":
         total = table.need(key, read.byte_count)
@@ -234,7 +234,7 @@ def read_together(table: PlanTable) -> tuple[Session, ...]:
     found = tuple(session for one in table.tables("session") for session in read_session(one))
     table.end()
     if len(found) > SESSIONS_MOST:
-        raise table.error("session", f"at most {SESSIONS_MOST} at the same time were expected, {len(found)} given")
+        raise table.error("session", f"expected at most {SESSIONS_MOST} at the same time, found {len(found)}")
     return found
 
 
@@ -253,11 +253,11 @@ def read_test(table: PlanTable, trials: int) -> list[Test]:
 def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
     """Every case once, then every case again, so that a change of the network touches all alike."""
     if not 0 < len(tests) <= TESTS_MOST:
-        raise top.error("test", f"1 to {TESTS_MOST} tests with their trials were expected, {len(tests)} given")
+        raise top.error("test", f"expected 1 to {TESTS_MOST} tests with their trials, found {len(tests)}")
     names: set[str] = set()
     for test in tests:
         if test.name in names:
-            raise top.error("test", f"two tests are {test.name}: other names were expected")
+            raise top.error("test", f"two tests are {test.name}: expected a name of its own for each")
         names.add(test.name)
     return tuple(sorted(tests, key=lambda test: test.trial))
 
@@ -284,7 +284,7 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
         sender=ends[0],
         receiver=ends[1],
         address=there.take("address", read.text, "127.0.0.1"),
-        port=there.take("port", read.whole(1, 65_535), 5010),
+        port=there.take("port", read.port, 5010),
         tracer=read_tracer(top.table("tracer"), *ends),
         interval_s=max(INTERVAL_LEAST_S, top.take("interval", read.long_duration, 1.0)),
         pause_s=top.take("pause", read.duration, 0.0),
@@ -309,12 +309,12 @@ def plan_text(given: str) -> tuple[str, str, str]:
         with path.open("rb") as opened:
             content = opened.read(PLAN_BYTES_MOST + 1)
         if len(content) > PLAN_BYTES_MOST:
-            raise InputError(f"{given}: a plan of at most {PLAN_BYTES_MOST} bytes was expected")
+            raise InputError(f"{given}: expected a plan of at most {PLAN_BYTES_MOST} bytes")
         return content.decode(), given, path.stem
     except FileNotFoundError:
-        raise InputError(f"{given}: no such plan: a file, or one of {', '.join(BUILT_IN)} was expected") from None
+        raise InputError(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{given}: text in UTF-8 was expected") from None
+        raise InputError(f"{given}: expected text in UTF-8") from None
     except OSError as error:
         raise InputError(f"{given}: {error.strerror}") from None
 

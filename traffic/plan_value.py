@@ -3,67 +3,58 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.quantity import parse_bit_rate, parse_bytes, parse_count, parse_duration
+from wiretale.analyzer.units import one_of
 
 Value = TypeVar("Value")
 Default = TypeVar("Default")
-NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-zµ/]*)")
-DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
-BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-DAY_SECONDS = 86_400.0
-
-
-def split(value: object, expected: str) -> tuple[float, str]:
-    """Number and unit of `10`, `1.5` or `"10 Mbit"`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value), ""
-    found = NUMBER.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError(expected)
-    return float(found[1]), found[2]
+DAY_NS = 86_400 * 10**9
+PORT_MOST = 65_535
 
 
 def byte_count(value: object) -> int:
     """Bytes: 1472, "64k", "8MiB"."""
-    expected = 'a whole number of bytes from 1, as 1472, "64k" or "8MiB", was expected'
-    number, unit = split(value, expected)
-    factor = {**DECIMAL, **BINARY}.get(unit.removesuffix("B"))
-    if factor is None or not 1 <= number * factor < 2**63 or number * factor != int(number * factor):
-        raise ValueError(expected)
-    return int(number * factor)
+    count = parse_bytes(spelled(value))
+    if not count:
+        raise ValueError('expected a whole number of bytes from 1, as 1472, "64k" or "8MiB"')
+    return count
 
 
 def bit_rate(value: object) -> float | None:
     """Bits per second: "10M", "1.5Gbit", 64000; "max" for as fast as it goes."""
     if value == "max":
         return None
-    expected = 'bits per second, as "10M", "1.5Gbit" or "max", were expected'
-    number, unit = split(value, expected)
-    factor = DECIMAL.get(re.sub(r"(bit|b|bps)(/s)?$", "", unit))
-    if factor is None or not number > 0:
-        raise ValueError(expected)
-    return number * factor
+    rate = parse_bit_rate(spelled(value))
+    if not rate or not math.isfinite(float(rate)):
+        raise ValueError('expected bits per second, as "10M", "1.5Gbit" or "max"')
+    return float(rate)
 
 
 def duration(value: object) -> float:
     """Seconds: 10, "200ms", "1m"."""
-    expected = 'a time up to a day, as 10 (seconds), "200ms" or "1m", was expected'
-    number, unit = split(value, expected)
-    if unit not in SECONDS or not number * SECONDS[unit] <= DAY_SECONDS:
-        raise ValueError(expected)
-    return number * SECONDS[unit]
+    ns = parse_duration(spelled(value))
+    if ns is None or ns > DAY_NS:
+        raise ValueError('expected a time up to a day, as 10 (seconds), "200ms" or "1m"')
+    return ns / 1e9
+
+
+def spelled(value: object) -> str:
+    """The text of a value; nothing for what is neither a number nor text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return ""
+    return str(value)
 
 
 def long_duration(value: object) -> float:
     """More than no time."""
     seconds = duration(value)
     if seconds <= 0:
-        raise ValueError("a time over 0 was expected")
+        raise ValueError("expected a time over 0")
     return seconds
 
 
@@ -71,24 +62,33 @@ def whole(least: int, most: int) -> Callable[[object], int]:
     """A whole number within bounds."""
 
     def parse(value: object) -> int:
+        if isinstance(value, str):  # "10k"
+            value = parse_count(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"a whole number from {least} to {most} was expected")
+            raise ValueError(f"expected a whole number from {least} to {most}")
         return value
 
     return parse
 
 
+def port(value: object) -> int:
+    """A port: a plain number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PORT_MOST:
+        raise ValueError(f"expected 1 to {PORT_MOST}")
+    return value
+
+
 def text(value: object) -> str:
     """Some text, in one line."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ValueError("a line of text was expected")
+        raise ValueError("expected a line of text")
     return value
 
 
 def switch(value: object) -> bool:
     """true or false."""
     if not isinstance(value, bool):
-        raise ValueError("true or false was expected")
+        raise ValueError("expected true or false")
     return value
 
 
@@ -97,7 +97,7 @@ def word(*words: str) -> Callable[[object], str]:
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or value not in words:
-            raise ValueError(f"one of {', '.join(words)} was expected")
+            raise ValueError(f"expected one of {', '.join(words)}")
         return value
 
     return parse
@@ -108,7 +108,7 @@ def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value,
 
     def parse_all(value: object) -> tuple[Value, ...]:
         if isinstance(value, list) and not value:
-            raise ValueError("at least one value was expected")
+            raise ValueError("expected at least one value")
         return tuple(parse(one) for one in (value if isinstance(value, list) else [value]))
 
     return parse_all
@@ -120,7 +120,7 @@ class PlanTable:
     def __init__(self, file: str, where: str, data: object) -> None:
         self.file, self.where = file, where
         if not isinstance(data, dict):
-            raise UsageError(f"{file}: {where}: a table was expected")
+            raise UsageError(f"{file}: {where}: expected a table")
         self.data: dict[str, Any] = dict(data)
         self.known: set[str] = set()
 
@@ -149,7 +149,7 @@ class PlanTable:
         self.known.add(key)
         found = self.data.pop(key, [])
         if not isinstance(found, list):
-            raise self.error(key, f"[[{key}]], with two brackets, was expected")
+            raise self.error(key, f"expected [[{key}]], with two brackets")
         inside = "" if self.where == "top" else f"{self.where}, "
         return [PlanTable(self.file, f"{inside}{key} {n}", one) for n, one in enumerate(found, start=1)]
 
@@ -161,4 +161,4 @@ class PlanTable:
     def end(self) -> None:
         """UsageError when keys are left."""
         for key in self.data:
-            raise self.error(key, f"is unknown: there are {', '.join(sorted(self.known))}")
+            raise self.error(key, f"unknown key: expected {one_of(sorted(self.known))}")

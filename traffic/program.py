@@ -11,13 +11,13 @@ from typing import NoReturn
 
 from wiretale.analyzer.errors import MissingToolError
 
-# What `wiretale COMMAND` runs, with the arguments that come before the user's.
+# The program that `wiretale COMMAND` becomes, and its first arguments: it is called by the name that the user gave.
 PROGRAM_OF_COMMAND = {
-    "send": ("wiretale-traffic", "send"),
-    "receive": ("wiretale-traffic", "receive"),
-    "ttcp": ("wiretale-traffic", "ttcp"),
-    "capture": ("wiretale-capture",),
-    "link": ("wiretale-link",),
+    "send": ("wiretale-traffic", "wiretale", "send"),
+    "receive": ("wiretale-traffic", "wiretale", "receive"),
+    "ttcp": ("wiretale-traffic", "wiretale", "ttcp"),
+    "capture": ("wiretale-capture", "wiretale capture"),
+    "link": ("wiretale-link", "wiretale link"),
 }
 
 # The commands that bring programs of others.
@@ -56,6 +56,6 @@ def become_program(command: str, arguments: list[str]) -> NoReturn:
     program = find_program(name)
     sys.stdout.flush()
     try:
-        os.execv(program, [program, *first, *arguments])
+        os.execv(program, [*first, *arguments])
     except OSError as error:
         raise MissingToolError(f"{program} cannot be run: {error.strerror}") from None

@@ -37,7 +37,7 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(data, dict) or data.get("schema") != schema:
-        raise InputError(f"{path}: {schema} was expected")
+        raise InputError(f"{path}: expected {schema}")
     return data
 
 
@@ -79,7 +79,7 @@ class Store:
         try:
             self.raw.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{self.folder}: cannot write into it: {error.strerror}") from None
+            raise OutputError(f"{self.folder}: cannot create the output folder: {error.strerror}") from None
         if not path.exists():
             write_json(path, {"schema": PLAN_SCHEMA, "wiretale": __version__, "digest": plan.digest(), "plan": now})
             return
@@ -102,7 +102,7 @@ class Store:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise UsageError(f"{self.folder}: another run writes into it: wait for its end") from None
+                raise UsageError(f"{self.folder}: in use by another run") from None
             yield
         with suppress(OSError):
             (self.folder / LOCK).unlink()
@@ -111,9 +111,7 @@ class Store:
         """The plan it holds results of. InputError when it is no experiment's folder."""
         path = self.folder / PLAN_FILE
         if not path.exists():
-            raise InputError(
-                f"{self.folder}: no {PLAN_FILE}: a folder that `wiretale experiment run` wrote was expected"
-            )
+            raise InputError(f"{self.folder}: expected a folder that `wiretale experiment run` wrote, with {PLAN_FILE}")
         plan: dict[str, Any] = read_json(path, PLAN_SCHEMA)["plan"]
         return plan
 

@@ -26,7 +26,7 @@ READY_S = 15.0
 SHELL_S = 60.0
 DRAIN_S, ASK_S, ANSWERS = 10.0, 0.03, 5
 COUNTS = re.compile(r"(\d+) packets captured, ")
-NO_PROGRAM = "neither wiretale-capture nor tcpdump is there to capture at {where}: apt-get install tcpdump"
+NO_PROGRAM = "neither wiretale-capture nor tcpdump is installed to capture at {where}: apt-get install tcpdump"
 
 
 @dataclass
@@ -79,7 +79,9 @@ def check_interface(tracer: Tracer) -> None:
         return
     names = [line.split()[0].partition("@")[0] for line in done.stdout.splitlines() if line.strip()]
     if not done.returncode and names and tracer.interface not in names:
-        raise UsageError(f"there is no interface {tracer.interface} ({tracer.endpoint}): one of {', '.join(names)}")
+        raise UsageError(
+            f"there is no interface {tracer.interface} ({tracer.endpoint}): expected one of {', '.join(names)}"
+        )
 
 
 def make_folder(endpoint: Endpoint, beside: Path) -> str:

@@ -100,6 +100,7 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
         return NULL;
     }
     analysis->options = *options;
+    analysis->excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     open_workers(analysis);
     open_tables(analysis);
     if (open_input(analysis, paths, count, problem))
@@ -386,4 +387,8 @@ uint64_t analysis_bytes_read(const struct analysis *analysis) {
 
 uint64_t analysis_bytes_total(const struct analysis *analysis) {
     return analysis->bytes_total;
+}
+
+struct excluded_packets analysis_excluded(const struct analysis *analysis) {
+    return analysis->excluded;
 }

@@ -21,6 +21,12 @@ struct analysis_options {
     bool captures_only; /* no other table is filled */
 };
 
+/* Packets outside start_ns and end_ns; no times without any. */
+struct excluded_packets {
+    uint64_t count;
+    int64_t first_ns, last_ns;
+};
+
 struct analysis_totals {
     uint64_t packets; /* read, filtered ones included */
     uint64_t flows;
@@ -64,5 +70,7 @@ bool analysis_add_finding(struct analysis *analysis, const struct finding *findi
 struct analysis_totals analysis_totals(const struct analysis *analysis);
 uint64_t analysis_bytes_read(const struct analysis *analysis);
 uint64_t analysis_bytes_total(const struct analysis *analysis);
+/* After analysis_finish(). */
+struct excluded_packets analysis_excluded(const struct analysis *analysis);
 
 #endif

@@ -70,7 +70,8 @@ struct analysis {
     uint32_t flow_count;        /* flows ever begun: the next one's number */
     int64_t now_ns;             /* the latest time that two packets in a row reached */
     bool timed;                 /* it is known */
-    struct read_ahead *ahead;   /* while reading */
+    struct excluded_packets excluded;
+    struct read_ahead *ahead; /* while reading */
     struct batch_order order;
     struct analysis_totals totals;
     uint64_t bytes_read, bytes_total; /* of the files */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "foreign_format.h"
 #include "pcap_read.h"
 #include "pcapng_read.h"
 
@@ -88,18 +89,35 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
         return header_problem(file, problem, file->stream.error);
     size_t there = input_stream_available(&file->stream);
     if (!there)
-        return header_problem(file, problem, "it is empty; a pcap or pcapng header was expected");
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s: empty, expected a pcap or pcapng header", file->name);
     return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s: at byte 0: %s of %zu bytes was expected, only %zu are there",
-                       file->name, what, need, there);
+                       "%s: at byte 0: expected %s of %zu bytes, found %zu", file->name, what, need,
+                       there);
+}
+
+/* The name as a shell takes it; FILE for one that needs quotes, and for a pipe. */
+static const char *name_in_command(const struct capture_file *file) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "_./+,:@%-";
+    bool is_plain = !file->name[strspn(file->name, plain)] && file->name[0] != '-';
+    return is_plain && strlen(file->name) <= NAME_SHOWN ? file->name : "FILE";
 }
 
 static bool unknown_format(const struct capture_file *file, struct problem *problem) {
     const uint8_t *first = file->stream.cursor;
+    const struct foreign_format *foreign =
+        foreign_format_of(first, input_stream_available(&file->stream));
+    if (!foreign)
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s is not a capture: expected a pcap or pcapng magic number, "
+                           "found %02x %02x %02x %02x",
+                           file->name, first[0], first[1], first[2], first[3]);
+    const char *place = strstr(foreign->command, "%s");
     return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s: at byte 0: a pcap or pcapng magic number was expected, "
-                       "%02x %02x %02x %02x is there",
-                       file->name, first[0], first[1], first[2], first[3]);
+                       "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
+                       foreign->name, (int)(place - foreign->command), foreign->command,
+                       name_in_command(file), place + 2);
 }
 
 static bool begin_reading(struct capture_file *file, struct problem *problem) {

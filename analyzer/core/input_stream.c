@@ -140,12 +140,12 @@ static enum input_state open_file(struct input_stream *stream, const char *path)
     if (stream->file < 0 && errno == EINTR)
         return INPUT_INTERRUPTED;
     if (stream->file < 0)
-        return fail(stream, "it cannot be opened", strerror(errno));
+        return fail(stream, strerror(errno), NULL);
     struct stat status;
     if (fstat(stream->file, &status) < 0)
-        return fail(stream, "its state cannot be read", strerror(errno));
+        return fail(stream, strerror(errno), NULL);
     if (S_ISDIR(status.st_mode))
-        return fail(stream, "it is a folder, not a capture", NULL);
+        return fail(stream, "expected a file, found a folder", NULL);
     stream->regular = S_ISREG(status.st_mode);
     if (!stream->regular)
         return INPUT_READY;

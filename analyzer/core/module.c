@@ -254,6 +254,22 @@ static uint64_t (*const get_bytes_read)(const struct analysis *) = analysis_byte
 static uint64_t (*const get_bytes_total)(const struct analysis *) = analysis_bytes_total;
 static uint64_t (*const get_packets_read)(const struct analysis *) = packets_read;
 
+static PyObject *analysis_excluded_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "excluded packets are counted after finish()");
+        return NULL;
+    }
+    struct excluded_packets excluded = analysis_excluded(self->analysis);
+    if (!excluded.count)
+        Py_RETURN_NONE;
+    return Py_BuildValue("KLL", (unsigned long long)excluded.count, (long long)excluded.first_ns,
+                         (long long)excluded.last_ns);
+}
+
 static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
     struct analysis_object *self = (struct analysis_object *)object;
     if (!begin_work(self))
@@ -279,6 +295,8 @@ static PyMethodDef analysis_methods[] = {
     METHOD("finish", analysis_finish_method, METH_NOARGS, "Fills the tables with what was read."),
     METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
+    METHOD("excluded", analysis_excluded_method, METH_NOARGS,
+           "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
     {0},
 };

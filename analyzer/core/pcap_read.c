@@ -107,8 +107,8 @@ static bool check_version(const struct capture_file *file, bool big_endian,
     if (order_of_version(major, minor, order))
         return true;
     return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s: at byte 4: pcap version 2.0 to 2.4 was expected, %u.%u is there",
-                       file->name, major, minor);
+                       "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
+                       major, minor);
 }
 
 static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_variant *variant,

@@ -32,7 +32,7 @@ static bool find_byte_order(struct capture_file *file, struct pcapng_block *bloc
     if (block->big_endian || load_le32(p + BLOCK_HEADER) == BYTE_ORDER_MAGIC)
         return true;
     capture_file_set_damage(file, input_stream_offset(&file->stream),
-                            "pcapng byte-order magic 1a2b3c4d was expected, %08x is there",
+                            "expected the pcapng byte-order magic 1a2b3c4d, found %08x",
                             load_be32(p + BLOCK_HEADER));
     return false;
 }
@@ -166,7 +166,7 @@ static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
                                               const struct pcapng_block *block,
                                               struct packet *packet, bool big_endian) {
     if (!LIKELY(block->size >= PACKET_FIXED))
-        return damage_block(file, "an enhanced packet block body of %llu bytes, %llu were expected",
+        return damage_block(file, "an enhanced packet block body has %llu bytes, expected %llu",
                             block->size, PACKET_FIXED);
     return take_packet(file, block, packet, pcapng_load_u32(block->body, big_endian), big_endian);
 }
@@ -174,8 +174,8 @@ static ALWAYS_INLINE enum taken take_enhanced(struct capture_file *file,
 static enum taken take_obsolete(struct capture_file *file, const struct pcapng_block *block,
                                 struct packet *packet) {
     if (block->size < PACKET_FIXED)
-        return damage_block(file, "a packet block body of %llu bytes, %llu were expected",
-                            block->size, PACKET_FIXED);
+        return damage_block(file, "a packet block body has %llu bytes, expected %llu", block->size,
+                            PACKET_FIXED);
     uint16_t number = block->big_endian ? load_be16(block->body) : load_le16(block->body);
     return take_packet(file, block, packet, number, block->big_endian);
 }
@@ -186,7 +186,7 @@ static enum taken take_simple(struct capture_file *file, const struct pcapng_blo
                               struct packet *packet) {
     enum { SIMPLE_FIXED = 4 };
     if (block->size < SIMPLE_FIXED)
-        return damage_block(file, "a simple packet block body of %llu bytes, %llu were expected",
+        return damage_block(file, "a simple packet block body has %llu bytes, expected %llu",
                             block->size, SIMPLE_FIXED);
     const struct pcapng_interface *interface = find_interface(file, 0);
     if (!interface)

@@ -82,14 +82,13 @@ static void read_section_options(struct capture_file *file, struct pcapng_option
 static bool take_section(struct capture_file *file, const struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
     if (block->size < SECTION_FIXED)
-        return damage_section(file, "a section header body of %u bytes, %u were expected",
+        return damage_section(file, "a section header body has %u bytes, expected %u",
                               (unsigned)block->size, SECTION_FIXED);
     const uint8_t *body = block->body;
     unsigned major = block->big_endian ? load_be16(body + 4) : load_le16(body + 4);
     unsigned minor = block->big_endian ? load_be16(body + 6) : load_le16(body + 6);
     if (major != VERSION_MAJOR || (minor != 0 && minor != 2)) /* 1.2 is read as 1.0 */
-        return damage_section(file, "pcapng version 1.0 was expected, %u.%u is there", major,
-                              minor);
+        return damage_section(file, "expected pcapng version 1.0, found %u.%u", major, minor);
     reader->big_endian = block->big_endian;
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
@@ -224,7 +223,7 @@ static bool add_interface(struct capture_file *file, const struct pcapng_block *
 static bool take_interface(struct capture_file *file, const struct pcapng_block *block) {
     struct pcapng_reader *reader = file->reader;
     if (block->size < INTERFACE_FIXED)
-        return damage_section(file, "an interface description of %u bytes, %u were expected",
+        return damage_section(file, "an interface description has %u bytes, expected %u",
                               (unsigned)block->size, INTERFACE_FIXED);
     bool new = reader->described == file->interface_count;
     struct description told;
@@ -268,7 +267,7 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
 static bool take_statistics(struct capture_file *file, const struct pcapng_block *block) {
     const struct pcapng_reader *reader = file->reader;
     if (block->size < STATISTICS_FIXED)
-        return damage_section(file, "interface statistics of %u bytes, %u were expected",
+        return damage_section(file, "interface statistics have %u bytes, expected %u",
                               (unsigned)block->size, STATISTICS_FIXED);
     uint32_t number = pcapng_load_u32(block->body, block->big_endian);
     if (number >= reader->count)

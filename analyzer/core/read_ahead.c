@@ -65,11 +65,22 @@ static void note_time(struct read_ahead *ahead, int64_t time_ns) {
     ahead->previous_ns = time_ns;
 }
 
+static __attribute__((noinline)) void note_excluded(struct excluded_packets *excluded,
+                                                    int64_t time_ns) {
+    excluded->count++;
+    if (time_ns < excluded->first_ns)
+        excluded->first_ns = time_ns;
+    if (time_ns > excluded->last_ns)
+        excluded->last_ns = time_ns;
+}
+
 static bool is_wanted(struct analysis *analysis, const struct packet *packet, bool timed,
                       int64_t time_ns) {
     const struct analysis_options *options = &analysis->options;
-    if (timed && (time_ns < options->start_ns || time_ns >= options->end_ns))
+    if (timed && (time_ns < options->start_ns || time_ns >= options->end_ns)) {
+        note_excluded(&analysis->excluded, time_ns);
         return false;
+    }
     return !analysis->filter || packet_filter_pass(analysis->filter, packet);
 }
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: wiretale analyze, explain, info, verify, theory, doctor.
+"""The command line: `wiretale COMMAND`.
 
-Exit codes: 0 done; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or output not
-writable; 5 a tool or a permission is missing; 130 interrupted. Only this package turns errors into them.
+Exit codes: 0 done; 1 a --fail-if holds; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or
+output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this package turns errors
+into them.
 """
 
 from __future__ import annotations
@@ -12,102 +13,74 @@ import atexit
 import gc
 import io
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from wiretale.cli import program
-from wiretale.cli.help_text import HelpText
+from wiretale.cli import plain_text, program
+from wiretale.cli.interruption import interrupted_code, take_terminate_as_interrupt
+from wiretale.cli.parser import Parser, exit_codes
 from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from _typeshed import SupportsWrite
-
 EXAMPLES = """\
-examples:
-  wiretale analyze transfer.pcapng                 what happened, in the terminal
-  wiretale analyze transfer.pcapng --report t.html the same as an interactive page
-  wiretale analyze captures/ --json | jq .findings for scripts
-  wiretale explain transfer.pcapng                 what limited each transfer, and what to change
-  wiretale compare sender.pcapng receiver.pcapng   the same packets at several points: delays, losses and where
-  wiretale diff before.pcapng after.pcapng         two runs, with what changed most
-  wiretale experiment run quick -o quick/          a study that runs itself
-  wiretale lab run s6-narrow-link -o narrow/       the same on an emulated path whose truth is known
-  wiretale info transfer.pcapng                    what the file says of itself
-  wiretale verify transfer.pcapng                  where Wireshark judges otherwise, and why
-  wiretale theory --link 1G --mtu 1500             what a link can carry at most
-  wiretale doctor                                  what this machine lacks
+# the summary in the terminal; then the same as an interactive page
+wiretale analyze transfer.pcapng
+wiretale analyze transfer.pcapng --report transfer.html
+# the findings, for scripts
+wiretale analyze captures/ --json | jq .findings
+# why a transfer is slow, and how to fix it
+wiretale explain transfer.pcapng
+# delays and losses between two capture points
+wiretale compare sender.pcapng receiver.pcapng
+# a whole study: receiver, tracer, senders, results
+wiretale experiment run quick -o quick/
+# the help of a command
+wiretale help analyze
 """
 OBJECTS_A_SEARCH = 100_000
 # Each has a module of its name here, but for the C programs (program.py); only the one that is asked for is imported.
 COMMANDS = {
-    "analyze": "flows, findings and a report of captures",
-    "explain": "what limited each transfer, what went wrong, and what to change",
-    "compare": "the same packets at several capture points: delays, and where losses were",
-    "diff": "two runs side by side, with what changed most",
+    "analyze": "flows, losses, round trips, findings and a report",
+    "explain": "what limited each transfer, what went wrong, and how to fix it",
+    "compare": "delays and losses between two or three capture points",
+    "diff": "compare two runs and rank the changes",
     "verify": "compare every verdict with Wireshark's",
-    "info": "what capture files say of themselves",
-    "theory": "what a link can carry at most",
+    "info": "show file and interface metadata",
+    "theory": "compute the maximum that a link can carry",
     "experiment": "run a plan of tests, and report on it",
-    "lab": "an emulated network with known truth, on this machine",
+    "lab": "an emulated network on this machine that logs the fate of each packet",
     "send": "send sequenced TCP or UDP blocks to a receiver",
-    "receive": "receive them, count what is lost, late or corrupt",
+    "receive": "receive blocks; count lost, late and corrupt ones",
     "ttcp": "a transfer with classic ttcp",
-    "capture": "record what passes an interface, for days, and prove what was not recorded",
-    "link": "a link between two interfaces that loses, delays and reorders as told",
-    "doctor": "what this machine has and lacks",
+    "capture": "capture from an interface, unattended, accounting for every drop",
+    "link": "emulate a lossy, slow or reordering link between two interfaces",
+    "doctor": "check this machine for missing tools and settings",
 }
+CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
+COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".zip", ".7z")
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as all errors are said."""
-
-    help_of: str | None = None  # whose help has what was expected, where that is not its own
-
-    def error(self, message: str) -> NoReturn:
-        """Ends with the code for wrong usage."""
-        from wiretale.analyzer.printable import printable
-
-        self.exit(2, f"wiretale: {printable(with_near(message))}; see `{self.help_of or self.prog} --help`\n")
-
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Without argparse's neglect of a full device, which begins with Python 3.12."""
-        if message and file is sys.stdout:
-            file.write(message)
-        else:
-            super()._print_message(message, file)
-
-
-def with_near(message: str) -> str:
-    """With the command that was probably meant, in place of all that there are."""
-    import re
-    from difflib import get_close_matches
-
-    found = re.fullmatch(
-        r"argument (?:COMMAND|ACTION): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL
-    )
-    near = get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1) if found else []
-    return f"there is no command {found[1]!r} (did you mean {near[0]}?)" if found and near else message
-
-
-def make_parser(name: str | None = None) -> argparse.ArgumentParser:
+def make_parser(name: str | None = None) -> Parser:
     """The options of a command, or without one the list of all; cheap, so that --help and --version answer at once."""
     parser = Parser(
         prog="wiretale",
-        usage="wiretale COMMAND …",
-        description=EXAMPLES + "\nWhat happened on the wire, and why.",
-        formatter_class=HelpText,
+        usage="wiretale COMMAND [options]\nwiretale FILE... [options]",
+        description="Read packet captures and explain what happened: conversations, losses and where they were, round "
+        "trips, and what limited each transfer. Record, generate and emulate traffic.",
     )
-    parser.add_argument("--version", action="version", version=f"wiretale {__version__}")
+    parser.notes = "wiretale FILE is the same as wiretale analyze FILE."
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 1, 2, 3, 4, 5, 130, 143)
+    parser.add_argument(
+        "-V", "--version", action="version", version=f"wiretale {__version__}", help="print the version"
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
     if name in COMMANDS:
         import_module(f"wiretale.cli.{name}").add_command(commands)
-        parser.help_of = f"wiretale {name}"
     else:
         for other, text in COMMANDS.items():
             commands.add_parser(other, help=text)
@@ -121,6 +94,26 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     except SystemExit:
         sys.stdout.flush()
         raise
+
+
+def is_capture_name(word: str) -> bool:
+    """Whether an argument in a command's place is an input: standard input, a file, a folder, or a capture by its name."""
+    name, ending = os.path.splitext(word.lower())
+    if ending in COMPRESSED_SUFFIXES:
+        ending = os.path.splitext(name)[1]
+    return word == "-" or (not word.startswith("-") and (ending in CAPTURE_SUFFIXES or os.path.exists(word)))
+
+
+def as_command(arguments: list[str]) -> list[str]:
+    """`help COMMAND` as `COMMAND --help`, `version` as the option, and captures without a command as analyze takes them."""
+    first, *rest = arguments or [""]
+    if first == "help":
+        return [*(word for word in rest if not word.startswith("-")), "--help"]
+    if first == "version":
+        return ["--version"]
+    if first not in COMMANDS and is_capture_name(first):
+        return ["analyze", *arguments]
+    return arguments
 
 
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
@@ -165,25 +158,13 @@ def is_open(descriptor: int) -> bool:
 
 
 def prepare_streams() -> None:
-    """Streams that were closed swallow what is written; characters that the locale lacks become question marks."""
+    """Streams that were closed swallow what is written; characters that the encoding lacks become plain ones."""
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None or not is_open(descriptor):
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open as long as the process lives)
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def take_terminate_as_interrupt() -> None:
-    """SIGTERM does what Ctrl-C does: the reading ends, what was read is reported, nothing half-written stays."""
-
-    def terminate(number: int, frame: object) -> None:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script: `wiretale … &`
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
-
-    with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, terminate)
+            stream.reconfigure(errors=plain_text.ERRORS)
 
 
 def seldom_search() -> None:
@@ -220,7 +201,7 @@ def command() -> NoReturn:
 
 def main(given: Sequence[str] | None = None) -> int:
     """The command `wiretale`; returns its exit code."""
-    arguments = list(sys.argv[1:] if given is None else given)
+    arguments = as_command(list(sys.argv[1:] if given is None else given))
     seldom_search()
     prepare_streams()
     take_terminate_as_interrupt()
@@ -239,4 +220,4 @@ def main(given: Sequence[str] | None = None) -> int:
         return 4
     except KeyboardInterrupt:
         print("wiretale: interrupted", file=sys.stderr)
-        return 130
+        return interrupted_code()

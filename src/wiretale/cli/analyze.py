@@ -10,33 +10,35 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.interruption import interrupted_code
+from wiretale.cli.parser import exit_codes
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
+    from wiretale.cli.parser import Commands, Parser
 
-EXAMPLES = """\
-examples:
-  wiretale analyze transfer.pcapng
-  wiretale analyze day/*.pcap.zst --filter 'tcp port 443' --start 2026-01-15T12:00:00Z
-  wiretale analyze transfer.pcapng -o transfer.wiretale     every table as Parquet, and report.html
-  tcpdump -i eth0 -w - | wiretale analyze - --report live.html
-  wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
-
-Reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4; several are read as one in time order, a
-folder stands for the captures in it, - for standard input. Ctrl-C ends the reading and shows what was read; a second
-one ends at once.
+DESCRIPTION = """\
+Analyze captures: flows, losses, round trips and findings. Several files are read as one, in time order; Ctrl-C ends the
+reading and shows the results so far.
 """
-EXIT_CODES = """\
-exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
-writable, 130 interrupted
+EXAMPLES = """\
+wiretale analyze transfer.pcapng
+# the interactive report
+wiretale analyze transfer.pcapng --report transfer.html
+# a part of several files
+wiretale analyze day/*.pcap.zst -f 'tcp port 443' --start 2026-01-15T12:00:00Z
+# every table as Parquet, and report.html
+wiretale analyze transfer.pcapng -o transfer.wiretale
+# live traffic
+tcpdump -i eth0 -w - | wiretale analyze - --report live.html
+# tables as JSON, for scripts
+wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 REPORT = "report.html"  # in -o DIR
-INTERRUPTED = 130
 DAMAGED = 3
 
 
@@ -45,22 +47,29 @@ def table_names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in TABLES:
-            raise argparse.ArgumentTypeError(f"{name!r} is no table: there are {', '.join(TABLES)}")
+            from wiretale.analyzer.units import one_of
+
+            raise argparse.ArgumentTypeError(f"{name!r}: expected {one_of(TABLES)}")
     return names
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is read."""
-    reading = parser.add_argument_group("what is read")
-    reading.add_argument("-f", "--filter", metavar="BPF", help="capture filter, as for tcpdump: 'host 10.0.0.1'")
-    reading.add_argument("--start", metavar="TIME", help="leave out packets before: ISO 8601 (UTC) or epoch seconds")
-    reading.add_argument("--end", metavar="TIME", help="leave out packets at or after")
+def add_reading(parser: Parser) -> None:
+    """The options that choose packets."""
+    reading = parser.add_argument_group("input")
+    reading.add_argument(
+        "-f",
+        "--filter",
+        metavar="BPF",
+        help="analyze only packets that match a pcap-filter(7) expression, as in tcpdump",
+    )
+    reading.add_argument("--start", metavar="TIME", help="ignore packets before TIME: ISO 8601 (UTC) or epoch seconds")
+    reading.add_argument("--end", metavar="TIME", help="ignore packets at or after TIME")
     reading.add_argument(
         "--max-flows",
         type=whole_number(1),
         default=1_000_000,
         metavar="N",
-        help="flows kept open at a time; beyond, the longest silent ends first (default 1000000, about 1 kB each)",
+        help="maximum number of concurrent flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)",
     )
     reading.add_argument(
         "--block-size",
@@ -70,35 +79,40 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a folder of captures, or - for standard input"
+LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
+
+
+def add_command(commands: Commands) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "analyze",
-        usage="wiretale analyze FILE... [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    parser = commands.add_parser("analyze", usage="wiretale analyze FILE... [options]", description=DESCRIPTION)
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
     add_reading(parser)
-    output = parser.add_argument_group("what comes out")
+    output = parser.add_argument_group("output")
     output.add_argument(
-        "--flows", type=whole_number(1), default=10, metavar="N", help="largest flows listed (default 10)"
+        "--flows",
+        type=whole_number(1),
+        default=10,
+        metavar="N",
+        help="number of flows listed, largest first (default 10)",
     )
-    output.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     output.add_argument(
-        "--csv", action="store_true", help="a table (flows) as CSV on stdout; with -o every table as files too"
+        "--csv", action="store_true", help="print one table as CSV (flows); with -o, also write every table as CSV"
     )
     output.add_argument(
-        "--tables", type=table_names, metavar="A,B", help="tables for --json, or the one for --csv (docs/tables.md)"
+        "--tables", type=table_names, metavar="A,B", help="tables for --json, or the table for --csv (docs/tables.md)"
     )
     output.add_argument(
         "-o", "--output", type=folder, metavar="DIR", help="write every table as Parquet, and report.html"
     )
-    output.add_argument("--report", type=page, metavar="FILE", help="write the interactive report; - for stdout")
+    output.add_argument(
+        "--report", type=page, metavar="FILE", help="write the interactive report; - for standard output"
+    )
     add_overwrite(output)
-    output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
-    output.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    output.add_argument("--link", metavar="RATE", help=LINK_HELP)
+    output.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(command=analyze)
 
 
@@ -196,11 +210,11 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     link_bps(arguments)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone):
-        raise UsageError("--tables chooses what --json or --csv print on stdout: one of them was expected with it")
+        raise UsageError("--tables: expected --json or --csv with it")
     if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
-        raise UsageError("--json, --csv and --report - all write to stdout: one of them was expected")
+        raise UsageError("--json, --csv and --report -: expected only one, because all write to standard output")
     if csv_alone and len(arguments.tables or []) > 1:
-        raise UsageError("--csv prints one table on stdout: one name in --tables was expected, or -o DIR for files")
+        raise UsageError("--csv: expected one name in --tables, or -o DIR, because standard output takes one table")
 
 
 def needs_packets(arguments: argparse.Namespace) -> bool:
@@ -212,14 +226,21 @@ def needs_packets(arguments: argparse.Namespace) -> bool:
     return bool(arguments.output or arguments.report) and not can_reread(arguments.files)
 
 
+def note_empty_range(trace: Trace) -> None:
+    """Where the packets are, if --start and --end exclude all of them."""
+    if trace.empty_range:
+        print(f"wiretale: {trace.empty_range}", file=sys.stderr)
+
+
 def exit_code(trace: Trace) -> int:
     """By how the reading went."""
+    note_empty_range(trace)
     if trace.interrupted:
         print(
-            f"wiretale: interrupted after {trace.totals['packets']:,} packets; this is what was read",
+            f"wiretale: interrupted: results cover {trace.totals['packets']:,} packets",
             file=sys.stderr,
         )
-        return INTERRUPTED
+        return interrupted_code()
     from wiretale.analyzer.printable import printable
 
     for row in trace.captures.rows() if trace.damaged else []:

@@ -9,56 +9,57 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.vantage import Vantage
+    from wiretale.cli.parser import Commands
 
-EXAMPLES = """\
-examples:
-  wiretale compare sender.pcapng receiver.pcapng
-  wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.html
-  wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --sender-log send.json --receiver-log receive.json
-  wiretale compare tracer.pcapng --receiver-log receive.json        did the tracer see it all?
-  wiretale compare sender.pcapng receiver.pcapng --json | jq .losses
-
-Finds each packet of one capture in the others, also behind address translation, fragmentation or segmentation offload,
-and says how long it took, where it was last seen, and where what is missing was lost. The clocks of the captures need not
-agree: offset and skew are estimated from the packets of both directions.
+DESCRIPTION = """\
+Compare the same traffic at two or three capture points: the delay of each packet, where it was last seen, and where
+missing packets were lost. NAT, fragmentation and offloads between the points are followed; the offset and skew of the
+clocks are estimated from packets of both directions.
 """
-EXIT_CODES = """\
-exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable or output not
-writable, 130 interrupted
+EXAMPLES = """\
+wiretale compare sender.pcapng receiver.pcapng
+wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.html
+# with the logs of the generator
+wiretale compare a.pcapng b.pcapng --sender-log send.json --receiver-log receive.json
+# whether the tracer captured everything that arrived
+wiretale compare tracer.pcapng --receiver-log receive.json
+# losses, for scripts
+wiretale compare sender.pcapng receiver.pcapng --json | jq .losses
 """
 DAMAGED = 3
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "compare",
-        usage="wiretale compare SENDER [TRACER] RECEIVER [options]\n       wiretale compare TRACER --receiver-log FILE [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+        usage="wiretale compare SENDER [TRACER] RECEIVER [options]\nwiretale compare TRACER --receiver-log FILE [options]",
+        description=DESCRIPTION,
     )
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
     parser.add_argument(
         "captures",
         nargs="+",
         metavar="CAPTURE",
-        help="capture or folder of captures, in the order of the way; one: the tracer's",
+        help="captures or folders of captures, in path order; one: the tracer's",
     )
-    parser.add_argument("--sender-log", metavar="FILE", help="what `wiretale send --json` printed")
-    parser.add_argument("--receiver-log", metavar="FILE", help="what `wiretale receive --json` printed")
-    parser.add_argument("--same-clock", action="store_true", help="the captures share one clock: nothing is estimated")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the summary")
-    parser.add_argument("--report", type=page, metavar="FILE", help="write an interactive page; - for stdout")
-    parser.add_argument(
+    reading = parser.add_argument_group("input")
+    reading.add_argument("--sender-log", metavar="FILE", help="output of `wiretale send --json`")
+    reading.add_argument("--receiver-log", metavar="FILE", help="output of `wiretale receive --json`")
+    reading.add_argument("--same-clock", action="store_true", help="assume that all captures share one clock")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
+    output.add_argument("--report", type=page, metavar="FILE", help="write an interactive page; - for standard output")
+    output.add_argument(
         "-o", "--output", type=folder, metavar="DIR", help="write every packet as Parquet, and report.html"
     )
-    add_overwrite(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary")
+    add_overwrite(output)
+    output.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(command=compare)
 
 
@@ -124,7 +125,7 @@ def compare(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.vantage import compare_captures
 
     if arguments.json and arguments.report == STDOUT:
-        raise UsageError("--json and --report - both write to stdout: one of them was expected")
+        raise UsageError("--json and --report -: expected only one, because both write to standard output")
     check_outputs(arguments)
     with compare_captures(
         *arguments.captures,

@@ -13,14 +13,14 @@ STDOUT = Path("-")
 def folder(text: str) -> Path:
     """A folder for several files, which standard output has no room for."""
     if text in ("", "-"):
-        raise argparse.ArgumentTypeError(f"{text!r}: a folder was expected")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a folder")
     return Path(text)
 
 
 def page(text: str) -> Path:
     """A file, or `-`."""
     if not text:
-        raise argparse.ArgumentTypeError("'': a file, or - for standard output, was expected")
+        raise argparse.ArgumentTypeError("'': expected a file, or - for standard output")
     return Path(text)
 
 

@@ -6,48 +6,52 @@ from __future__ import annotations
 import argparse
 import sys
 
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
-EXAMPLES = """\
-examples:
-  wiretale diff before.pcapng after.pcapng
-  wiretale diff monday.wiretale tuesday.wiretale --fail-if 'goodput<-5%' --fail-if 'rtt_p99>20ms'
-  wiretale diff before.json after.json --json | jq .changed_most
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands
 
-A and B are captures, folders of captures, folders that `wiretale analyze -o` or `wiretale experiment run` wrote, or what
-`wiretale send --json` printed. Measured are totals, and each flow against its partner: the same ends where these are
-unique, else by rank.
-
---fail-if MEASURE OPERATOR VALUE fails (exit code 1) when the change from A to B is such: with % relative to A, else the
-difference itself (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
+DESCRIPTION = """\
+Compare two runs and rank the changes: totals, and each flow with its counterpart (the same endpoints if they are unique,
+else the same rank).
 """
-EXIT_CODES = """\
-exit codes: 0 done, 1 a --fail-if holds, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable,
-130 interrupted
+EXAMPLES = """\
+wiretale diff before.pcapng after.pcapng
+# exit code 1 for a regression
+wiretale diff monday.wiretale tuesday.wiretale --fail-if 'goodput<-5%' --fail-if 'rtt_p99>20ms'
+# the largest changes, for scripts
+wiretale diff before.json after.json --json | jq .changed_most
+"""
+NOTES = """\
+A run is a capture, a folder of captures, a folder of `wiretale analyze -o` or `wiretale experiment run`, or the output of
+`wiretale send --json`.
+
+CONDITION is MEASURE OPERATOR VALUE. It holds if the change from A to B is such: with % relative to A, else the difference
+itself (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
+
+Measures: goodput, throughput, retransmissions, spurious, lost_upstream, lost_downstream, block_loss, blocks_lost,
+rtt_min, rtt_median, rtt_p99, jitter, out_of_order, fragments, incomplete_datagrams, zero_windows, host_dropped, duration,
+packets, bytes, flows, findings
 """
 FAILED, DAMAGED = 1, 3
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "diff",
-        usage="wiretale diff A B [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
-    )
+    parser = commands.add_parser("diff", usage="wiretale diff A B [options]", description=DESCRIPTION)
+    parser.examples, parser.notes, parser.exit_codes = EXAMPLES, NOTES, exit_codes(0, 1, 2, 3, 4, 130, 143)
     parser.add_argument("before", metavar="A", help="the run that changes are measured from")
-    parser.add_argument("after", metavar="B", help="the run that they are measured to")
+    parser.add_argument("after", metavar="B", help="the run that changes are measured to")
     parser.add_argument(
-        "--fail-if", action="append", default=[], metavar="CONDITION", help="exit code 1 if it holds; repeatable"
+        "--fail-if", action="append", default=[], metavar="CONDITION", help="exit with 1 if it holds; repeatable"
     )
     parser.add_argument(
-        "--flows", type=whole_number(0), default=10, metavar="N", help="flows shown, the most changed (default 10)"
+        "--flows", type=whole_number(0), default=10, metavar="N", help="flows listed, most changed first (default 10)"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of the tables")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
     parser.set_defaults(command=diff)
 
 
@@ -71,11 +75,14 @@ def diff(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for run in (difference.before, difference.after):
         if run.damaged:
-            print(f"wiretale: {printable(run.path)}: damaged or cut short; this is what was read", file=sys.stderr)
+            print(
+                f"wiretale: {printable(run.path)}: damaged or truncated: results cover its readable part",
+                file=sys.stderr,
+            )
     for condition in conditions:
         if condition.holds(difference) is None:
             print(
-                f"wiretale: --fail-if {condition.text}: cannot be judged, a run does not tell {condition.measure.name}",
+                f"wiretale: --fail-if {condition.text}: cannot be judged, because {condition.measure.name} is unknown in a run",
                 file=sys.stderr,
             )
     if any(condition.holds(difference) for condition in conditions):

@@ -12,16 +12,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands
+
+DESCRIPTION = """\
+Check this machine: Python and its packages, the C programs, other tools (tshark, tcpdump, chromium), the permission to
+capture, offloads that distort captures, the clock, and disk space.
+"""
 EXAMPLES = """\
-examples:
-  wiretale doctor
-  wiretale doctor --json
-
-Checks Python and the libraries, the C programs, the tools beside (tshark, tcpdump, chromium), the right to capture, offloads that
-falsify captures on this machine, the clock, and room on the disk. Exit code 5 when something that wiretale needs is
-missing.
+wiretale doctor
+wiretale doctor --json
 """
 MISSING = 5
 CAP_NET_RAW = 13  # linux/capability.h
@@ -232,15 +235,12 @@ CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (
 )
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "doctor",
-        usage="wiretale doctor [--json]",
-        description=EXAMPLES,
-        formatter_class=HelpText,
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = commands.add_parser("doctor", usage="wiretale doctor [--json]", description=DESCRIPTION)
+    parser.examples = EXAMPLES
+    parser.exit_codes = {**exit_codes(0, 2), 5: "something that wiretale needs is missing"}
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(command=doctor)
 
 

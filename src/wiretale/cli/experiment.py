@@ -12,31 +12,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.help_text import HelpText
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.parser import exit_codes
+from wiretale.cli.whole_number import port_number, whole_number
 
 if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands
     from wiretale.traffic.endpoint import Endpoint
     from wiretale.traffic.plan import Plan, Test, Tracer
     from wiretale.traffic.run import Done
 
+DESCRIPTION = """\
+Run a plan of tests, and report on it. A plan defines which traffic is sent from where to where and how often
+(docs/experiments.md).
+"""
 EXAMPLES = """\
-examples:
-  wiretale experiment list                                  the plans that are built in
-  wiretale experiment run quick -o quick/                   all of it on this host, in ten seconds
-  wiretale experiment report quick/ -o report.html
-  wiretale experiment run s2-controller-sweep -o s2/ --receiver ssh:me@far --host 192.0.2.7
-  wiretale experiment run s5-rate-sweep -o s5/ --sender netns:a --receiver netns:b --host 10.0.0.2 --interface veth0
-  wiretale experiment run my-plan.toml -o out/ --scale 0.1 --dry-run
-
-A plan says what is sent from where to where and how often (docs/experiments.md). A run starts the receiver, then for
-each test the tracer and the senders; it keeps their JSON (raw/), captures (captures/) and results.csv in the folder. Run
-the same again and it goes on where it was broken off.
+# the built-in plans
+wiretale experiment list
+# a plan on this host, about ten seconds; its figures
+wiretale experiment run quick -o quick/
+wiretale experiment report quick/ -o report.html
 """
-EXIT_CODES = """\
-exit codes: 0 done, 2 wrong usage or plan, 3 done but a test failed (results.csv says why), 4 no such plan or folder,
-or the receiver did not come up, 5 a program or a permission is missing, 130 interrupted
+RUN_DESCRIPTION = """\
+Run a plan: start the receiver, then for each test the tracer and the senders. Rerun the command to resume an interrupted
+run.
 """
+RUN_EXAMPLES = """\
+wiretale experiment run quick -o quick/
+# a receiver on another host
+wiretale experiment run s2-controller-sweep -o s2/ --receiver ssh:me@far --host 192.0.2.7
+# between two network namespaces
+wiretale experiment run s5-rate-sweep -o s5/ --sender netns:a --receiver netns:b --host 10.0.0.2 --interface veth0
+# the commands of a plan of your own, at a tenth of its length
+wiretale experiment run my-plan.toml -o out/ --scale 0.1 --dry-run
+"""
+RUN_EXIT_CODES = {
+    0: "done",
+    2: "wrong usage or plan",
+    3: "done, but a test failed (results.csv has the reason)",
+    4: "no such plan or folder, or the receiver did not start",
+    5: "a program or a permission is missing",
+    130: "interrupted",
+    143: "terminated",
+}
 FAILED = 3
 
 
@@ -47,7 +64,7 @@ def scale(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: a factor over 0, as 0.1, was expected")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a factor over 0, as 0.1")
     return value
 
 
@@ -61,62 +78,73 @@ def endpoint(text: str) -> Endpoint:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The command, what it does, and options."""
+def add_command(commands: Commands) -> None:
+    """The command, its actions and their options."""
     parser = commands.add_parser(
         "experiment",
-        usage="wiretale experiment list | run PLAN -o DIR [options] | report DIR -o FILE",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+        usage="wiretale experiment list\nwiretale experiment run PLAN -o DIR [options]\n"
+        "wiretale experiment report DIR -o FILE",
+        description=DESCRIPTION,
     )
-    actions = parser.add_subparsers(title="what to do", metavar="ACTION", required=True, prog="wiretale experiment")
+    parser.examples, parser.exit_codes = EXAMPLES, RUN_EXIT_CODES
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale experiment")
     listing = actions.add_parser(
-        "list", help="the built-in plans", description="example:\n  wiretale experiment list", formatter_class=HelpText
+        "list",
+        help="list the built-in plans",
+        usage="wiretale experiment list [--json]",
+        description="List the built-in plans.",
     )
-    listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    listing.examples, listing.exit_codes = "wiretale experiment list", exit_codes(0, 2)
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
     listing.set_defaults(command=list_plans)
     add_run(actions)
     reporting = actions.add_parser(
         "report",
-        help="one page of figures",
+        help="write one page of figures",
         usage="wiretale experiment report DIR -o FILE",
-        description="example:\n  wiretale experiment report quick/ -o report.html",
-        formatter_class=HelpText,
+        description="Write one page of figures from the results of `wiretale experiment run`.",
     )
-    reporting.add_argument("folder", type=Path, metavar="DIR", help="what `wiretale experiment run` wrote")
+    reporting.examples = "wiretale experiment report quick/ -o report.html"
+    reporting.exit_codes = exit_codes(0, 2, 4)
+    reporting.add_argument("folder", type=Path, metavar="DIR", help="the output of `wiretale experiment run`")
     reporting.add_argument(
-        "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for stdout"
+        "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for standard output"
     )
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
 
 
-def add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_run(actions: Commands) -> None:
     """The action `run`."""
     parser = actions.add_parser(
         "run",
         help="run a plan",
         usage="wiretale experiment run PLAN -o DIR [options]",
-        description="example:\n  wiretale experiment run quick -o quick/",
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+        description=RUN_DESCRIPTION,
     )
-    parser.add_argument("plan", metavar="PLAN", help="a built-in plan's name, or a TOML file")
-    parser.add_argument("-o", "--output", type=folder, metavar="DIR", help="where results are kept")
-    add_overwrite(parser)
-    parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
-    parser.add_argument(
-        "--trials", type=whole_number(1, 1000), metavar="N", help="of each test, whatever the plan says"
+    parser.examples, parser.exit_codes = RUN_EXAMPLES, RUN_EXIT_CODES
+    parser.add_argument("plan", metavar="PLAN", help="name of a built-in plan, or a TOML file")
+    run_options = parser.add_argument_group("run")
+    run_options.add_argument(
+        "-o", "--output", type=folder, metavar="DIR", help="folder of the results: results.csv, raw/ (JSON), captures/"
     )
-    parser.add_argument("--scale", type=scale, default=1.0, metavar="X", help="counts, times and offsets by a factor")
-    parser.add_argument("--file", metavar="FILE", help="send this file in place of what the plan says")
-    where = parser.add_argument_group("where (here, ssh:user@host, netns:NAME)")
-    where.add_argument("--sender", type=endpoint, metavar="ENDPOINT", help="where blocks are sent")
-    where.add_argument("--receiver", type=endpoint, metavar="ENDPOINT", help="where they are received")
-    where.add_argument("--host", metavar="ADDRESS", help="the receiver's address, as the sender reaches it")
-    where.add_argument("--port", type=whole_number(1, 65535), metavar="PORT", help="of the receiver")
-    where.add_argument("--tracer", type=endpoint, metavar="ENDPOINT", help="where it is captured (at the receiver)")
+    add_overwrite(run_options)
+    run_options.add_argument("--dry-run", action="store_true", help="print every command, run none")
+    run_options.add_argument(
+        "--trials", type=whole_number(1, 1000), metavar="N", help="trials of each test (overrides the plan's)"
+    )
+    run_options.add_argument(
+        "--scale", type=scale, default=1.0, metavar="X", help="factor for counts, times and offsets (default 1)"
+    )
+    run_options.add_argument("--file", metavar="FILE", help="send this file instead of the plan's payload")
+    where = parser.add_argument_group("endpoints")
+    where.add_argument(
+        "--sender", type=endpoint, metavar="ENDPOINT", help="endpoint that sends: here, ssh:user@host or netns:NAME"
+    )
+    where.add_argument("--receiver", type=endpoint, metavar="ENDPOINT", help="endpoint that receives")
+    where.add_argument("--host", metavar="ADDRESS", help="address of the receiver as the sender reaches it")
+    where.add_argument("--port", type=port_number, metavar="PORT", help="port of the receiver, 1 to 65535")
+    where.add_argument("--tracer", type=endpoint, metavar="ENDPOINT", help="endpoint that captures (the receiver)")
     where.add_argument("--interface", metavar="IF", help="capture on this interface")
     where.add_argument("--no-capture", action="store_true", help="capture nothing")
     parser.set_defaults(command=run)
@@ -148,12 +176,12 @@ def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
     tracer = plan.tracer
     if arguments.interface:
         if not arguments.interface.isprintable() or arguments.interface.startswith("-"):
-            raise UsageError(f"--interface {arguments.interface!r}: the name of an interface was expected")
+            raise UsageError(f"--interface {arguments.interface!r}: expected the name of an interface")
         where = arguments.tracer or (tracer.endpoint if tracer else plan.receiver)
         old = tracer or Tracer(arguments.interface, where)
         return replace(old, interface=arguments.interface, endpoint=where, optional=False)
     if arguments.tracer and not tracer:
-        raise UsageError("--tracer: the plan names no interface to capture on: --interface was expected with it")
+        raise UsageError("--tracer: expected --interface with it, because the plan names no interface to capture on")
     return replace(tracer, endpoint=arguments.tracer) if tracer and arguments.tracer else tracer
 
 
@@ -172,7 +200,7 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
         port=arguments.port or plan.port,
     )
     if plan.address.startswith("-") or not plan.address.isprintable():
-        raise UsageError(f"--host {plan.address!r}: an address was expected")
+        raise UsageError(f"--host {plan.address!r}: expected an address")
     if follows and plan.tracer:
         plan = replace(plan, tracer=replace(plan.tracer, endpoint=plan.receiver))
     plan = replace(plan, tracer=chosen_tracer(plan, arguments))
@@ -237,7 +265,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return dry_run(plan)
     if not arguments.output:
-        raise UsageError("-o DIR, where results are kept, was expected")
+        raise UsageError("expected -o DIR, the folder of the results")
     from wiretale.traffic.run import run_plan
     from wiretale.traffic.store import RESULTS, Store
 

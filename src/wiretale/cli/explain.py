@@ -8,48 +8,49 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wiretale.cli.analyze import add_reading, exit_code, read
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.analyze import FILE_HELP, LINK_HELP, add_reading, exit_code, read
+from wiretale.cli.parser import exit_codes
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
+    from wiretale.cli.parser import Commands
 
-EXAMPLES = """\
-examples:
-  wiretale explain transfer.pcapng
-  wiretale explain transfer.pcapng --link 1G          against what the link can carry
-  wiretale explain transfer.pcapng --json | jq '.findings[0]'
-  wiretale explain --list                             every finding there is
-  wiretale explain --code bufferbloat                 how it is computed, and what it cannot know
-
-A headline for each transfer says what limited it, then its findings follow: the gravest and costliest first.
+DESCRIPTION = """\
+Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
+findings, the most severe and costly first.
 """
-EXIT_CODES = """\
-exit codes: 0 done, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable, 130 interrupted
+EXAMPLES = """\
+wiretale explain transfer.pcapng
+# compared with the maximum of the link
+wiretale explain transfer.pcapng --link 1G
+# the first finding, for scripts
+wiretale explain transfer.pcapng --json | jq '.findings[0]'
+# every finding that exists; how one is computed and its limits
+wiretale explain --list
+wiretale explain --code bufferbloat
 """
 Row = dict[str, Any]
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
         "explain",
-        usage="wiretale explain FILE... [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+        usage="wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE",
+        description=DESCRIPTION,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="capture, folder of captures, or - for stdin")
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
+    parser.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
     add_reading(parser)
-    output = parser.add_argument_group("what comes out")
-    output.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    output.add_argument("--code", metavar="CODE", help="only findings of this code; without FILE its page")
-    output.add_argument("--list", action="store_true", help="list every finding there is")
-    output.add_argument("--top", type=whole_number(1), metavar="N", help="only the first N findings")
-    output.add_argument("--link", metavar="RATE", help="rate of the link: 100M, 1G; draws goodput against its maximum")
-    output.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print one JSON object")
+    output.add_argument("--code", metavar="CODE", help="show only findings of this code; without FILE, its page")
+    output.add_argument("--list", action="store_true", help="list every finding that exists")
+    output.add_argument("--top", type=whole_number(1), metavar="N", help="show only the first N findings")
+    output.add_argument("--link", metavar="RATE", help=LINK_HELP)
+    output.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     parser.set_defaults(command=explain)
 
 
@@ -58,9 +59,9 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     from wiretale.analyzer.errors import UsageError
 
     if arguments.list and (arguments.files or arguments.code):
-        raise UsageError("--list shows every finding there is: no file and no --code was expected with it")
+        raise UsageError("--list: expected no FILE and no --code with it")
     if not arguments.files and not arguments.code and not arguments.list:
-        raise UsageError("no capture given: a file, a folder, - for standard input, --code or --list was expected")
+        raise UsageError("no capture given: expected a file, a folder, - for standard input, --code or --list")
 
 
 def show_list(as_json: bool) -> None:

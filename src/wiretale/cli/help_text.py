@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help as wide as the terminal: examples stay lines of their own, sentences are filled."""
+"""The help of every command in one layout: description, usage, arguments, options, examples, exit codes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import argparse
 import os
 import sys
 
-EXAMPLE = r"^(  \S.*?)(?:\s{2,}(\S.*))?$"
-WORD = r"(?:[^\s']|'[^']*')+"
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wiretale.cli.parser import Parser
+
+WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s']|'[^']*')+"  # an option stays with its value
 HANGING = 6  # columns of what a line has no room for
-COLUMNS = 80  # of what is no terminal
+TEXT_COLUMN = 24  # where the text of an option begins
+COLUMNS = 80  # without a terminal
+COLUMNS_MOST = 100  # longer lines are hard to read
+COLUMNS_BESIDE = 60  # narrower terminals get the text of an option below it
 
 
 def terminal_columns() -> int:
-    """As shutil says it, which imports every library that compresses: and a formatter is made for each option."""
+    """As shutil determines it; not by shutil, because its import loads every compression library."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
@@ -29,47 +37,88 @@ def terminal_columns() -> int:
         return COLUMNS
 
 
-class HelpText(argparse.RawDescriptionHelpFormatter):
-    """For descriptions that begin with examples."""
+def help_of(parser: Parser) -> str:
+    """The help of a command, for this terminal."""
+    width = min(terminal_columns(), COLUMNS_MOST)
+    parts = [fill_paragraphs(parser.description or "", width), usage_lines(parser.usage or parser.prog, width)]
+    parts += group_parts(parser, width)
+    parts += [fill_paragraphs(parser.notes, width), example_lines(parser.examples, width)]
+    parts.append(exit_code_lines(parser.exit_codes, width))
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=terminal_columns() - 2)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        parts = [fill_paragraph(part, width) for part in text.strip("\n").split("\n\n")]
-        return "\n\n".join(parts)
-
-
-def fill_paragraph(text: str, width: int) -> str:
-    """A paragraph: lines that are indented stay lines, what follows each other is filled."""
+def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """The text in lines; a word is never broken."""
     import textwrap
 
-    shown: list[str] = []
-    sentences: list[str] = []
-    for line in [*text.split("\n"), ""]:
-        if line and not line.startswith(" "):
-            sentences.append(line)
-            continue
-        if sentences:
-            shown += textwrap.wrap(" ".join(sentences), width, break_long_words=False, break_on_hyphens=False)
-            sentences = []
-        if line:
-            shown += fit_example(line, width)
-    return "\n".join(shown)
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
 
 
-def fit_example(line: str, width: int) -> list[str]:
-    """A line of an example; what it does goes below it where there is no room beside it."""
-    import re
-    import textwrap
+def fill_paragraphs(text: str, width: int) -> list[str]:
+    """Paragraphs, each filled."""
+    lines: list[str] = []
+    for paragraph in text.strip().split("\n\n"):
+        lines += [""] * bool(lines) + wrap(paragraph, width)
+    return lines
 
-    found = re.match(EXAMPLE, line)
-    if len(line) <= width or not found:
-        return [line]
-    command, about = found.groups()
-    hanging = " " * HANGING
-    told = textwrap.wrap(about or "", width, initial_indent=hanging, subsequent_indent=hanging, break_long_words=False)
-    return [*fit_command(command.strip(), width - 2), *told]
+
+def usage_lines(usage: str, width: int) -> list[str]:
+    """One line for each way to call a command."""
+    prefix = "usage: "
+    indent = " " * len(prefix)
+    lines: list[str] = []
+    for line in usage.split("\n"):
+        lines += wrap(line.strip(), width, indent if lines else prefix, indent + "  ")
+    return lines
+
+
+def group_parts(parser: Parser, width: int) -> list[list[str]]:
+    """A part for each group of arguments: positional ones, named groups, other options."""
+    positional, optional, *named = parser._action_groups
+    parts = []
+    for group, heading in ((positional, "arguments"), *((one, one.title) for one in named), (optional, "options")):
+        lines = [line for action in group._group_actions for line in action_lines(action, width)]
+        if lines:
+            parts.append([f"{heading}:", *lines])
+    return parts
+
+
+def action_lines(action: argparse.Action, width: int) -> Iterator[str]:
+    """An option, or each command of a list of commands."""
+    if isinstance(action, argparse._SubParsersAction):
+        for command in action._choices_actions:
+            yield from entry_lines(str(command.dest), command.help or "", width)
+        return
+    values = action.metavar if isinstance(action.metavar, str) else action.dest
+    if action.choices and action.metavar is None:
+        values = "|".join(map(str, action.choices))
+    if not action.option_strings:
+        yield from entry_lines(values, action.help or "", width)
+        return
+    names = ", ".join(action.option_strings)
+    yield from entry_lines(names if action.nargs == 0 else f"{names} {values}", action.help or "", width)
+
+
+def entry_lines(name: str, text: str, width: int) -> list[str]:
+    """A name, and its text from a column on; the text is below a name that is too long."""
+    beside = width >= COLUMNS_BESIDE
+    indent = " " * (TEXT_COLUMN if beside else HANGING)
+    first = f"  {name}"
+    if not text:
+        return [first]
+    if beside and len(first) <= TEXT_COLUMN - 2:
+        return wrap(text, width, first.ljust(TEXT_COLUMN), indent)
+    return [first, *wrap(text, width, indent, indent)]
+
+
+def example_lines(examples: str, width: int) -> list[str]:
+    """Commands, each comment on lines of its own above its command."""
+    lines: list[str] = []
+    for line in examples.strip().splitlines():
+        lines += wrap(line[2:], width, "  # ", "  # ") if line.startswith("# ") else fit_command(line, width - 2)
+    return ["examples:", *lines] if lines else []
 
 
 def fit_command(command: str, width: int) -> list[str]:
@@ -78,9 +127,20 @@ def fit_command(command: str, width: int) -> list[str]:
 
     lines = [""]
     for word in re.findall(WORD, command):
-        if len(lines[-1]) + 1 + len(word) > width - HANGING and lines[-1]:
+        room = width - 2 - (HANGING if len(lines) > 1 else 2) + 2
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     first, *rest = lines
     shown = [f"  {first}", *(" " * HANGING + line for line in rest)]
     return [f"{line} \\" for line in shown[:-1]] + shown[-1:]
+
+
+def exit_code_lines(codes: Mapping[int, str], width: int) -> list[str]:
+    """One line for each exit code."""
+    digits = max((len(str(code)) for code in codes), default=0)
+    indent = " " * (digits + 4)
+    lines = [
+        line for code, text in sorted(codes.items()) for line in wrap(text, width, f"  {code:<{digits}}  ", indent)
+    ]
+    return ["exit codes:", *lines] if lines else []

@@ -6,29 +6,30 @@ from __future__ import annotations
 import argparse
 import sys
 
-from wiretale.cli.analyze import exit_code
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.analyze import FILE_HELP, exit_code
+from wiretale.cli.parser import exit_codes
 
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands
+
+DESCRIPTION = """\
+Show file and interface metadata: format, link type, snap length, packets, bytes, times, capturing program and filter,
+drop counts and damage. Each file is read once to its end.
+"""
 EXAMPLES = """\
-examples:
-  wiretale info transfer.pcapng
-  wiretale info captures/ --json | jq '.captures[].dropped_kernel'
-
-Reads each file once to its end and shows, for every interface in it: format, link type, snap length, packets, bytes,
-times, who captured it with what filter, the drops that the file tells, and damage. Exit code 3 for a damaged file.
+wiretale info transfer.pcapng
+# drop counts, for scripts
+wiretale info captures/ --json | jq '.captures[].dropped_kernel'
 """
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "info",
-        usage="wiretale info FILE... [--json]",
-        description=EXAMPLES,
-        formatter_class=HelpText,
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="capture, folder of captures, or - for stdin")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser = commands.add_parser("info", usage="wiretale info FILE... [--json]", description=DESCRIPTION)
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(command=info)
 
 

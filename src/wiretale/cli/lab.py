@@ -11,82 +11,132 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.cli.destination import add_overwrite, folder
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
 
 if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands, Parser
     from wiretale.traffic.lab_state import Lab
 
-EXAMPLES = """\
-examples:
-  wiretale lab up wan                      sender, tracer and receiver, joined by a long lossy path
-  wiretale lab shell sender                a shell on a host; `ip addr` shows its addresses
-  wiretale lab down                        removes the lab; --all removes every one that no process uses
-  wiretale lab run s6-narrow-link -o DIR   a published simulation, run again: captures, truth, report
-  wiretale lab run s5-rate-sweep --profile wlan-g -o DIR     a plan of `wiretale experiment`
-  wiretale lab check                       how precise the link is on this machine
 
-Needs root, or a kernel that gives user namespaces to ordinary users. Profiles, settings and the truth: docs/lab.md.
+DESCRIPTION = """\
+Run hosts joined by an emulated link on this machine; the link delays, drops and reorders packets and logs the fate of
+each. Needs root, or a kernel that allows user namespaces.
 """
+NOTES = "To define your own link, write a TOML file: docs/lab.md."
+EXAMPLES = """\
+# sender, tracer and receiver, joined by a long lossy path
+wiretale lab up wan
+wiretale lab shell sender
+wiretale lab down wan
+# a published simulation: captures, truth, report
+wiretale lab run s6-narrow-link -o narrow/
+# a plan of wiretale experiment over an emulated link
+wiretale lab run s5-rate-sweep --profile wlan-g -o sweep/
+# the precision of the link on this machine
+wiretale lab check
+"""
+SEED_HELP = "random seed (overrides the profile's)"
 
 
-def sub_command(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, example: str
-) -> argparse.ArgumentParser:
+def sub_command(actions: Commands, name: str, text: str, usage: str, example: str) -> Parser:
     """A command of the lab."""
-    return actions.add_parser(
-        name,
-        help=text,
-        description=f"example:\n  {example}\n\n{text[0].upper()}{text[1:]}.",
-        formatter_class=HelpText,
-    )
+    described = f"{text[0].upper()}{text[1:]}."
+    parser = actions.add_parser(name, help=text, usage=f"wiretale lab {name} {usage}".strip(), description=described)
+    parser.examples, parser.exit_codes = example, exit_codes(0, 2, 4, 5, 130, 143)
+    return parser
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command, its actions and their options."""
-    parser = commands.add_parser(
-        "lab",
-        usage="wiretale lab ACTION …",
-        description=EXAMPLES,
-        formatter_class=HelpText,
-    )
+    parser = commands.add_parser("lab", usage="wiretale lab ACTION [options]", description=DESCRIPTION)
+    parser.examples, parser.notes, parser.exit_codes = EXAMPLES, NOTES, exit_codes(0, 2, 4, 5, 130, 143)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
-    up = sub_command(actions, "up", "make a lab that stays", "wiretale lab up wan --name mine")
-    up.add_argument("profile", metavar="PROFILE|FILE.toml", help="wiretale lab list shows their names")
-    up.add_argument("--name", help="of the lab (default: the profile's)")
+    add_up(actions)
+    add_run(actions)
+    shell = sub_command(
+        actions,
+        "shell",
+        "run a shell, or a command, on a host of a lab",
+        "[NAME] HOST [--name NAME] [--] [COMMAND...]",
+        "wiretale lab shell receiver\nwiretale lab shell mine sender -- ping -c 3 receiver",
+    )
+    shell.add_argument("host", metavar="[NAME] HOST", help="sender, tracer or receiver, after the name of its lab")
+    shell.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="command to run instead of a shell")
+    shell.add_argument("--name", metavar="NAME", help="name of the lab, if there are several")
+    shell.set_defaults(command=lab_command, action=shell_action)
+    down = sub_command(
+        actions,
+        "down",
+        "remove a lab and everything that runs in it",
+        "[NAME | --name NAME | --all] [--force]",
+        "wiretale lab down mine\n# every lab that no process uses, also after a crash\nwiretale lab down --all",
+    )
+    add_name(down, "name of the lab, if there are several")
+    down.add_argument("--all", action="store_true", help="remove every lab that no process uses, also after a crash")
+    down.add_argument("--force", action="store_true", help="also remove labs that a running process uses")
+    down.set_defaults(command=lab_command, action=down_action)
+    listing = sub_command(actions, "list", "list labs and profiles", "[--json]", "wiretale lab list")
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
+    listing.set_defaults(command=lab_command, action=list_action)
+    check = sub_command(
+        actions, "check", "measure the link's precision on this machine", "[--json]", "wiretale lab check --json"
+    )
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.set_defaults(command=lab_command, action=check_action)
+
+
+def add_name(parser: Parser, text: str) -> None:
+    """The name of a lab, as an argument or as --name."""
+    parser.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", help=text)
+    parser.add_argument("--name", metavar="NAME", help="the same as an option")
+
+
+def add_up(actions: Commands) -> None:
+    """The action `up`."""
+    up = sub_command(
+        actions,
+        "up",
+        "make a lab that stays up",
+        "PROFILE [NAME] [options]",
+        "wiretale lab up wan\nwiretale lab up wan mine",
+    )
+    up.add_argument("profile", metavar="PROFILE", help="name of a profile (wiretale lab list), or a TOML file")
+    add_name(up, "name of the lab (default: the profile's)")
     up.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="keep the truth there: truth.parquet when it is down"
+        "-o", "--output", type=folder, metavar="DIR", help="folder of the truth: truth.parquet once the lab is down"
     )
     add_overwrite(up)
-    up.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
+    up.add_argument("--seed", type=int, metavar="N", help=SEED_HELP)
     up.set_defaults(command=lab_command, action=up_action)
-    run = sub_command(actions, "run", "run a scenario or a plan in a lab of its own", "wiretale lab run s6 -o s6-again")
-    run.add_argument("what", metavar="SCENARIO|PLAN", help="s6, s6-base …, or a plan of `wiretale experiment`")
+
+
+def add_run(actions: Commands) -> None:
+    """The action `run`."""
+    run = sub_command(
+        actions,
+        "run",
+        "run a scenario or a plan in a lab of its own",
+        "SCENARIO|PLAN -o DIR [options]",
+        "wiretale lab run s6-narrow-link -o narrow/\nwiretale lab run s5-rate-sweep --profile wlan-g -o sweep/",
+    )
     run.add_argument(
-        "-o", "--output", type=folder, required=True, metavar="DIR", help="captures, truth, results, report"
+        "what", metavar="SCENARIO|PLAN", help="a scenario (s6, s6-base …), or a plan of wiretale experiment"
+    )
+    run.add_argument(
+        "-o",
+        "--output",
+        type=folder,
+        required=True,
+        metavar="DIR",
+        help="folder of captures, truth, results and report",
     )
     add_overwrite(run)
-    run.add_argument("--profile", metavar="PROFILE|FILE.toml", help="the link that a plan is run over (same-switch)")
-    run.add_argument("--seed", type=int, metavar="N", help="of the link's chance, instead of the profile's")
-    run.add_argument("--json", action="store_true", help="the results as one JSON object on stdout")
+    run.add_argument(
+        "--profile", metavar="PROFILE", help="link that a plan runs over: a profile or a TOML file (same-switch)"
+    )
+    run.add_argument("--seed", type=int, metavar="N", help=SEED_HELP)
+    run.add_argument("--json", action="store_true", help="print the results as one JSON object")
     run.set_defaults(command=lab_command, action=run_action)
-    shell = sub_command(actions, "shell", "a shell, or a command, on a host", "wiretale lab shell receiver -- ip addr")
-    shell.add_argument("host", metavar="[NAME] HOST", help="sender, tracer or receiver, after the name of its lab")
-    shell.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="instead of a shell")
-    shell.add_argument("--name", help="name of the lab, if there are several")
-    shell.set_defaults(command=lab_command, action=shell_action)
-    down = sub_command(actions, "down", "remove a lab and all that runs in it", "wiretale lab down --all")
-    text = "name of the lab, if there are several"
-    down.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", help=text)
-    down.add_argument("--name", metavar="NAME", help="the same as an option")
-    down.add_argument("--all", action="store_true", help="every lab that no process uses, also what a crash left")
-    down.add_argument("--force", action="store_true", help="also labs that a running process uses")
-    down.set_defaults(command=lab_command, action=down_action)
-    listing = sub_command(actions, "list", "labs that are up, and profiles", "wiretale lab list --json")
-    listing.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    listing.set_defaults(command=lab_command, action=list_action)
-    check = sub_command(actions, "check", "measure the link's precision on this machine", "wiretale lab check --json")
-    check.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    check.set_defaults(command=lab_command, action=check_action)
 
 
 def interrupt(number: int, frame: object) -> None:
@@ -188,7 +238,7 @@ def command_words(words: list[str]) -> list[str]:
     if words[:1] == ["--"]:
         return words[1:]
     if words and words[0].startswith("-"):
-        raise UsageError(f"{words[0]}: --name NAME, -- or a command was expected; see `wiretale lab shell --help`")
+        raise UsageError(f"{words[0]}: expected --name NAME, -- or a command; see `wiretale lab shell --help`")
     return words
 
 
@@ -203,7 +253,7 @@ def shell_action(arguments: argparse.Namespace) -> int:
     lab = find_lab(same_name(first, name))
     if is_elsewhere(lab) or lab_status(lab) == "gone":
         raise UsageError(
-            f"nobody can go into the lab {lab.name}, which is {lab_status(lab)}: wiretale lab down {lab.name}"
+            f"the lab {lab.name} is {lab_status(lab)}: expected one that is up; `wiretale lab down {lab.name}` removes it"
         )
     command = lab.inside(host, *(words or [os.environ.get("SHELL", "/bin/sh")]))
     sys.stdout.flush()

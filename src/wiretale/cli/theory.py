@@ -7,51 +7,57 @@ import argparse
 import json
 import sys
 
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
+from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
-EXAMPLES = """\
-examples:
-  wiretale theory --link 1G --mtu 1500
-  wiretale theory --link 100M --mtu 1500 --block 8192
-  wiretale theory --link 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json | jq .tcp
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from wiretale.cli.parser import Commands
 
-How many frames and fragments a block takes, how many bytes of the link's time, and how many blocks and payload bytes
-a second the link can carry. docs/theory.md says how each figure is computed.
+DESCRIPTION = """\
+Compute the maximum that a link can carry: frames, fragments and link time of each block, blocks and payload bytes per
+second. docs/theory.md has the formulas.
 """
-EXIT_CODES = "exit codes: 0 done, 2 wrong usage"
+EXAMPLES = """\
+wiretale theory --link 1G --mtu 1500
+# blocks of an application
+wiretale theory --link 100M --mtu 1500 --block 8192
+# jumbo frames in a VLAN, IPv6, TCP timestamps
+wiretale theory --link 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
+"""
 FRAMINGS = ("ethernet", "vlan", "qinq", "mpls", "pppoe", "ip")  # analyzer/theory.py; not imported for --help
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
-    parser = commands.add_parser(
-        "theory",
-        usage="wiretale theory --link RATE [options]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+    parser = commands.add_parser("theory", usage="wiretale theory --link RATE [options]", description=DESCRIPTION)
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2)
+    parser.add_argument("--link", required=True, metavar="RATE", help="rate of the link in bit/s: 100M, 1G, 2.5Gbit")
+    parser.add_argument(
+        "--mtu", type=whole_number(0), default=1500, metavar="N", help="maximum IP packet in bytes (default 1500)"
     )
-    parser.add_argument("--link", required=True, metavar="RATE", help="rate of the link: 100M, 1G, 2.5Gbit (bit/s)")
-    parser.add_argument("--mtu", type=int, default=1500, metavar="N", help="longest IP packet in bytes (default 1500)")
-    parser.add_argument("--block", metavar="N", help="size of an application's block in bytes: 8192, 64KiB")
-    parser.add_argument("--protocol", choices=("tcp", "udp", "both"), default="both", help="default both")
+    parser.add_argument("--block", metavar="SIZE", help="block of the application in bytes: 8192, 64KiB")
+    parser.add_argument(
+        "--protocol", choices=("tcp", "udp", "both"), default="both", metavar="NAME", help="tcp, udp or both (default)"
+    )
     parser.add_argument(
         "--framing",
         choices=FRAMINGS,
         default="ethernet",
-        help="what the link puts around a packet: Ethernet with preamble, gap and FCS (default), with 802.1Q, with "
-        "802.1ad, with an MPLS label, with PPPoE; ip: nothing",
+        metavar="NAME",
+        help="link layer: ethernet (default; with preamble, gap and FCS), vlan (802.1Q), qinq (802.1ad), mpls (one label), "
+        "pppoe, or ip (none)",
     )
-    parser.add_argument("--ip", type=int, choices=(4, 6), default=4, help="IP version (default 4)")
+    parser.add_argument("--ip", type=int, choices=(4, 6), default=4, metavar="VERSION", help="4 (default) or 6")
     parser.add_argument(
         "--tcp-options",
-        type=int,
+        type=whole_number(0),
         default=0,
         metavar="N",
         help="bytes of options in each TCP header; timestamps take 12 (default 0)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(command=show_theory)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
-from wiretale.cli.help_text import HelpText
+from wiretale.cli.parser import exit_codes
 from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
@@ -19,44 +19,42 @@ if TYPE_CHECKING:
     from wiretale.analyzer.dissector import Dissector, Flagged
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verdict_compare import Comparison
+    from wiretale.cli.parser import Commands
 
-EXAMPLES = """\
-examples:
-  wiretale verify transfer.pcapng
-  wiretale verify transfer.pcapng --differences 100
-  wiretale verify transfer.pcapng --json | jq '.differences[] | select(.rule == null)'
-
-Runs Wireshark's tshark over the same file and compares what both say of each frame: how many frames of each kind both
-see, or only one of them, and for every difference both verdicts, wiretale's evidence and the reason. Wireshark names
-no kind of a retransmission but fast and spurious: its plain retransmission agrees with any other kind. It reads some
-50,000 packets a second, with its default preferences. Differences are no error: the exit code is 0.
+DESCRIPTION = """\
+Compare every verdict with Wireshark's: run tshark over the same file, count the frames of each kind that both or only one
+of them report, and explain each difference.
 """
-EXIT_CODES = """\
-exit codes: 0 done, also with differences, 2 wrong usage, 3 done but a file was damaged or cut short, 4 input unreadable,
-5 tshark is missing, 130 interrupted
+NOTES = """\
+Wireshark distinguishes only fast and spurious retransmissions; its plain retransmission agrees with every other kind. It
+reads about 50,000 packets per second, with its default preferences.
+"""
+EXAMPLES = """\
+wiretale verify transfer.pcapng
+wiretale verify transfer.pcapng --differences 100
+# the differences that no rule explains
+wiretale verify transfer.pcapng --json | jq '.differences[] | select(.rule == null)'
 """
 PIECE = 65_536  # frames that Wireshark flags, compared at a time
 LISTED = 5
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser(
-        "verify",
-        usage="wiretale verify FILE... [--json] [--differences N]",
-        description=EXAMPLES,
-        epilog=EXIT_CODES,
-        formatter_class=HelpText,
+        "verify", usage="wiretale verify FILE... [--json] [--differences N]", description=DESCRIPTION
     )
+    parser.examples, parser.notes = EXAMPLES, NOTES
+    parser.exit_codes = {**exit_codes(0, 2, 3, 4, 130, 143), 0: "done, also with differences", 5: "tshark is missing"}
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="capture file, or folder of captures; each is read alone"
+        "files", nargs="+", metavar="FILE", help="a capture, or a folder of captures; each is read separately"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object for each file, each in a line, on stdout")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each file, one per line")
     parser.add_argument(
         "--differences",
         type=whole_number(0),
         metavar="N",
-        help=f"differences listed of each reason (default {LISTED}, with --json all)",
+        help=f"differences listed for each reason (default {LISTED}, with --json all)",
     )
     parser.set_defaults(command=verify)
 
@@ -85,7 +83,7 @@ def lasting_paths(files: list[str]) -> list[str]:
     paths = expand_paths(files)
     for path in paths:
         if path == "-" or (os.path.exists(path) and not is_lasting(path)):
-            raise UsageError(f"{path}: a file was expected, for Wireshark reads it once more")
+            raise UsageError(f"{path}: expected a file, because Wireshark reads it again")
     return paths
 
 

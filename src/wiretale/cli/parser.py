@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parser of every command: help in one layout, errors in one voice, no abbreviated options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from wiretale.cli.help_text import help_of
+
+TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NoReturn
+
+    from _typeshed import SupportsWrite
+
+    Commands = argparse._SubParsersAction["Parser"]
+
+EXIT_TEXTS = {
+    0: "done",
+    1: "a --fail-if condition holds",
+    2: "wrong usage",
+    3: "done, but a file is damaged or truncated",
+    4: "input unreadable or output not writable",
+    5: "a tool, a library or a permission is missing",
+    130: "interrupted (Ctrl-C)",
+    143: "terminated (SIGTERM)",
+}
+
+
+def exit_codes(*codes: int) -> dict[int, str]:
+    """The usual text of each code."""
+    return {code: EXIT_TEXTS[code] for code in codes}
+
+
+class QuickFormatter(argparse.HelpFormatter):
+    """Made for each option that is added: with a width, it does not import shutil."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+
+class Parser(argparse.ArgumentParser):
+    """An error is one line on stderr, and ends with the code for wrong usage."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "allow_abbrev": False, "add_help": False, "formatter_class": QuickFormatter})
+        self.examples = self.notes = ""
+        self.exit_codes: Mapping[int, str] = {}
+        self.given: list[str] = []
+        self.add_argument("-h", "--help", action="help", help="print this help")
+
+    def format_help(self) -> str:
+        """The help, for this terminal."""
+        return help_of(self)
+
+    def format_usage(self) -> str:
+        """The usage in one line."""
+        return f"usage: {self.usage or self.prog}\n"
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Raises OSError for a full device, which argparse ignores since Python 3.12."""
+        if message and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses unknown arguments itself, because it has the options that were probably meant."""
+        self.given = list(sys.argv[1:] if args is None else args)
+        found, extras = super().parse_known_args(self.given, namespace)
+        if extras:
+            self.refuse(extras)
+        return found, []
+
+    def refuse(self, extras: Sequence[str]) -> NoReturn:
+        """Ends with the first unknown option, or else the first argument that has no place."""
+        from wiretale.cli.usage_hint import unknown_option
+
+        options = [one for one in extras if one.startswith("-") and one != "-"]
+        self.fail(unknown_option(self, options[0]) if options else f"unexpected argument {extras[0]!r}")
+
+    def error(self, message: str) -> NoReturn:
+        """Ends with argparse's message in this program's words."""
+        from wiretale.cli.usage_hint import reworded, unknown_in
+
+        missing = message.startswith(("the following", "argument COMMAND", "argument ACTION"))
+        self.fail((missing and unknown_in(self)) or reworded(self, message))
+
+    def fail(self, message: str) -> NoReturn:
+        """Ends with the code for wrong usage."""
+        from wiretale.analyzer.printable import printable
+
+        self.exit(2, f"wiretale: {printable(message)}; see `{self.prog} --help`\n")

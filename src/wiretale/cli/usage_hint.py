@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong usage in one line: the option or command that was probably meant, also by users of tshark and tcpdump."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from difflib import get_close_matches
+
+from wiretale.analyzer.units import one_of
+from wiretale.cli.parser import Parser
+
+READING = ("analyze", "explain", "compare", "diff", "verify", "info")  # commands that read captures
+# Options of tshark and tcpdump that wiretale has another way for.
+HINTS = {
+    "-r": "captures are named without an option: wiretale {command} FILE",
+    "-Y": "display filters are not taken; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
+    "-R": "display filters are not taken; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
+    "-z": "statistics need no option: wiretale analyze FILE lists conversations, wiretale explain FILE has expert "
+    "information, --report FILE draws graphs",
+    "-w": "wiretale capture -i IF -w FILE records packets; -o DIR and --report FILE of wiretale analyze write results",
+    "-i": "wiretale {command} reads files: wiretale capture -i IF -w FILE records, and "
+    "tcpdump -i IF -w - | wiretale analyze - reads live traffic",
+    "-n": "names are never resolved, so it is not needed",
+    "-v": "wiretale explain FILE has more detail; wiretale -V prints the version",
+    "-V": "packet details: tshark -V; wiretale -V prints the version",
+    "-T": "wiretale analyze FILE has --json, --csv and -o DIR (Parquet), each with all columns",
+    "-e": "wiretale analyze FILE --csv --tables packets prints every column (docs/tables.md)",
+    "-c": "files are read whole; -f, --start and --end of wiretale analyze choose packets",
+    "-x": "packet bytes: tshark -x -r FILE -Y 'frame.number == N'",
+    "-X": "packet bytes: tshark -x -r FILE -Y 'frame.number == N'",
+    "-A": "packet bytes: tshark -x -r FILE -Y 'frame.number == N'",
+    "-t": "times are in UTC with nanoseconds; tables have them as integers since the epoch",
+    "-l": "output is written at the end, so it is not needed",
+    "-D": "`ip link` lists interfaces",
+    "-s": "packets are read as long as they were captured; wiretale capture -s N truncates",
+}
+NUMBER = re.compile(r"-\.?\d")
+
+
+def option_names(parser: Parser) -> list[str]:
+    """Every spelling of every option."""
+    return [name for action in parser._actions for name in action.option_strings]
+
+
+def unknown_option(parser: Parser, given: str) -> str:
+    """An option that the command does not have, and the one that was probably meant."""
+    name = given.partition("=")[0]
+    command = parser.prog.removeprefix("wiretale").strip()
+    hint = HINTS.get(given[:2]) if command in ("", *READING) and not given.startswith("--") else None
+    if hint:
+        return f"there is no option {given[:2]}: {hint.format(command=command or 'analyze')}"
+    names = [one for one in option_names(parser) if one.startswith("--")]
+    near = [one for one in names if one.startswith(name)] if len(name) > 3 else []
+    near = near or get_close_matches(name, names, 1)
+    return f"there is no option {name}" + (f" (did you mean {' or '.join(near)}?)" if near else "")
+
+
+def unknown_in(parser: Parser) -> str | None:
+    """The first unknown option, where something else that is required is missing too."""
+    known = option_names(parser)
+    for one in parser.given:
+        if one == "--":
+            break
+        takes = one[:2] in known and not one.startswith("--")
+        if (
+            one.startswith("-")
+            and one != "-"
+            and one.partition("=")[0] not in known
+            and not (takes or NUMBER.match(one))
+        ):
+            return unknown_option(parser, one)
+    return None
+
+
+def action_named(parser: Parser, name: str) -> argparse.Action | None:
+    """The argument that a message of argparse names."""
+    for action in parser._actions:
+        if name in ("/".join(action.option_strings), action.metavar, action.dest):
+            return action
+    return None
+
+
+def wrong_choice(name: str, value: str, choices: list[str]) -> str:
+    """A value that is none of those that there are."""
+    if name not in ("COMMAND", "ACTION"):
+        return f"{name} {value!r}: expected {one_of(choices)}"
+    near = get_close_matches(value, choices, 1)
+    return f"there is no command {value!r} " + (
+        f"(did you mean {near[0]}?)" if near else f"(expected {one_of(choices)})"
+    )
+
+
+def reworded(parser: Parser, message: str) -> str:
+    """A message of argparse as the other errors are: what is wrong, and what is expected."""
+    missing = re.fullmatch(r"the following arguments are required: (.*)", message, re.DOTALL)
+    if missing:
+        return f"expected {missing[1]}"
+    found = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+    if not found:
+        return message
+    name, problem = found.groups()
+    choice = re.fullmatch(r"invalid choice: (.*) \(choose from (.*)\)", problem, re.DOTALL)
+    if choice:
+        return wrong_choice(name, choice[1].strip("'"), [one.strip("' ") for one in choice[2].split(",")])
+    action = action_named(parser, name)
+    if problem.startswith("expected ") and action and isinstance(action.metavar, str):
+        return f"{name}: expected {action.metavar}"
+    if problem.startswith("invalid int value: "):
+        return f"{name} {problem.removeprefix('invalid int value: ')}: expected a whole number"
+    if problem.startswith("ignored explicit argument "):
+        return f"{name}: expected no value, found {problem.removeprefix('ignored explicit argument ')}"
+    return f"{name} {problem}" if problem.startswith(("'", '"')) else f"{name}: {problem}"

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input that wiretale does not read, and filters in another language: the error has the way out."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+import shutil
+import struct
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SAMPLE = "tcp_losses.pcap"
+TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+
+
+def failure(wiretale_run: Any, *words: str | Path, code: int, **options: Any) -> str:
+    """The one line of an error."""
+    done = wiretale_run(*words, **options)
+    assert done.returncode == code and not done.stdout, done
+    assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1
+    text: str = done.stderr.removeprefix("wiretale: ").rstrip("\n")
+    return text
+
+
+def erf_record(seconds: int, payload: bytes) -> bytes:
+    """A record of ERF with an Ethernet frame."""
+    return (
+        struct.pack("<II", 0, seconds)
+        + struct.pack(">BBHHH", 2, 4, 18 + len(payload), 0, len(payload))
+        + b"\0\0"
+        + payload
+    )
+
+
+def compressed(kind: str, path: Path, content: bytes) -> None:
+    """The file, compressed by Python's own libraries."""
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.pcap", content)
+    else:
+        path.write_bytes(bz2.compress(content) if kind == "bz2" else lzma.compress(content))
+
+
+@pytest.mark.parametrize(
+    "kind, command", [("bz2", "bunzip2 -c {}"), ("xz", "xz -dc {}"), ("zip", "unzip -p {}")], ids=["bz2", "xz", "zip"]
+)
+def test_another_compression_has_a_command_that_works(
+    wiretale_run: Any, samples: Path, tmp_path: Path, kind: str, command: str
+) -> None:
+    file = tmp_path / f"a.pcap.{kind}"
+    compressed(kind, file, (samples / SAMPLE).read_bytes())
+    text = failure(wiretale_run, file, code=4)
+    advised = f"{command.format(file)} | wiretale analyze -"
+    assert text.endswith(f"expected pcap or pcapng; convert it: {advised}"), text
+    if shutil.which(command.split()[0]) is None:
+        return
+    unpacked = subprocess.run(advised.split(" | ")[0].split(), capture_output=True, check=True, timeout=20).stdout
+    assert unpacked == (samples / SAMPLE).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a snoop capture", b"snoop\0\0\0\0\0\0\2\0\0\0\4"),
+        ("an ERF capture", erf_record(1_700_000_000, bytes(60)) + erf_record(1_700_000_001, bytes(80))),
+        ("an ERF capture", erf_record(1_700_000_000, bytes(60))),
+        ("a Network Monitor capture", b"GMBU\0\2\0\0"),
+        ("a Sniffer capture", b"TRSNIFF data    \x1a"),
+        ("a K12 text capture", b"+---------+---------------+----------+\r\n"),
+        ("an iptrace capture", b"iptrace 2.0"),
+        ("a btsnoop capture", b"btsnoop\0\0\0\0\1"),
+    ],
+)
+def test_another_format_names_editcap(wiretale_run: Any, tmp_path: Path, name: str, content: bytes) -> None:
+    file = tmp_path / "odd.cap"
+    file.write_bytes(content)
+    text = failure(wiretale_run, "info", file, code=4)
+    assert text == f"{file} is {name}: expected pcap or pcapng; convert it: editcap {file} out.pcapng"
+    spaced = tmp_path / "with blank.cap"
+    spaced.write_bytes(content)
+    assert failure(wiretale_run, "info", spaced, code=4).endswith("convert it: editcap FILE out.pcapng")
+    with file.open("rb") as stream:
+        assert failure(wiretale_run, "info", "-", code=4, stdin=stream).endswith("editcap FILE out.pcapng")
+
+
+@pytest.mark.parametrize(
+    "content, found",
+    [
+        (b"# wiretale\n", "23 20 77 69"),
+        (bytes(64), "00 00 00 00"),
+        (b"<!DOCTYPE html>", "3c 21 44 4f"),
+        (b"P" * 99, "50 50 50 50"),
+    ],
+)
+def test_what_is_no_capture_is_told_by_its_first_bytes(
+    wiretale_run: Any, tmp_path: Path, content: bytes, found: str
+) -> None:
+    file = tmp_path / "README.md"
+    file.write_bytes(content)
+    text = failure(wiretale_run, file, code=4)
+    assert text == f"{file} is not a capture: expected a pcap or pcapng magic number, found {found}"
+
+
+def test_an_empty_and_a_missing_file_are_one_line(wiretale_run: Any, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pcap"
+    empty.touch()
+    assert failure(wiretale_run, empty, code=4) == f"{empty}: empty, expected a pcap or pcapng header"
+    missing = tmp_path / "none.pcap"
+    assert failure(wiretale_run, missing, code=4) == f"{missing}: No such file or directory"
+    assert failure(wiretale_run, "analyze", tmp_path / "none", code=4).endswith("none: No such file or directory")
+
+
+# A display filter, and the capture filter for it.
+FILTERS = {
+    "tcp.port == 443": "tcp port 443",
+    "tcp.port==8443": "tcp port 8443",
+    "ip.addr==192.0.2.10": "host 192.0.2.10",
+    "ip.addr eq 192.0.2.10 and tcp.port eq 8443": "host 192.0.2.10 and tcp port 8443",
+    "ip.src == 192.0.2.0/24": "src net 192.0.2.0/24",
+    "http": "tcp port 80",
+    "tls || quic": "tcp port 443 or udp port 443",
+    "dns": "port 53",
+    "!(arp or tcp.dstport == 8443)": "not (arp or tcp dst port 8443)",
+    "tcp.port in {80, 443, 8000..8500}": "tcp port 80 or tcp port 443 or tcp portrange 8000-8500",
+    "tcp.flags.syn == 1 && tcp.flags.ack == 0": "(tcp[13] & 2 != 0) and (tcp[13] & 16 = 0)",
+    "tcp.flags.fin": "tcp",
+    "tcp.flags.fin == 1": "tcp[13] & 1 != 0",
+    "tcp.srcport > 50000": "tcp src portrange 50001-65535",
+    "ip.addr != 192.0.2.10": "not host 192.0.2.10",
+    "frame.len > 100": "len > 100",
+    "ip.ttl < 64 or ipv6": "ip[8] < 64 or ip6",
+    "eth.addr == 00:11:22:33:44:55": "ether host 00:11:22:33:44:55",
+    "(tcp or udp) and ip.addr == 192.0.2.10": "(tcp or udp) and host 192.0.2.10",
+    "vlan.id == 5": "vlan 5",
+}
+
+
+@pytest.mark.parametrize("display", FILTERS)
+def test_a_display_filter_is_rewritten(wiretale_run: Any, samples: Path, display: str) -> None:
+    text = failure(wiretale_run, samples / SAMPLE, "-f", display, code=2)
+    advised = re.fullmatch(
+        r"filter '(.*)': that is a Wireshark display filter; as a capture filter: '(.*)'", text, re.DOTALL
+    )
+    assert advised and advised.groups() == (display, FILTERS[display])
+    assert wiretale_run(samples / SAMPLE, "-f", advised[2]).returncode == 0
+
+
+@TSHARK
+@pytest.mark.parametrize("display", [one for one in FILTERS if not re.match("http|tls|dns", one)])
+def test_a_rewritten_filter_selects_the_same_packets(wiretale_run: Any, samples: Path, display: str) -> None:
+    import json
+
+    found = json.loads(wiretale_run("analyze", samples / SAMPLE, "-f", FILTERS[display], "--json").stdout)
+    tshark = ["tshark", "-r", str(samples / SAMPLE), "-Y", display]
+    done = subprocess.run(tshark, capture_output=True, text=True, timeout=60, check=True)
+    assert sum(row["packets"] for row in found["captures"]) == done.stdout.count("\n")
+
+
+@pytest.mark.parametrize(
+    "display, part",
+    [
+        ("tcp.analysis.retransmission", "tcp.analysis.retransmission; the summary and `wiretale explain` have"),
+        ("tcp.stream == 3", "tcp.stream; choose the flow by its hosts and ports"),
+        ("frame.number == 7", "frame.number"),
+        ("rtp", "rtp"),
+        ("tcp.port ==", "tcp.port"),
+        ("ip.addr == 192.0.2.10 and tcp.len > 0", "tcp.len"),
+        ("(tcp.port == 443", "parentheses that do not match"),
+    ],
+)
+def test_a_display_filter_without_counterpart_names_the_part(
+    wiretale_run: Any, samples: Path, display: str, part: str
+) -> None:
+    text = failure(wiretale_run, samples / SAMPLE, "-f", display, code=2)
+    assert f"that is a Wireshark display filter; there is no capture filter for {part}" in text
+
+
+@pytest.mark.parametrize("wrong", ["(" * 3000 + "tcp.port == 443", "nonsense(", "tcp port", "host", "tcp porrt 443"])
+def test_a_wrong_capture_filter_keeps_its_own_error(wiretale_run: Any, samples: Path, wrong: str) -> None:
+    assert "display filter" not in failure(wiretale_run, samples / SAMPLE, "-f", wrong, code=2)

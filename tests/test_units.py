@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every program accepts the same spellings of rates, sizes, times and counts: unit_spellings.toml, at the surface."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wiretale.analyzer.fail_condition import parse_condition
+from wiretale.traffic.lab_profile import load_profile
+from wiretale.traffic.plan import read_plan
+from wiretale.traffic.program import find_program
+
+SPELLINGS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "unit_spellings.toml").read_text("utf-8"))
+REFUSED: dict[str, list[str]] = SPELLINGS.pop("refused")
+CASES = [(kind, text, value) for kind, values in SPELLINGS.items() for text, value in values.items()]
+WRONG = [(kind, text) for kind, texts in REFUSED.items() for text in texts]
+PLAN_KEYS = {
+    "count": ("count", "count"),
+    "rate": ("rates", "rate_bps"),
+    "size": ("sizes", "block_bytes"),
+    "time": ("seconds", "seconds"),
+}
+
+
+def plan_of(kind: str, text: str) -> str:
+    """A plan that has the spelling, in TOML."""
+    session = {"name": "t", "protocol": "tcp", "sizes": 1000, "seconds": 1} | {PLAN_KEYS[kind][0]: text}
+    if kind == "count":
+        del session["seconds"]
+    return "[[test]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in session.items())
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "rate"])
+def test_theory_takes_a_rate(wiretale_run: Any, kind: str, text: str, value: int) -> None:
+    done = wiretale_run("theory", f"--link={text}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["link_bps"] == value
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "size" and case[2] <= 65_536])
+def test_theory_takes_a_size(wiretale_run: Any, kind: str, text: str, value: int) -> None:
+    done = wiretale_run("theory", "--link", "1G", "--protocol", "tcp", f"--block={text}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["block_bytes"] == value
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "count"])
+def test_an_option_takes_a_count(wiretale_run: Any, samples: Path, kind: str, text: str, value: int) -> None:
+    done = wiretale_run(samples / "vlan_ipv6.pcap", f"--max-flows={text}", "--json")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] in PLAN_KEYS])
+def test_a_plan_takes_them(kind: str, text: str, value: int) -> None:
+    if kind == "size" and value > 2**20:
+        pytest.skip("a block has at most 1 MiB")
+    session = read_plan(plan_of(kind, text), "plan.toml", "plan").tests[0].sessions[0]
+    found = getattr(session, PLAN_KEYS[kind][1])
+    assert found == (value / 1e9 if kind == "time" else value)
+
+
+def test_a_profile_takes_a_rate_with_a_blank(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text('card = "1.5 gbit/s"\n[both]\nrate = "10 Mbit/s"\ndelay = "20 ms"\n')
+    profile = load_profile(str(file))
+    assert (profile.card, profile.forward) == ("1500000000bit", "rate=10Mbit/s delay=20ms")
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] in ("rate", "size", "count")])
+def test_a_condition_takes_them(kind: str, text: str, value: int) -> None:
+    measure = {"rate": "goodput", "size": "bytes", "count": "fragments"}[kind]
+    assert parse_condition(f"{measure}<{text}").bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text, value", [(text, value) for text, value in SPELLINGS["time"].items() if text.strip()[-1] > "9"]
+)
+def test_a_condition_takes_a_time_with_a_unit(text: str, value: int) -> None:
+    assert parse_condition(f"rtt_p99<{text}").bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in ("rate", "size", "count")])
+def test_the_others_are_refused(wiretale_run: Any, samples: Path, kind: str, text: str) -> None:
+    command = {
+        "rate": ("theory", f"--link={text}"),
+        "size": ("theory", "--link=1G", f"--block={text}"),
+        "count": ("analyze", samples / "vlan_ipv6.pcap", f"--max-flows={text}"),
+    }[kind]
+    done = wiretale_run(*command)
+    assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in PLAN_KEYS])
+def test_a_plan_refuses_the_others(wiretale_run: Any, tmp_path: Path, kind: str, text: str) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(plan_of(kind, text), "utf-8")
+    done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out", "--dry-run")
+    assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
+
+
+# Options of the C programs, each followed by an option that none has: it is what is refused if the spelling is taken.
+OPTIONS = {
+    ("rate", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--udp", "--rate"),
+    ("size", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--bytes"),
+    ("time", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--time"),
+    ("count", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--count"),
+    ("size", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "--buffer"),
+    ("time", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-G"),
+    ("count", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-c"),
+    ("rate", "link"): ("wiretale-link", "none0", "none1", "--both", "rate={}"),
+    ("time", "link"): ("wiretale-link", "none0", "none1", "--both", "delay={}"),
+    ("size", "link"): ("wiretale-link", "none0", "none1", "--both", "queue={}"),
+}
+
+
+def is_taken(kind: str, program: str, text: str) -> bool:
+    """Whether a C program takes the spelling; nothing is sent, and no interface is opened."""
+    name, *words, last = OPTIONS[kind, program]
+    command = [find_program(name), *words]
+    if program == "link":  # settings are separated by blanks, so that a number has none there
+        command.append(last.format("".join(text.split())))
+    else:
+        command += [last, text, "--none-such"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode in ((2, 4, 5) if program == "link" else (2,)), (text, done)
+    return done.returncode != 2 if program == "link" else "none-such" in done.stderr
+
+
+def is_out_of_bounds(kind: str, program: str, text: str) -> bool:
+    """A queue is in packets where a number has no unit: 1G of them is too many."""
+    packets = kind == "size" and program == "link" and text[-1:].lower() not in ("b", "s", "e")
+    return packets and SPELLINGS[kind].get(text, 0) > 10**8
+
+
+@pytest.mark.parametrize("kind, program", OPTIONS)
+def test_the_c_programs_take_and_refuse_the_same(kind: str, program: str) -> None:
+    texts = [text for text in [*SPELLINGS[kind], *REFUSED[kind]] if not is_out_of_bounds(kind, program, text)]
+    if program == "link":
+        texts = [text for text in texts if text in SPELLINGS[kind] or " " not in text.strip()]
+    taken = [text for text in texts if is_taken(kind, program, text)]
+    assert taken == [text for text in texts if text in SPELLINGS[kind]]
