@@ -39,12 +39,14 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 $(BUILD)/%.o: $(FOLDER)%.c $(BUILD)/flags
+	@echo "    compiling $(<:$(TOP)%=%)"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
 test: $(TESTS)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
 
 $(BUILD)/test/%: $(FOLDER)test/%.c $(PARTS)
+	@echo "    compiling $(<:$(TOP)%=%)"
 	@$(COMPILE) -MMD -MP -I$(FOLDER) $(TEST_FLAGS) $< $(PARTS) -o $@ $(LDFLAGS) $(LIBRARIES)
 
 sanitize:

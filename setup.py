@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -57,6 +58,13 @@ class BuildCore(build_ext):
         if self.links_whole_program():
             CORE.extra_compile_args.append(WHOLE_PROGRAM)
             CORE.extra_link_args.append(WHOLE_PROGRAM)
+        compile_one = self.compiler._compile
+
+        def compile_said(target: str, source: str, *arguments: Any) -> None:
+            print(f"compiling {source}", flush=True)
+            compile_one(target, source, *arguments)
+
+        self.compiler._compile = compile_said
         super().build_extensions()
 
     def links_whole_program(self) -> bool:
@@ -101,8 +109,11 @@ class BuildPrograms(build_scripts):
         return []
 
 
+# `make build` compiles what is native itself: it installs the Python packages alone.
+NATIVE = os.environ.get("WIRETALE_COMPILE") != "no"
+
 setup(
-    ext_modules=[CORE],
-    scripts=sorted(PROGRAMS),
+    ext_modules=[CORE] if NATIVE else [],
+    scripts=sorted(PROGRAMS) if NATIVE else [],
     cmdclass={"build_ext": BuildCore, "build_scripts": BuildPrograms},
 )
