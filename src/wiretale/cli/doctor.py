@@ -135,7 +135,9 @@ def check_tools() -> Iterator[Check]:
             continue
         version, problem, other_mend = version_of(path)
         install = mend.replace("install", "install --reinstall")
-        yield Check("ok", name, f"{version} ({path})") if version else Check("note", name, problem, other_mend or install)
+        yield (
+            Check("ok", name, f"{version} ({path})") if version else Check("note", name, problem, other_mend or install)
+        )
 
 
 def check_programs() -> Iterator[Check]:
