@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, Run
 
+import needs
 import ssh_server
 import traffic_ends
 import wiretale
@@ -315,8 +316,7 @@ def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) ->
 
 @pytest.fixture
 def two_namespaces() -> Iterator[tuple[str, str]]:
-    if os.geteuid() or not shutil.which("ip"):
-        pytest.skip("network namespaces need root and iproute2")
+    needs.skip_without(needs.network_namespaces())
     names = f"wtexp{os.getpid()}a", f"wtexp{os.getpid()}b"
     try:
         for name in names:
