@@ -85,6 +85,16 @@ def heed_signals() -> None:
 heed_signals()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each reason why tests were skipped, once, with their number and files."""
+    files: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        where, _, why = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, str(report.longrepr))
+        files.setdefault(why.removeprefix("Skipped: "), []).append(Path(report.nodeid.partition("::")[0] or where).name)
+    for why, found in sorted(files.items()):
+        terminalreporter.write_line(f"skipped {len(found):4}  {why} ({', '.join(sorted(set(found)))})")
+
+
 @pytest.fixture(params=SAMPLES, ids=lambda path: path.name)
 def sample(request: pytest.FixtureRequest) -> Path:
     """Each of the sample captures."""

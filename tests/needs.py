@@ -88,6 +88,15 @@ def network_namespaces() -> str | None:
 
 
 @cache
+def user_namespaces() -> str | None:
+    """User namespaces in which this user is root."""
+    if reason := first(programs("unshare"), proc()):
+        return reason
+    reason = said_by("unshare", "--user", "--map-root-user", "true")
+    return f"needs user namespaces: {reason}" if reason else None
+
+
+@cache
 def mounts() -> str | None:
     """The right to mount a file system."""
     if reason := first(programs("unshare", "mount"), root(), proc()):
