@@ -123,7 +123,7 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	@$(PY) docs/make_tables.py --check
 	@$(PY) docs/make_findings.py --check
 
-C_FILES = program_libraries.c $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
+C_FILES = program_libraries.h $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
 	traffic/link traffic/link/test capture/src capture/src/test capture/src/fuzz benchmarks,$(folder)/*.[ch]))
 
 .PHONY: types

@@ -21,10 +21,10 @@ OBJECTS = $(SOURCES:$(FOLDER)%.c=$(BUILD)/%.o)
 PARTS = $(filter-out $(BUILD)/$(MAIN).o,$(OBJECTS))
 TESTS = $(patsubst $(FOLDER)test/%.c,$(BUILD)/test/%,$(wildcard $(FOLDER)test/test_*.c))
 
-# Libraries that the program opens itself, so that a missing one is named with its package (program_libraries.c). Tests, and
+# Libraries that the program opens itself, so that a missing one is named with its package (program_libraries.h). Tests, and
 # programs for other processors, are linked with them as usual.
 OPENED = $(if $(filter x86_64-% aarch64-%,$(shell $(CC) -dumpmachine)),$(filter-out -lm -lpthread,$(LIBRARIES)))
-OPENING = $(if $(OPENED),$(BUILD)/program_libraries.o)
+OPENING = $(if $(OPENED),$(BUILD)/library_calls.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all test sanitize clean
@@ -42,8 +42,11 @@ $(BUILD)/library_calls.h: $(OBJECTS)
 		nm -D --defined-only $$file | sed -n 's/.* [TWi] \([^@]*\).*/\1/p' | sort -u | comm -12 - $(BUILD)/undefined; done | \
 		awk '/\.so/ { print "LIBRARY(\"" $$0 "\")"; next } { print "CALL(" 8 * (NR - 1) ", " $$0 ")" }' > $@
 
-$(BUILD)/program_libraries.o: $(TOP)program_libraries.c $(BUILD)/library_calls.h
-	@$(COMPILE) -I$(BUILD) -c $< -o $@
+$(BUILD)/library_calls.c: $(BUILD)/library_calls.h
+	@echo '#include "program_libraries.h"' > $@
+
+$(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)program_libraries.h
+	@$(COMPILE) -I$(BUILD) -I$(TOP) -c $< -o $@
 
 # The program as the dynamic linker would load it: dpkg-shlibdeps reads the needed packages from it.
 $(BUILD)/linked: $(OBJECTS)

@@ -6,6 +6,9 @@
  * program.mk lists the functions that the program takes from each library (library_calls.h). Each
  * gets an entry of its name here, which jumps to the address that dlsym() found; so the program's
  * sources call them as usual. */
+#ifndef PROGRAM_LIBRARIES_H
+#define PROGRAM_LIBRARIES_H
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -89,3 +92,5 @@ __attribute__((constructor)) static void open_libraries(void) {
             stop(library, dlerror());
     }
 }
+
+#endif
