@@ -64,6 +64,16 @@ def proc() -> str | None:
     return None if Path("/proc/self/status").exists() else "needs /proc"
 
 
+def terminal() -> str | None:
+    """Pseudo-terminals."""
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError as error:
+        return f"needs a pseudo-terminal: {error.strerror}"
+    return None
+
+
 def said_by(*command: str) -> str | None:
     """The reason why a command fails, or None if it succeeds."""
     try:
