@@ -31,6 +31,10 @@ WHOLE_PROGRAM = "-flto=auto"  # a sixth less processor time
 # The programs and the folders whose Makefile makes them.
 PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiretale-link": "traffic/link"}
 
+# What is installed carries no debug information; those who develop it set WIRETALE_CFLAGS.
+DEVELOPED = "WIRETALE_CFLAGS" in os.environ
+INSTALLED = ["-Wl,--strip-debug"]
+
 CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted(glob("analyzer/core/*.c")),
@@ -41,7 +45,7 @@ CORE = Extension(
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"),
         *os.environ.get("WIRETALE_CFLAGS", "").split(),  # -Werror and sanitizers, for those who develop it
     ],
-    extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split(),
+    extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split() if DEVELOPED else INSTALLED,
     py_limited_api=True,
 )
 
@@ -101,7 +105,8 @@ class BuildPrograms(build_scripts):
         Path(self.build_dir).mkdir(parents=True, exist_ok=True)
         for name, folder in PROGRAMS.items():
             program = Path(self.build_dir, name).resolve()
-            if subprocess.run(["make", "-s", "-C", folder, f"PROGRAM={program}"]).returncode:
+            command = ["make", "-s", "-C", folder, f"PROGRAM={program}", f"LDFLAGS={' '.join(INSTALLED)}"]
+            if subprocess.run(command).returncode:
                 raise SystemExit(f"wiretale: {name} could not be compiled: see what the compiler says above")
 
     def get_source_files(self) -> list[str]:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+import needs
 
 # An overlay over the libraries' folder, in which those that are named are removed.
 HIDE = """
@@ -37,8 +38,7 @@ def without_libraries(names: Sequence[str], scratch: Path, *command: str) -> lis
 
 def why_not(scratch: Path) -> str | None:
     """The reason why libraries cannot be hidden here."""
-    try:
-        done = subprocess.run(without_libraries([], scratch, "true"), capture_output=True, text=True, timeout=60)
-    except OSError as error:
-        return f"needs unshare: {error.strerror}"
-    return f"needs a mount namespace with an overlay: {done.stderr.strip()}" if done.returncode else None
+    if reason := needs.first(needs.programs("unshare"), needs.proc()):
+        return reason
+    reason = needs.said_by(*without_libraries([], scratch, "true"))
+    return f"needs a mount namespace with an overlay: {reason}" if reason else None
