@@ -36,7 +36,7 @@ __attribute__((used, visibility("hidden"))) void *library_calls[sizeof wanted / 
 #define JUMP(offset) "endbr64\n jmp *library_calls+" #offset "(%rip)\n"
 #elif defined __aarch64__
 #define JUMP(offset)                                                                               \
-    "bti c\n adrp x16, library_calls+" #offset "\n"                                                \
+    "hint #34\n adrp x16, library_calls+" #offset "\n"                                             \
     " ldr x16, [x16, :lo12:library_calls+" #offset "]\n br x16\n"
 #endif
 #define LIBRARY(file)

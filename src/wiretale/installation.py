@@ -72,7 +72,7 @@ def repair() -> str:
     package = debian_package()
     if package:
         return f"apt-get install --reinstall {package}"
-    return f"{sys.executable} -m pip install --force-reinstall {wheel() or 'WHEEL, with the file of the wheel'}"
+    return f"{sys.executable} -m pip install --force-reinstall {wheel() or 'WHEEL'}"
 
 
 def debian_package() -> str | None:
