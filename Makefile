@@ -38,36 +38,42 @@ help: ## list what make can do
 .PHONY: setup
 setup: $(VENV)/.stamp-run ## system packages (apt-get, when root), virtual environment, build
 
+# Packages of Python alone: `build` compiles the core and the programs, each source once.
+INSTALL = env WIRETALE_COMPILE=no $(PY) -m pip install --no-build-isolation -e
+
 $(VENV)/.stamp-run: $(PACKAGING)
 	$(call say,checking system packages)
 	@.ci/packages build
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wiretale needs Python 3.11 or later: set PYTHON=" >&2; exit 1; }
-	$(call say,making the virtual environment $(VENV))
-	@$(PYTHON) -m venv $(VENV)
-	@$(PY) -m pip install -q 'setuptools>=77' wheel
-	$(call say,building and installing wiretale into it)
-	@$(PY) -m pip install -q --no-build-isolation -e .
+	@.ci/step "making the virtual environment $(VENV)" $(PYTHON) -m venv $(VENV)
+	@.ci/step "installing setuptools into it" $(PY) -m pip install 'setuptools>=77' wheel
+	@.ci/step "installing wiretale and the libraries that it needs into it" $(INSTALL) .
 	@touch $@
 
-# What tests and lint need beside.
-$(VENV)/.stamp-dev: $(VENV)/.stamp-run
+$(VENV)/.stamp-test: $(VENV)/.stamp-run
 	$(call say,checking system packages for tests)
-	@.ci/packages test lint
-	$(call say,installing test and lint tools into $(VENV))
-	@$(PY) -m pip install -q --no-build-isolation -e '.[test,lint]'
+	@.ci/packages test
+	@.ci/step "installing test tools into $(VENV)" $(INSTALL) '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-lint: $(VENV)/.stamp-run
+	$(call say,checking system packages for lint)
+	@.ci/packages lint
+	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[test,lint]' # types of tests are checked too
 	@touch $@
 
 .PHONY: build
 build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the native core and the programs for use from this folder
 	@$(PY) -m compileall -q src/wiretale analyzer reports traffic # as an install does: else each start may compile them
 
+JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
+
 .PHONY: programs
 programs: $(VENV)/.stamp-run
-	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s -C $(folder) CFLAGS=-Werror PROGRAM=$(abspath $(VENV))/bin/$(call program_of,$(folder)) &&) true
+	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s $(JOBS) -C $(folder) CFLAGS=-Werror PROGRAM=$(abspath $(VENV))/bin/$(call program_of,$(folder)) &&) true
 
 $(EXTENSION): $(MODULE_SOURCES) $(HEADERS) $(PACKAGING) | $(VENV)/.stamp-run
-	$(call say,compiling the native core)
-	@WIRETALE_CFLAGS=-Werror $(PY) setup.py -q build_ext --inplace
+	@.ci/step "compiling the native core" env WIRETALE_CFLAGS=-Werror $(PY) setup.py -q build_ext --inplace
 	@touch $@
 
 # --- use ----------------------------------------------------------------------------------------------------
@@ -81,7 +87,7 @@ demo: build ## set everything up, analyze a sample capture, say where the report
 # --- checks -------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-dev build ## all tests: C, then Python
+test: $(VENV)/.stamp-test build ## all tests: C, then Python
 	@$(MAKE) -s test-c
 	$(call say,running the Python tests)
 	@$(VENV)/bin/pytest -q -n 2 $(PYTEST_ARGS)
@@ -101,7 +107,7 @@ build/test/%: analyzer/core/test/%.c $(CORE_SOURCES:analyzer/core/%.c=build/core
 	@$(CC) $(CFLAGS_CORE) -MMD -MP -Ianalyzer/core $< $(filter %.o,$^) -o $@ $(LIBRARIES)
 
 .PHONY: lint
-lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from code
+lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from code
 	$(call say,ruff)
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
@@ -117,7 +123,7 @@ lint: $(VENV)/.stamp-dev build ## style, types, size, and documents made from co
 	@$(PY) docs/make_tables.py --check
 	@$(PY) docs/make_findings.py --check
 
-C_FILES = $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
+C_FILES = program_libraries.h $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
 	traffic/link traffic/link/test capture/src capture/src/test capture/src/fuzz benchmarks,$(folder)/*.[ch]))
 
 .PHONY: types
@@ -133,7 +139,7 @@ build/typing:
 	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $(CURDIR)/traffic $@/wiretale/
 
 .PHONY: bench
-bench: $(VENV)/.stamp-dev build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
+bench: $(VENV)/.stamp-test build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
 	@.ci/packages bench
 	@failed=0; $(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(PY) benchmarks/bench_traffic.py --program $(VENV)/bin/wiretale-traffic || failed=1; \
@@ -145,7 +151,7 @@ studies: build ## run the published studies again in emulated networks (as root)
 	@$(PY) docs/make_studies.py
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-dev build ## score every verdict, and those of tshark and tcptrace, against known truth (as root)
+accuracy: $(VENV)/.stamp-test build ## score every verdict, and those of tshark and tcptrace, against known truth (as root)
 	@.ci/packages test bench
 	@$(PY) benchmarks/accuracy.py
 
@@ -175,7 +181,7 @@ build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h
 	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
-sanitize: $(VENV)/.stamp-dev $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
 	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
 	@.ci/sanitize $(VENV) "$(SANITIZE)"
@@ -192,6 +198,11 @@ build/sanitize/%: analyzer/core/test/%.c $(CORE_SOURCES) $(HEADERS)
 deb: ## a Debian package of the capture daemon, in dist/
 	@.ci/packages build deb
 	@$(MAKE) -s -C capture deb CFLAGS=-Werror
+
+.PHONY: fresh
+fresh: ## make demo and make test in bare Debian 12 and 13 (as root): FRESH_SUITES, FRESH_SHARED, FRESH_COMMANDS choose
+	@.ci/packages fresh
+	@.ci/fresh
 
 .PHONY: clean
 clean: ## remove everything that was made, the virtual environment too

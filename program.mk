@@ -21,13 +21,36 @@ OBJECTS = $(SOURCES:$(FOLDER)%.c=$(BUILD)/%.o)
 PARTS = $(filter-out $(BUILD)/$(MAIN).o,$(OBJECTS))
 TESTS = $(patsubst $(FOLDER)test/%.c,$(BUILD)/test/%,$(wildcard $(FOLDER)test/test_*.c))
 
+# Libraries that the program opens itself, so that a missing one is named with its package (program_libraries.h). Tests, and
+# programs for other processors, are linked with them as usual.
+OPENED = $(if $(filter x86_64-% aarch64-%,$(shell $(CC) -dumpmachine)),$(filter-out -lm -lpthread,$(LIBRARIES)))
+OPENING = $(if $(OPENED),$(BUILD)/library_calls.o)
+
 .DEFAULT_GOAL := all
 .PHONY: all test sanitize clean
 all: $(PROGRAM)
 
-$(PROGRAM): $(OBJECTS)
+$(PROGRAM): $(OBJECTS) $(OPENING)
 	@mkdir -p $(@D)
-	@$(COMPILE) $(OBJECTS) -o $@ $(LDFLAGS) $(LIBRARIES)
+	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(filter-out $(OPENED),$(LIBRARIES))
+
+# The functions that the objects take from each library, with the place of each in a table of 8-byte addresses.
+$(BUILD)/library_calls.h: $(OBJECTS)
+	@nm -u $(OBJECTS) | awk '{ print $$NF }' | sort -u > $(BUILD)/undefined
+	@for library in $(OPENED:-l%=%); do file=$$($(CC) -print-file-name=lib$$library.so); \
+		readelf -d $$file | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p'; \
+		nm -D --defined-only $$file | sed -n 's/.* [TWi] \([^@]*\).*/\1/p' | sort -u | comm -12 - $(BUILD)/undefined; done | \
+		awk '/\.so/ { print "LIBRARY(\"" $$0 "\")"; next } { print "CALL(" 8 * (NR - 1) ", " $$0 ")" }' > $@
+
+$(BUILD)/library_calls.c: $(BUILD)/library_calls.h
+	@echo '#include "program_libraries.h"' > $@
+
+$(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)program_libraries.h
+	@$(COMPILE) -I$(BUILD) -I$(TOP) -c $< -o $@
+
+# The program as the dynamic linker would load it: dpkg-shlibdeps reads the needed packages from it.
+$(BUILD)/linked: $(OBJECTS)
+	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(LIBRARIES)
 
 # Other flags make other objects; a header that is missing is told with the package that brings it.
 $(BUILD)/flags: FORCE
@@ -39,12 +62,14 @@ $(BUILD)/flags: FORCE
 FORCE:
 
 $(BUILD)/%.o: $(FOLDER)%.c $(BUILD)/flags
+	@echo "    compiling $(<:$(TOP)%=%)"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
 test: $(TESTS)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
 
 $(BUILD)/test/%: $(FOLDER)test/%.c $(PARTS)
+	@echo "    compiling $(<:$(TOP)%=%)"
 	@$(COMPILE) -MMD -MP -I$(FOLDER) $(TEST_FLAGS) $< $(PARTS) -o $@ $(LDFLAGS) $(LIBRARIES)
 
 sanitize:

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -30,6 +31,10 @@ WHOLE_PROGRAM = "-flto=auto"  # a sixth less processor time
 # The programs and the folders whose Makefile makes them.
 PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiretale-link": "traffic/link"}
 
+# What is installed carries no debug information; those who develop it set WIRETALE_CFLAGS.
+DEVELOPED = "WIRETALE_CFLAGS" in os.environ
+INSTALLED = ["-Wl,--strip-debug"]
+
 CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted(glob("analyzer/core/*.c")),
@@ -40,7 +45,7 @@ CORE = Extension(
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"),
         *os.environ.get("WIRETALE_CFLAGS", "").split(),  # -Werror and sanitizers, for those who develop it
     ],
-    extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split(),
+    extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split() if DEVELOPED else INSTALLED,
     py_limited_api=True,
 )
 
@@ -57,6 +62,13 @@ class BuildCore(build_ext):
         if self.links_whole_program():
             CORE.extra_compile_args.append(WHOLE_PROGRAM)
             CORE.extra_link_args.append(WHOLE_PROGRAM)
+        compile_one = self.compiler._compile
+
+        def compile_said(target: str, source: str, *arguments: Any) -> None:
+            print(f"compiling {source}", flush=True)
+            compile_one(target, source, *arguments)
+
+        self.compiler._compile = compile_said
         super().build_extensions()
 
     def links_whole_program(self) -> bool:
@@ -93,7 +105,8 @@ class BuildPrograms(build_scripts):
         Path(self.build_dir).mkdir(parents=True, exist_ok=True)
         for name, folder in PROGRAMS.items():
             program = Path(self.build_dir, name).resolve()
-            if subprocess.run(["make", "-s", "-C", folder, f"PROGRAM={program}"]).returncode:
+            command = ["make", "-s", "-C", folder, f"PROGRAM={program}", f"LDFLAGS={' '.join(INSTALLED)}"]
+            if subprocess.run(command).returncode:
                 raise SystemExit(f"wiretale: {name} could not be compiled: see what the compiler says above")
 
     def get_source_files(self) -> list[str]:
@@ -101,8 +114,11 @@ class BuildPrograms(build_scripts):
         return []
 
 
+# `make build` compiles what is native itself: it installs the Python packages alone.
+NATIVE = os.environ.get("WIRETALE_COMPILE") != "no"
+
 setup(
-    ext_modules=[CORE],
-    scripts=sorted(PROGRAMS),
+    ext_modules=[CORE] if NATIVE else [],
+    scripts=sorted(PROGRAMS) if NATIVE else [],
     cmdclass={"build_ext": BuildCore, "build_scripts": BuildPrograms},
 )

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import needs
 from wiretale.traffic.program import find_program
 
 PROGRAM = Path(find_program("wiretale-capture"))
@@ -39,10 +39,7 @@ for number in range(count):
 
 def missing() -> str | None:
     """Why there can be no such link here; None when there can."""
-    if os.geteuid():
-        return "needs root, for network namespaces"
-    absent = [program for program in ("ip", "capinfos", "tshark", "tcpdump") if not shutil.which(program)]
-    return f"needs {', '.join(absent)}" if absent else None
+    return needs.first(needs.programs("ip", "capinfos", "tshark", "tcpdump"), needs.network_namespaces())
 
 
 def output(*command: str) -> str:

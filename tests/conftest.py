@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+import needs
 from report_page import VIEW, Page
 
 if TYPE_CHECKING:
@@ -85,6 +86,25 @@ def heed_signals() -> None:
 heed_signals()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A plain chroot may have neither /proc nor terminals: there, files whose tests use them are skipped."""
+    absent = {word: reason for word, reason in {'"/proc': needs.proc(), "openpty": needs.terminal()}.items() if reason}
+    for item in items if absent else []:
+        text = item.path.read_text()
+        if found := [reason for word, reason in absent.items() if word in text or word.replace('"', "'") in text]:
+            item.add_marker(pytest.mark.skip(reason=found[0]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each reason why tests were skipped, once, with their number and files."""
+    files: dict[str, list[str]] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        where, _, why = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, str(report.longrepr))
+        files.setdefault(why.removeprefix("Skipped: "), []).append(Path(report.nodeid.partition("::")[0] or where).name)
+    for why, found in sorted(files.items()):
+        terminalreporter.write_line(f"skipped {len(found):4}  {why} ({', '.join(sorted(set(found)))})")
+
+
 @pytest.fixture(params=SAMPLES, ids=lambda path: path.name)
 def sample(request: pytest.FixtureRequest) -> Path:
     """Each of the sample captures."""
@@ -110,13 +130,13 @@ def others() -> Path:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's Chromium, one for all tests of a worker."""
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("chromium is not installed")
+    needs.skip_without(needs.browser())
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"], timeout=90_000)
+        opened = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"], timeout=90_000
+        )
         yield opened
         opened.close()
 

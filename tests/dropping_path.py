@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import needs
 
 SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
 PORT = "41235"  # nobody's usual one
@@ -41,11 +42,8 @@ def output(*command: str) -> str:
 
 def missing() -> str | None:
     """Why there can be no such path here; None when there can."""
-    absent = [program for program in PROGRAMS if not shutil.which(program)]
-    if absent:
-        return f"needs {', '.join(absent)}: .ci/packages test"
-    if os.geteuid():
-        return "needs root, for network namespaces"
+    if reason := needs.first(needs.programs(*PROGRAMS), needs.network_namespaces()):
+        return reason
     name = f"wt{os.getpid()}x"
     inside = ("ip", "netns", "exec", name)
     try:

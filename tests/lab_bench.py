@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import needs
 from wiretale.traffic.lab import lab_for_run
 from wiretale.traffic.lab_capture import captures
 from wiretale.traffic.lab_link import link_summary, write_truth
@@ -31,16 +30,7 @@ for k in range(count):
 
 def missing() -> str | None:
     """Why there can be no lab here; None when there can."""
-    if os.geteuid():
-        return "needs root, for network namespaces"
-    absent = [program for program in ("ip", "ethtool", "tcpdump") if not shutil.which(program)]
-    if absent:
-        return f"needs {', '.join(absent)}: .ci/packages test"
-    done = subprocess.run(["ip", "netns", "add", f"wt-probe{os.getpid()}"], capture_output=True, text=True)
-    if done.returncode:
-        return f"needs network namespaces: {done.stderr.strip()}"
-    subprocess.run(["ip", "netns", "delete", f"wt-probe{os.getpid()}"], check=True)
-    return None
+    return needs.first(needs.programs("ip", "ethtool", "tcpdump"), needs.network_namespaces())
 
 
 def truth_rows(path: Path, where: str = "direction = 0") -> list[dict[str, Any]]:

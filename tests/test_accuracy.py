@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import needs
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 if not (BENCHMARKS / "score").is_dir():
     pytest.skip("the scenarios are in benchmarks/, which is not installed", allow_module_level=True)
@@ -44,9 +46,7 @@ def is_low(assessment: Assessment, kind: str) -> bool:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
     """Packets and their fates are of chance, and a busy machine delays them: what is low once is looked at again."""
-    why_not = missing()
-    if why_not:
-        pytest.skip(why_not)
+    needs.skip_without(missing(), needs.programs("tshark", "tcptrace"), needs.network_namespaces())
     folder = tmp_path_factory.mktemp("accuracy")
     for turn in range(TURNS):
         assessment = assessed(folder / str(turn))

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from scapy.all import IP, UDP, Ether, Raw, raw
 
+import needs
 import wiretale
 
 START = 1_700_000_000_123_456_789
@@ -169,6 +170,7 @@ def test_what_the_statistics_leave_over_was_dropped_by_the_program(
 
 @pytest.mark.parametrize("tool", ["gzip", "zstd", "lz4"])
 def test_compressed_captures_also_in_several_parts(tmp_path: Path, tool: str) -> None:
+    needs.skip_without(needs.programs(tool))
     plain = tmp_path / "plain"
     content = pcap(PACKETS)
     parts = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 from conftest import ROOT, Run
 
+import needs
+import ssh_server
 import traffic_ends
 import wiretale
 from wiretale.traffic.program import find_program
@@ -313,8 +316,7 @@ def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) ->
 
 @pytest.fixture
 def two_namespaces() -> Iterator[tuple[str, str]]:
-    if os.geteuid() or not shutil.which("ip"):
-        pytest.skip("network namespaces need root and iproute2")
+    needs.skip_without(needs.network_namespaces())
     names = f"wtexp{os.getpid()}a", f"wtexp{os.getpid()}b"
     try:
         for name in names:
@@ -355,40 +357,16 @@ def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
 
 @pytest.fixture
 def ssh_here(tmp_path: Path) -> Iterator[Path]:
-    """A folder for PATH whose `ssh` reaches an sshd of this test's own, and where the programs are found by name."""
-    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
-    if os.geteuid() or not Path(sshd).exists() or not shutil.which("ssh-keygen"):
-        pytest.skip("needs root and openssh-server")
-    folder, port = tmp_path / "ssh", free_port()
-    folder.mkdir(mode=0o700)
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
-    shutil.copy(folder / "user.pub", folder / "authorized")
+    """A folder for PATH whose `ssh` reaches a server of this test's own, where the programs are found by name."""
+    if reason := ssh_server.why_not():
+        pytest.skip(reason)
     programs = Path(find_program("wiretale-traffic")).parent
-    config = folder / "sshd_config"
-    config.write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n"
-        f"StrictModes no\nUsePAM no\nPidFile none\nSetEnv PATH={programs}:{os.environ['PATH']}\n"
-    )
-    Path("/run/sshd").mkdir(exist_ok=True)
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen([sshd, "-D", "-e", "-f", str(config)], stderr=log)
-    try:
-        deadline = time.monotonic() + 60
-        while "Server listening" not in (folder / "log").read_text():
-            assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.02)
-        beside = folder / "bin"
-        beside.mkdir()
-        options = (
-            f"-p {port} -i {folder}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-        )
-        (beside / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none {options} "$@"\n')
+    beside = tmp_path / "bin"
+    beside.mkdir()
+    with ssh_server.serving(tmp_path / "ssh", int(free_port()), f"{programs}:{os.environ['PATH']}") as options:
+        (beside / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none {shlex.join(options)} "$@"\n')
         (beside / "ssh").chmod(0o755)
         yield beside
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 def test_both_ends_and_the_tracer_run_through_ssh(wiretale_run: Run, tmp_path: Path, ssh_here: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from wiretale.analyzer.errors import MissingToolError, OutputError, UsageError
 from wiretale.traffic import lab_rights, lab_space, lab_state
 from wiretale.traffic.lab import lab_down, lab_status
@@ -115,8 +116,7 @@ def test_what_runs_in_a_namespace_that_nobody_can_enter_any_more_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
-    if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode:
-        pytest.skip("this kernel gives no user namespace")
+    needs.skip_without(needs.user_namespaces())
     monkeypatch.delenv(lab_state.USER, raising=False)
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", "echo inside; read -r line"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -140,7 +140,7 @@ def iperf3_over_udp(path: DroppingPath, tmp_path: Path, bits: int) -> tuple[floa
     row = numbered(wiretale.analyze(file, end=end), "iperf3")
     assert row["blocks"] == len(counted) == server["packets"] - server["lost_packets"]
     assert row["blocks_lost"] + min(came).number - 1 == server["lost_packets"]
-    assert row["blocks_out_of_order"] == server["out_of_order"] > 10
+    assert row["blocks_out_of_order"] == server["out_of_order"] > 0
     assert row["jitter_ns"] == pytest.approx(jitter_ns(counted), abs=1)
     return row["jitter_ns"], server["jitter_ms"] * 1e6
 

@@ -28,6 +28,7 @@ from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.frame_events import FrameEvents, around
 from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
+from wiretale.cli.doctor import version_numbers
 from wiretale.cli.verify import LISTED, compare_file, show
 from wiretale.reports.verify_text import print_comparison
 
@@ -368,6 +369,8 @@ CRAFTED = {
     "44 linux_window_probes": {"probe-not-keep-alive"},
     "49 reordered_with_four_duplicates": {"late-not-asked"},
 }
+# Since some version between Debian 12's (4.0) and Debian 13's (4.4), Wireshark counts the byte of a window probe too.
+AGREES_SINCE = {"20 other probe_byte_accepted": (4, 2)}
 
 
 @needs_tshark
@@ -378,8 +381,11 @@ def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name
     [capture] = write_pcap(talk.in_order(), tmp_path)
     trace = traces.analyze(capture)
     found = Comparison(around(trace))
-    found.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(capture))))
-    assert {difference.rule for difference in found.differences} == CRAFTED[name]
+    dissector = Dissector()
+    found.take(FrameEvents(trace.events).take(float("inf")), dict(dissector.frames(str(capture))))
+    rules = {difference.rule for difference in found.differences}
+    may_agree = name in AGREES_SINCE and version_numbers(dissector.version()) >= AGREES_SINCE[name]
+    assert rules == CRAFTED[name] or (may_agree and not rules)
 
 
 @needs_tshark
@@ -445,9 +451,11 @@ def test_a_hostile_name_is_only_a_name(wiretale_run: Any, samples: Path, tmp_pat
     done = wiretale_run("verify", "--", name if name != "-" else "./-", cwd=tmp_path)
     assert done.returncode == 0 and not done.stderr and "\x1b" not in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (
-        json.loads(wiretale_run("verify", tmp_path, "--json").stdout)["kinds"]["retransmission"]["wireshark_only"] == 8
+    plain, hostile = (
+        json.loads(wiretale_run("verify", folder, "--json").stdout)["kinds"]
+        for folder in (samples / "vlan_ipv6.pcap", tmp_path)
     )
+    assert hostile == plain and plain["retransmission"]["wireshark_only"] > 0
 
 
 @needs_tshark

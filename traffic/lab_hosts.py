@@ -31,6 +31,7 @@ SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface on tha
 INTERFACE = "path"  # the host's own
 OFFLOADS = "tso off gso off gro off tx off"  # what is captured is what a wire would carry
 CONTROL, TABLE = "control", "99"  # interface and routes past the link
+IPPROTO_TCP = "6"  # a bare system has no /etc/protocols, in which ip would look up the name
 IPV6_LEAST = 1280
 # Of every interface: no router is looked for, no address tried out, nothing said to groups.
 QUIET = (
@@ -157,7 +158,7 @@ def part_tcp(lab: Lab) -> None:
         run_program([ip, "-n", own, "neigh", "replace", there, "lladdr", HARDWARE[other], "dev", CONTROL])
         route = [there, "dev", CONTROL, "src", ADDRESSES[host][0], "table", TABLE]
         run_program([ip, "-n", own, "route", "add", *route])
-        run_program([ip, "-n", own, "rule", "add", "ipproto", "tcp", "lookup", TABLE])
+        run_program([ip, "-n", own, "rule", "add", "ipproto", IPPROTO_TCP, "lookup", TABLE])
 
 
 def processes_in(lab: Lab) -> list[int]:

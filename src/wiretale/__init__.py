@@ -51,7 +51,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'wiretale' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"wiretale.analyzer.{HOMES[name]}"), name)
+    try:
+        return getattr(import_module(f"wiretale.analyzer.{HOMES[name]}"), name)
+    except ImportError as error:
+        from wiretale.analyzer.errors import MissingToolError
+        from wiretale.installation import explain_import
+
+        raise MissingToolError(explain_import(error)) from error
 
 
 def __dir__() -> list[str]:

@@ -127,20 +127,13 @@ def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namesp
         print(f"wiretale: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except ImportError as error:
-        print(f"wiretale: {missing_module(error)}", file=sys.stderr)
+        from wiretale.installation import explain_import
+
+        print(f"wiretale: {printable(explain_import(error))}", file=sys.stderr)
         return 5
     except MemoryError:
         print("wiretale: out of memory: analyze a part with --filter, or lower --max-flows", file=sys.stderr)
         return 4
-
-
-def missing_module(error: ImportError) -> str:
-    """What is missing, and the command that mends it."""
-    name = error.name or ""
-    if name.startswith("wiretale"):
-        return f"the native core cannot be loaded ({error}): run `make build`, or install wiretale again"
-    package = name.partition(".")[0]
-    return f"the Python package {package} is missing: run `{sys.executable} -m pip install {package}`"
 
 
 def close_output() -> None:

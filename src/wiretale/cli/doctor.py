@@ -6,13 +6,18 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from wiretale.cli.parser import exit_codes
+from wiretale.installation import missing_library, repair
+from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ wiretale doctor --json
 """
 MISSING = 5
 CAP_NET_RAW = 13  # linux/capability.h
+RUN_SECONDS = 30  # chromium on a busy machine
 DISK_LEAST = 1 << 30  # bytes
 TOOLS = (
     ("tshark", "apt-get install tshark", "for wiretale verify"),
@@ -59,8 +65,6 @@ class Check(NamedTuple):
 
 def version_numbers(text: str) -> tuple[int, ...]:
     """(1, 5, 2) of `1.5.2` or `1.5.2rc1`."""
-    import re
-
     return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
 
 
@@ -91,17 +95,49 @@ def check_core() -> Iterator[Check]:
     try:
         from wiretale.analyzer._core import libraries
     except ImportError as error:
-        yield Check("missing", "native core", str(error), "make build")
+        absent = missing_library(str(error))
+        found, mend = (f"{absent[0]} is missing", absent[1]) if absent else (str(error), repair())
+        yield Check("missing", "native core", found, mend)
         return
     for name, found in libraries().items():
         yield Check("ok", name, found)
 
 
+@cache
+def version_of(program: str) -> tuple[str, str, str]:
+    """Runs a program with --version: its version, or else why it does not run and the command that repairs that."""
+    try:
+        command = [program, "--version"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS
+        )
+    except OSError as error:
+        return "", f"cannot be run: {error.strerror}", ""
+    except subprocess.TimeoutExpired:
+        return "", f"did not answer to --version within {RUN_SECONDS} s", ""
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    if done.returncode == 0:
+        number = re.search(r"\d+(\.\d+)+\S*", lines[0] if lines else "")
+        return number[0].rstrip(".") if number else "runs", "", ""
+    said = lines[-1] if lines else f"--version ended with {done.returncode}"
+    if absent := missing_library(said):
+        return "", f"{absent[0]} is missing", absent[1]
+    problem, command_given, mend = said.removeprefix(f"{Path(program).name}: ").partition(": apt-get ")
+    return "", problem, (command_given + mend).removeprefix(": ")
+
+
 def check_tools() -> Iterator[Check]:
-    """Programs that are useful beside."""
+    """Programs of others that wiretale can use."""
     for name, mend, why in TOOLS:
         path = shutil.which(name)
-        yield Check("ok", name, path) if path else Check("note", name, f"not found; {why}", mend)
+        if not path:
+            yield Check("note", name, f"not found; {why}", mend)
+            continue
+        version, problem, other_mend = version_of(path)
+        install = mend.replace("install", "install --reinstall")
+        yield (
+            Check("ok", name, f"{version} ({path})") if version else Check("note", name, problem, other_mend or install)
+        )
 
 
 def check_programs() -> Iterator[Check]:
@@ -110,7 +146,16 @@ def check_programs() -> Iterator[Check]:
 
     for name in sorted({words[0] for words in PROGRAM_OF_COMMAND.values()}):
         path = program_path(name)
-        yield Check("ok", name, path) if path else Check("missing", name, "not found", "make build")
+        if not path:
+            yield Check("missing", name, "not found", repair())
+            continue
+        version, problem, mend = version_of(path)
+        if not version:
+            yield Check("missing", name, f"{problem} ({path})", mend or repair())
+        elif version != __version__:
+            yield Check("warning", name, f"{version} ({path}), expected {__version__}", repair())
+        else:
+            yield Check("ok", name, f"{version} ({path})")
 
 
 def effective_capabilities() -> int:
@@ -132,6 +177,7 @@ def check_capture() -> Iterator[Check]:
         return
     dumpcap = shutil.which("dumpcap")  # finds only what this user may run
     own = program_path("wiretale-capture")
+    own = own if own and version_of(own)[0] else None
     if allowed:
         yield Check("ok", "capturing", "this user may")
     elif own and has_capabilities(own):
@@ -143,7 +189,7 @@ def check_capture() -> Iterator[Check]:
     elif Path("/usr/bin/dumpcap").exists():
         yield Check("note", "capturing", "this user may not", DUMPCAP_MEND)
     else:
-        yield Check("note", "capturing", "this user may not, and no program to capture with is there", "make build")
+        yield Check("note", "capturing", "this user may not, and no program to capture with is there", repair())
 
 
 def has_capabilities(program: str) -> bool:

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opens the libraries of a program before main() begins, because a library that the dynamic linker
+ * cannot find ends a program with the linker's own words and status 127. Here it is one line with
+ * the Debian package, and exit code 5.
+ *
+ * program.mk lists the functions that the program takes from each library (library_calls.h). Each
+ * gets an entry of its name here, which jumps to the address that dlsym() found; so the program's
+ * sources call them as usual. */
+#ifndef PROGRAM_LIBRARIES_H
+#define PROGRAM_LIBRARIES_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TOOL_MISSING = 5, PACKAGE_SIZE = 64 };
+
+#define LIBRARY(file)      {file, true},
+#define CALL(offset, name) {#name, false},
+static const struct {
+    const char *name;
+    bool is_library;
+} wanted[] = {
+#include "library_calls.h"
+};
+#undef LIBRARY
+#undef CALL
+
+/* One of 8 bytes for each row of wanted[]; a library's own is not used. */
+__attribute__((used, visibility("hidden"))) void *library_calls[sizeof wanted / sizeof wanted[0]];
+
+#if defined __x86_64__
+#define JUMP(offset) "endbr64\n jmp *library_calls+" #offset "(%rip)\n"
+#elif defined __aarch64__
+#define JUMP(offset)                                                                               \
+    "hint #34\n adrp x16, library_calls+" #offset "\n"                                             \
+    " ldr x16, [x16, :lo12:library_calls+" #offset "]\n br x16\n"
+#endif
+#define LIBRARY(file)
+#define CALL(offset, name)                                                                         \
+    __asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name              \
+            ":\n " JUMP(offset) ".size " #name ", .-" #name "\n");
+#include "library_calls.h"
+
+/* Debian names a library's package after its file: libpcap.so.0.8 is in libpcap0.8, liblz4.so.1 in
+ * liblz4-1. Where Debian 13 appended t64, apt-get still accepts the name without it. */
+static void package_of(const char *file, char package[static PACKAGE_SIZE]) {
+    const char *suffix = strstr(file, ".so.");
+    int stem = suffix ? (int)(suffix - file) : (int)strlen(file);
+    bool ends_in_digit = stem && strchr("0123456789", file[stem - 1]);
+
+    if (!strcmp(file, "libz.so.1"))
+        snprintf(package, PACKAGE_SIZE, "zlib1g");
+    else
+        snprintf(package, PACKAGE_SIZE, "%.*s%s%s", stem, file, ends_in_digit ? "-" : "",
+                 suffix ? suffix + strlen(".so.") : "");
+}
+
+__attribute__((noreturn)) static void stop(const char *library, const char *reason) {
+    static const char absent[] = ": cannot open shared object file: No such file";
+    const char *named = strstr(reason, absent);
+    char missing[PACKAGE_SIZE], package[PACKAGE_SIZE];
+
+    if (named) { /* the library, or one that it needs */
+        snprintf(missing, sizeof missing, "%.*s", (int)(named - reason), reason);
+        package_of(missing, package);
+        fprintf(stderr, "%s: %s is missing: apt-get install %s\n", program_invocation_short_name,
+                missing, package);
+    } else {
+        package_of(library, package);
+        fprintf(stderr, "%s: %s cannot be used (%s): apt-get install --reinstall %s\n",
+                program_invocation_short_name, library, reason, package);
+    }
+    _exit(TOOL_MISSING);
+}
+
+__attribute__((constructor)) static void open_libraries(void) {
+    const char *library = NULL;
+    void *handle = NULL;
+
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        if (wanted[i].is_library) {
+            library = wanted[i].name;
+            handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        } else {
+            library_calls[i] = dlsym(handle, wanted[i].name);
+        }
+        if (wanted[i].is_library ? !handle : !library_calls[i])
+            stop(library, dlerror());
+    }
+}
+
+#endif

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How this copy of wiretale was installed, and the command that brings a missing part of it back."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+PACKAGE_SECONDS = 20
+# As the dynamic linker reports it.
+ABSENT_LIBRARY = re.compile(r"(?:^|[\s(])([\w.+-]+\.so[\w.]*): cannot open shared object file")
+PACKAGE_EXCEPTIONS = {"libz.so.1": "zlib1g", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
+
+
+def package_of_library(file: str) -> str:
+    """The Debian package of a shared library: libpcap0.8 has libpcap.so.0.8, liblz4-1 has liblz4.so.1.
+
+    Where Debian 13 appended t64, apt-get still accepts the name without it.
+    """
+    stem, _, version = file.partition(".so")
+    dash = "-" if stem[-1:].isdigit() else ""
+    return PACKAGE_EXCEPTIONS.get(file) or f"{stem}{dash}{version.removeprefix('.')}".lower().replace("_", "-")
+
+
+def missing_library(text: str) -> tuple[str, str] | None:
+    """The library that an error of the dynamic linker names as absent, and the command that installs it."""
+    found = ABSENT_LIBRARY.search(text)
+    return (found[1], f"apt-get install {package_of_library(found[1])}") if found else None
+
+
+def explain_import(error: ImportError) -> str:
+    """The cause of a failed import and the command that repairs it, in one line."""
+    if absent := missing_library(str(error)):
+        library, command = absent
+        return f"{library} is missing: {command}"
+    name = (error.name or "").partition(".")[0]
+    if name in ("wiretale", "_core"):
+        return f"the native core cannot be loaded ({error}): {repair()}"
+    requirement = requirements().get(name)
+    if isinstance(error, ModuleNotFoundError) and requirement:
+        return f"the Python package {name} is missing: {sys.executable} -m pip install '{requirement}'"
+    return f"{name or 'a Python package'} cannot be imported: {error}"
+
+
+def requirements() -> dict[str, str]:
+    """The Python packages that wiretale requires, with their bounds; a name that is not ours is never advised."""
+    try:
+        lines = metadata.requires("wiretale") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    plain = [re.split(r"\s*;", line)[0] for line in lines]
+    return {re.split(r"[^\w.-]", line)[0]: line for line in plain}
+
+
+def source_folder() -> Path | None:
+    """The checkout that this copy runs from, if it does."""
+    folder = Path(__file__).resolve().parents[2]
+    return folder if (folder / "Makefile").is_file() and (folder / "setup.cfg").is_file() else None
+
+
+def repair() -> str:
+    """The command that brings back files of wiretale itself."""
+    folder = source_folder()
+    if folder:
+        return "make build" if folder == Path.cwd() else f"make -C {shlex.quote(str(folder))} build"
+    package = debian_package()
+    if package:
+        return f"apt-get install --reinstall {package}"
+    return f"{sys.executable} -m pip install --force-reinstall {wheel() or 'WHEEL'}"
+
+
+def debian_package() -> str | None:
+    """The Debian package that this file belongs to."""
+    if not Path(__file__).is_relative_to("/usr/lib"):
+        return None
+    try:
+        done = subprocess.run(["dpkg", "-S", __file__], capture_output=True, text=True, timeout=PACKAGE_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.partition(":")[0] or None
+
+
+def wheel() -> str | None:
+    """The file that pip installed, if it is still there. wiretale is not looked for in a package index."""
+    try:
+        text = metadata.distribution("wiretale").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    address = urlsplit(json.loads(text)["url"]) if text else None
+    path = unquote(address.path) if address and address.scheme == "file" else ""
+    return shlex.quote(path) if path and Path(path).is_file() else None

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests need of a machine beyond Python. Each function returns the reason why it is not here, or None; a test that needs it
+is skipped with that reason: `skip_without(needs.root(), needs.programs("ip"))` in a test or fixture, `marked(...)` for a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SECONDS = 60
+# Programs whose package in Debian is named otherwise.
+PACKAGES = {
+    "capinfos": "wireshark-common",
+    "chrt": "util-linux",
+    "ip": "iproute2",
+    "iperf": "iperf",
+    "mergecap": "wireshark-common",
+    "nft": "nftables",
+    "setpriv": "util-linux",
+    "sysctl": "procps",
+    "tc": "iproute2",
+    "trafgen": "netsniff-ng",
+    "unshare": "util-linux",
+}
+
+
+def skip_without(*reasons: str | None) -> None:
+    """Skips the test with the first reason."""
+    for reason in reasons:
+        if reason:
+            pytest.skip(reason)
+
+
+def marked(*reasons: str | None) -> pytest.MarkDecorator:
+    """The same for every test of a file, as its `pytestmark`, or for one, as its decorator."""
+    reason = next(filter(None, reasons), None)
+    return pytest.mark.skipif(reason is not None, reason=str(reason))
+
+
+def first(*reasons: str | None) -> str | None:
+    """The first reason of several."""
+    return next(filter(None, reasons), None)
+
+
+def programs(*names: str) -> str | None:
+    """Programs in PATH."""
+    absent = sorted({PACKAGES.get(name, name) for name in names if not shutil.which(name)})
+    return f"needs {', '.join(absent)}: .ci/packages test" if absent else None
+
+
+def root() -> str | None:
+    """The rights of root."""
+    return "needs root" if os.geteuid() else None
+
+
+def proc() -> str | None:
+    """The file system of processes: a plain chroot may have none."""
+    return None if Path("/proc/self/status").exists() else "needs /proc"
+
+
+def terminal() -> str | None:
+    """Pseudo-terminals."""
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError as error:
+        return f"needs a pseudo-terminal: {error.strerror}"
+    return None
+
+
+def said_by(*command: str) -> str | None:
+    """The reason why a command fails, or None if it succeeds."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return (lines[-1] if lines else f"exit code {done.returncode}") if done.returncode else None
+
+
+@cache
+def network_namespaces() -> str | None:
+    """Network namespaces that programs can run in: neither an ordinary user nor a plain chroot has them."""
+    if reason := first(programs("ip"), root(), proc()):
+        return reason
+    name = f"wt-probe{os.getpid()}"
+    try:
+        reason = said_by("ip", "netns", "add", name) or said_by("ip", "netns", "exec", name, "true")
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], capture_output=True, timeout=SECONDS)
+    return f"needs network namespaces: {reason}" if reason else None
+
+
+@cache
+def user_namespaces() -> str | None:
+    """User namespaces in which this user is root."""
+    if reason := first(programs("unshare"), proc()):
+        return reason
+    reason = said_by("unshare", "--user", "--map-root-user", "true")
+    return f"needs user namespaces: {reason}" if reason else None
+
+
+@cache
+def mounts() -> str | None:
+    """The right to mount a file system."""
+    if reason := first(programs("unshare", "mount"), root(), proc()):
+        return reason
+    with tempfile.TemporaryDirectory() as folder:
+        reason = said_by("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", folder)
+    return f"needs mounts: {reason}" if reason else None
+
+
+@cache
+def browser() -> str | None:
+    """A browser that starts."""
+    if reason := first(programs("chromium"), proc()):
+        return reason
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--dump-dom"]
+        reason = said_by("chromium", *options, "about:blank")
+    return f"needs a browser that starts: {reason}" if reason else None

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An SSH server of a test's own on the loopback: OpenSSH's where it is installed, else Dropbear's, which brings no service."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SECONDS = 60
+SYSTEM = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+# Dropbear takes the home folder and the shell from the system's files alone: it runs where others lie over them.
+OVERLAID = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/shells && shift 2 && exec "$@"'
+
+
+def found(name: str) -> str | None:
+    """The path of a program."""
+    return shutil.which(name, path=SYSTEM)
+
+
+def why_not() -> str | None:
+    """The reason why no SSH server can run here."""
+    if os.geteuid():
+        return "needs root, for an SSH server"
+    if not found("ssh-keygen") or not (found("sshd") or (found("dropbear") and found("dropbearkey"))):
+        return "needs an SSH server and client: .ci/packages test"
+    if not found("sshd"):
+        done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+        return f"needs a mount namespace: {done.stderr.strip()}" if done.returncode else None
+    return None
+
+
+def openssh(folder: Path, port: int, path: str) -> list[str]:
+    """The command of OpenSSH's server; `folder` holds the keys."""
+    make_key(folder / "host")
+    config = folder / "sshd_config"
+    config.write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n"
+        f"StrictModes no\nUsePAM no\nPidFile none\nSetEnv PATH={path}\n"
+    )
+    Path("/run/sshd").mkdir(exist_ok=True)
+    return [str(found("sshd")), "-D", "-e", "-f", str(config)]
+
+
+def dropbear(folder: Path, port: int, path: str) -> list[str]:
+    """The command of Dropbear's server."""
+    home, shell, host = folder / "home", folder / "shell", str(folder / "host")
+    (home / ".ssh").mkdir(parents=True, mode=0o700)
+    shutil.copy(folder / "user.pub", home / ".ssh" / "authorized_keys")
+    shell.write_text(f'#!/bin/sh\nPATH={path}\nexport PATH\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    others = Path("/etc/passwd").read_text().partition("\n")[2]
+    (folder / "passwd").write_text(f"root:x:0:0:root:{home}:{shell}\n{others}")
+    (folder / "shells").write_text(f"{shell}\n")
+    subprocess.run([str(found("dropbearkey")), "-t", "ed25519", "-f", host], check=True, capture_output=True)
+    overlaid = ["unshare", "--mount", "sh", "-c", OVERLAID, "sh", str(folder / "passwd"), str(folder / "shells")]
+    return [*overlaid, str(found("dropbear")), "-F", "-E", "-s", "-r", host, "-P", "", "-p", f"127.0.0.1:{port}"]
+
+
+def make_key(file: Path) -> None:
+    subprocess.run([str(found("ssh-keygen")), "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, port: int, path: str) -> Iterator[list[str]]:
+    """The server; gives the options with which `ssh` reaches it. `path` is PATH of what it starts."""
+    folder.mkdir(mode=0o700)
+    make_key(folder / "user")
+    command = (openssh if found("sshd") else dropbear)(folder, port, path)
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + SECONDS
+        while not answers(port):
+            assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.05)
+        options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
+        yield ["-p", str(port), "-i", str(folder / "user"), *(word for one in options for word in ("-o", one))]
+    finally:
+        server.terminate()
+        server.wait(SECONDS)
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as peer:
+        return peer.recv(4) == b"SSH-"
+    return False

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shared library that is not installed is named with its Debian package, whichever program needs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from hidden_library import library_folder, why_not, without_libraries
+from wiretale.installation import package_of_library, repair, source_folder
+from wiretale.traffic.program import find_program
+
+WIRETALE = (sys.executable, "-m", "wiretale")
+PACKAGES = {
+    "libpcap.so.0.8": "libpcap0.8",
+    "libzstd.so.1": "libzstd1",
+    "liblz4.so.1": "liblz4-1",
+    "libsodium.so.23": "libsodium23",
+    "libseccomp.so.2": "libseccomp2",
+    "libcap-ng.so.0": "libcap-ng0",
+}
+Outcome = subprocess.CompletedProcess[str]
+RunWithout = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run_without(tmp_path: Path) -> RunWithout:
+    """Runs a command on a machine that lacks a library."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    if reason := why_not(scratch):
+        pytest.skip(reason)
+
+    def run(library: str, *command: str) -> Outcome:
+        if not (library_folder() / library).exists():
+            pytest.skip(f"{library} is not in {library_folder()}")
+        whole = without_libraries([library], scratch, *command)
+        return subprocess.run(whole, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+
+    return run
+
+
+def line_of(program: str, library: str) -> str:
+    return f"{program}: {library} is missing: apt-get install {PACKAGES[library]}\n"
+
+
+@pytest.mark.parametrize("library", ["libpcap.so.0.8", "libzstd.so.1", "liblz4.so.1"])
+def test_a_command_names_the_library_that_the_core_lacks(run_without: RunWithout, samples: Path, library: str) -> None:
+    done = run_without(library, *WIRETALE, "analyze", str(samples / "tcp_losses.pcap"))
+    assert (done.returncode, done.stdout, done.stderr) == (5, "", line_of("wiretale", library))
+
+
+def test_python_names_the_library_that_the_core_lacks(run_without: RunWithout) -> None:
+    code = "import wiretale\ntry: wiretale.analyze('x')\nexcept wiretale.MissingToolError as error: print(error)"
+    done = run_without("libpcap.so.0.8", sys.executable, "-c", code)
+    assert done.stdout == "libpcap.so.0.8 is missing: apt-get install libpcap0.8\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("library", "program"),
+    [
+        ("libsodium.so.23", "wiretale-traffic"),
+        ("libpcap.so.0.8", "wiretale-capture"),
+        ("libseccomp.so.2", "wiretale-capture"),
+        ("libcap-ng.so.0", "wiretale-capture"),
+        ("libzstd.so.1", "wiretale-capture"),
+    ],
+)
+def test_a_program_names_the_library_that_it_lacks(run_without: RunWithout, library: str, program: str) -> None:
+    done = run_without(library, find_program(program), "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (5, "", line_of(program, library))
+
+
+def test_a_program_names_the_library_that_its_library_lacks(run_without: RunWithout) -> None:
+    done = run_without("libdbus-1.so.3", find_program("wiretale-capture"), "--version")
+    assert done.returncode == 5
+    assert done.stderr == "wiretale-capture: libdbus-1.so.3 is missing: apt-get install libdbus-1-3\n"
+
+
+@pytest.mark.parametrize(("command", "library"), [("send", "libsodium.so.23"), ("capture", "libcap-ng.so.0")])
+def test_a_command_that_is_a_program_names_its_library(run_without: RunWithout, command: str, library: str) -> None:
+    done = run_without(library, *WIRETALE, command, "--version")
+    assert done.returncode == 5
+    assert done.stderr.endswith(f": {library} is missing: apt-get install {PACKAGES[library]}\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("library", "names"),
+    [
+        ("libpcap.so.0.8", {"native core", "wiretale-capture"}),
+        ("libsodium.so.23", {"wiretale-traffic"}),
+    ],
+)
+def test_doctor_runs_each_program(run_without: RunWithout, library: str, names: set[str]) -> None:
+    done = run_without(library, *WIRETALE, "doctor", "--json")
+    assert done.returncode == 5, done.stderr
+    missing = {check["what"]: check for check in json.loads(done.stdout)["checks"] if check["state"] == "missing"}
+    assert missing.keys() == names
+    for check in missing.values():
+        assert check["found"].startswith(f"{library} is missing")
+        assert check["mend"] == f"apt-get install {PACKAGES[library]}"
+
+
+def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
+    for name, text in {
+        "wiretale-capture": "#!/bin/sh\necho 'wiretale-capture: no such device' >&2\nexit 1\n",
+        "wiretale-link": "not a program",
+        "wiretale-traffic": "#!/bin/sh\necho wiretale-traffic 0.0.1\n",
+        "tshark": "#!/bin/sh\nexit 3\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "WIRETALE_PROGRAMS": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([*WIRETALE, "doctor", "--json"], capture_output=True, text=True, env=environment, timeout=120)
+    found = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 5
+    assert (found["wiretale-capture"]["state"], found["wiretale-link"]["state"]) == ("missing", "missing")
+    assert found["wiretale-capture"]["found"].startswith("no such device")
+    assert found["wiretale-link"]["found"].startswith("cannot be run: Exec format error")
+    assert found["wiretale-traffic"]["state"] == "warning"
+    assert found["wiretale-traffic"]["found"].endswith(f"expected {wiretale.__version__}")
+    assert found["tshark"]["state"] == "note" and found["tshark"]["found"] == "--version ended with 3"
+    assert {found[name]["mend"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
+
+
+def test_the_repair_fits_the_installation() -> None:
+    folder = source_folder()
+    if folder:
+        assert repair() in ("make build", f"make -C {folder} build")
+    else:
+        *command, file = repair().split()
+        assert command == [sys.executable, "-m", "pip", "install", "--force-reinstall"]
+        assert Path(file).suffix == ".whl" and Path(file).is_file()
+
+
+@pytest.mark.parametrize(("library", "package"), PACKAGES.items())
+def test_a_package_is_named_after_its_library(library: str, package: str) -> None:
+    assert package_of_library(library) == package
