@@ -107,8 +107,8 @@ def test_packets_leave_at_the_opportunities_of_a_trace(send: Send, tmp_path: Pat
 
 
 def test_red_drops_early_and_codel_what_waited_too_long(send: Send) -> None:
-    red = send("rate=2Mbit queue=40 discipline=red red-weight=0.1", size=1000 - HEADERS, count=300, gap=0.002)
-    assert len(lost_as(red, "red")) > 5  # fewer where a busy machine holds up the sender
+    red = send("rate=2Mbit queue=40 discipline=red red-weight=0.1", size=1000 - HEADERS, count=600, gap=0.002)
+    assert len(lost_as(red, "red")) > 20  # a sender that a busy machine holds up causes fewer
     codel = send("rate=2Mbit queue=400 discipline=codel", size=1000 - HEADERS, count=400, gap=0.002)
     dropped = lost_as(codel, "codel")
     assert 3 < len(dropped) < 60
