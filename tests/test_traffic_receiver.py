@@ -463,3 +463,25 @@ def test_a_peer_that_lies_about_its_figures(tmp_path: Path) -> None:
     assert (report["blocks_lost"], report["blocks_out_of_order"], report["blocks_duplicate"]) == (MOST, MOST, MOST)
     assert (report["sender"]["send_errors"], report["sender"]["elapsed_s"]) == ({"EPERM": MOST}, 0)
     assert report["reverse_receiver"]["blocks_received"] == MOST
+
+
+def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> None:
+    """Of tests one after the other each begins as soon as its sender was answered, though nobody reads the reports."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    port, errors = free_port(), tmp_path / "errors"
+    command = [program(), "receive", "--port", str(port), "--json"]
+    with errors.open("w") as log, subprocess.Popen(command, stdout=writer, stderr=log) as one:
+        os.close(writer)
+        try:
+            assert send(port, "--wait", "20", "--count", "3")["blocks_received"] == 3  # until it listens
+            assert send(port, "--count", "3")["blocks_received"] == 3
+            refused = send_raw(port, "--count", "3")  # both slots have a report to print
+            assert refused.returncode == 4 and b"another test is running" in refused.stderr
+        finally:
+            os.close(reader)
+            one.kill()

@@ -125,8 +125,8 @@ def send_raw(
 
 
 def send(port: int, *options: str, host: str = "127.0.0.1", inside: tuple[str, ...] = ()) -> Report:
-    """A test that has to be complete: the sender's report. The receiver may still be printing the test before it."""
-    done = send_raw(port, "--wait", "20", *options, host=host, inside=inside)
+    """A test that has to be complete: the sender's report."""
+    done = send_raw(port, *options, host=host, inside=inside)
     assert done.returncode == 0, (done.stderr.decode(), done.stdout.decode()[-2000:])
     report: Report = json.loads(done.stdout.splitlines()[-1])
     assert report["schema"] == "wiretale.send/1"

@@ -149,6 +149,13 @@ static bool may_report(struct exchange *exchange, const struct way *way) {
     return way->is_sending || ((way->ended || gives_up) && has_finished_content(exchange));
 }
 
+static bool has_said_all(const struct test *test) {
+    for (unsigned name = 0; name < WAYS; name++)
+        if (test->ways[name].is_active && !test->ways[name].has_said)
+            return false;
+    return true;
+}
+
 /* A way whose threads have ended says so. */
 static void tend_way(struct exchange *exchange, struct way *way) {
     struct test *test = exchange->test;
@@ -164,6 +171,7 @@ static void tend_way(struct exchange *exchange, struct way *way) {
     tend_content(exchange);
     tend_stop(exchange);
     way->has_said = true;
+    test->has_reported = has_said_all(test);
     if (!exchange->is_gone && !exchange_say_reports(test, way))
         lose_peer(exchange);
 }

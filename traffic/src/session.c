@@ -20,7 +20,7 @@
 
 bool session_set_begin(struct session_set *set, const struct receive_options *options) {
     set->options = options;
-    set->count = options->parallel;
+    set->count = 2 * options->parallel; /* half of them may still print their reports */
     set->list = calloc(set->count, sizeof *set->list);
     set->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pthread_mutex_init(&set->lock, NULL);
@@ -159,19 +159,29 @@ void session_set_end(struct session_set *set) {
     pthread_mutex_destroy(&set->print);
 }
 
+/* A test is over for its sender before its report is printed here. */
+static bool is_under_way(const struct session *session) {
+    return session->state == SESSION_RUNNING && !session->test.has_reported;
+}
+
 static struct session *find(struct session_set *set, uint64_t run, const union endpoint *peer) {
     for (uint64_t i = 0; i < set->count; i++)
-        if (set->list[i].state == SESSION_RUNNING && set->list[i].test.plan.run == run &&
+        if (is_under_way(&set->list[i]) && set->list[i].test.plan.run == run &&
             endpoint_same_host(&set->list[i].test.peer, peer))
             return &set->list[i];
     return NULL;
 }
 
+/* A free slot, unless as many tests are under way as may be. */
 static struct session *find_free(struct session_set *set) {
-    for (uint64_t i = 0; i < set->count; i++)
+    struct session *free_one = NULL;
+    uint64_t under_way = 0;
+    for (uint64_t i = 0; i < set->count; i++) {
+        under_way += is_under_way(&set->list[i]);
         if (set->list[i].state == SESSION_FREE)
-            return &set->list[i];
-    return NULL;
+            free_one = &set->list[i];
+    }
+    return under_way < set->options->parallel ? free_one : NULL;
 }
 
 static const char *check_limits(const struct receive_options *options,

@@ -90,7 +90,8 @@ struct test {
     const char *stopped_by; /* static text; NULL: not stopped */
     const char *stopped_at; /* "sender" or "receiver" of the control connection's view */
     char trouble[WHY_ROOM];
-    bool is_over; /* no connections are taken any more */
+    bool is_over;             /* no connections are taken any more */
+    atomic_bool has_reported; /* to the peer, which may ask for another test at once */
     struct content content;
     struct tcp_samples samples;
     struct live_sums shown[WAYS];
