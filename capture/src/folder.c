@@ -73,10 +73,9 @@ static int connect_socket(const char *path) {
 /* Behind no link any more. */
 static int open_node(const struct folder *folder, const char *path, const struct stat *told) {
     struct stat opened;
-    if (S_ISSOCK(told->st_mode)) {
-        check_linker(folder, path, told->st_uid);
+    check_linker(folder, path, told->st_uid);
+    if (S_ISSOCK(told->st_mode))
         return connect_socket(path);
-    }
     if (S_ISFIFO(told->st_mode))
         say("%s is a FIFO: waiting for its reader", path);
     int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
