@@ -434,18 +434,6 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
     assert f"sudo setcap cap_net_raw,cap_net_admin+ep {program}" in done.stderr
 
 
-def test_links_are_not_followed(link: CaptureLink, tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    (tmp_path / "link.pcapng").symlink_to("victim")
-    for where in ("link", "link.pcapng", "link/"):
-        done = subprocess.run(
-            [PROGRAM, "-i", "lo", "-w", f"{tmp_path}/{where}"], capture_output=True, text=True, timeout=20
-        )
-        assert done.returncode == 4 and "symbolic link" in done.stderr, done.stderr
-    assert not (tmp_path / "victim").exists() and not list((tmp_path / "real").iterdir())
-
-
 @pytest.mark.parametrize(
     "options, said",
     [

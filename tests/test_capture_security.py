@@ -48,8 +48,9 @@ with open(sys.argv[1], "w") as file:
 UPLOAD = """
 import os, sys, time
 place = os.path.dirname(sys.argv[0])
-open(f"{place}/pid.new", "w").write(str(os.getpid()))
-os.rename(f"{place}/pid.new", f"{place}/pid")
+own = f"{place}/pid.{os.getpid()}"  # up to four run at once
+open(own, "w").write(str(os.getpid()))
+os.rename(own, f"{place}/pid")
 until = time.monotonic() + 120
 while not os.path.exists(f"{place}/go") and time.monotonic() < until:
     time.sleep(0.05)

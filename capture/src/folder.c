@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "link_follow.h"
 #include "moment.h"
 #include "say.h"
 
@@ -41,27 +44,58 @@ static void copy_safe(char *to, size_t size, const char *from) {
     to[i] = '\0';
 }
 
-static void refuse_link(const char *path) {
-    struct stat told;
-    if (!lstat(path, &told) && S_ISLNK(told.st_mode))
-        fail(EXIT_UNREADABLE, "%s is a symbolic link, which is not followed: name what it leads to",
-             path);
+/* Another user's link to what is not theirs could give packets away, or files. */
+static void check_linker(const struct folder *folder, const char *path, uid_t owner) {
+    if (folder->linker && folder->linker != owner)
+        fail(
+            EXIT_UNREADABLE,
+            "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
+            "without the link",
+            path);
 }
 
-static void open_stream(struct folder *folder, const char *path) {
-    folder->is_stream = true;
-    if (!strcmp(path, "-") && isatty(STDOUT_FILENO))
-        fail(EXIT_USAGE, "-w - would write packets to the terminal: expected a pipe or a file");
-    if (!strcmp(path, "-")) {
-        folder->fd = dup(STDOUT_FILENO);
-    } else {
-        struct stat told;
-        if (!stat(path, &told) && S_ISFIFO(told.st_mode))
-            say("%s is a FIFO: waiting for its reader", path);
-        folder->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+static int connect_socket(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >=
+        (int)sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
     }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || !connect(fd, (struct sockaddr *)&address, sizeof address))
+        return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* Behind no link any more. */
+static int open_node(const struct folder *folder, const char *path, const struct stat *told) {
+    struct stat opened;
+    check_linker(folder, path, told->st_uid);
+    if (S_ISSOCK(told->st_mode))
+        return connect_socket(path);
+    if (S_ISFIFO(told->st_mode))
+        say("%s is a FIFO: waiting for its reader", path);
+    int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && !fstat(fd, &opened))
+        check_linker(folder, path, opened.st_uid);
+    return fd;
+}
+
+/* An open descriptor of this process, or a path: a FIFO, a device or a socket. */
+static void open_stream(struct folder *folder, const struct settings *settings, int descriptor,
+                        const char *path, const struct stat *told) {
+    folder->is_stream = true;
+    settings_refuse_files(settings);
+    folder->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                                 : open_node(folder, path, told);
     if (folder->fd < 0)
-        fail(EXIT_UNREADABLE, "%s cannot be written: %s", path, strerror(errno));
+        fail(EXIT_UNREADABLE, "%s cannot be written: %s", settings->output, strerror(errno));
+    if (isatty(folder->fd))
+        fail(EXIT_USAGE, "-w %s would write packets to the terminal: expected a pipe or a file",
+             settings->output);
 }
 
 static void open_around(struct folder *folder) {
@@ -107,12 +141,13 @@ bool folder_reopen(struct folder *folder) {
 /* Only a folder that -w names is made, never one that a file is to be in. */
 static void open_folder(struct folder *folder) {
     folder->fd = -1;
-    refuse_link(folder->path);
-    folder->made = !folder->named && !mkdir(folder->path, FOLDER_MODE);
+    bool linked = link_follow(folder->path, &folder->linker);
+    folder->made = !folder->named && !linked && !mkdir(folder->path, FOLDER_MODE);
     open_around(folder);
     if (!open_path(folder))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
              folder->path, strerror(errno));
+    check_linker(folder, folder->path, folder->owner);
     if (folder->mode & S_IWOTH)
         warn_of("everybody may write to the folder %s: chmod o-w %s", folder->path, folder->path);
 }
@@ -121,7 +156,6 @@ static void open_folder(struct folder *folder) {
 static void open_parent(struct folder *folder, const char *path) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     const char *suffix = capture_suffix(base);
-    refuse_link(path);
     size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
     if (length >= sizeof folder->prefix)
         fail(EXIT_USAGE, "-w %s: the name is too long", path);
@@ -160,14 +194,12 @@ static void open_file(struct folder *folder, const struct settings *settings, co
         refuse_existing(folder, settings);
 }
 
-static bool is_stream(const char *path, const struct stat *told) {
-    return !strcmp(path, "-") || S_ISFIFO(told->st_mode) || S_ISCHR(told->st_mode);
+static bool is_stream(const struct stat *told) {
+    return told->st_mode && !S_ISREG(told->st_mode) && !S_ISDIR(told->st_mode);
 }
 
-/* Or a folder, also one that is still to be made. */
-static bool is_file(const char *path, bool there, const struct stat *told) {
-    return there ? !S_ISDIR(told->st_mode) && !S_ISLNK(told->st_mode)
-                 : capture_suffix(path) || strchr(path, '%');
+static bool is_file_name(const char *path) {
+    return capture_suffix(path) || strchr(path, '%');
 }
 
 void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces) {
@@ -180,13 +212,23 @@ void folder_open(struct folder *folder, const struct settings *settings, const c
     while (length > 1 && path[length - 1] == '/')
         path[--length] = '\0';
     *folder = (struct folder){.fd = -1, .lock_fd = -1, .parent_fd = -1};
-    bool there = !lstat(path, &told);
     snprintf(folder->suffix, sizeof folder->suffix, "%s",
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
-    if (is_stream(path, &told))
-        return open_stream(folder, path);
-    if (!slash && is_file(path, there, &told))
-        return open_file(folder, settings, path);
+    char behind[PATH_MAX];
+    strcpy(behind, path);
+    int descriptor = STDOUT_FILENO;
+    if (strcmp(path, "-")) {
+        link_follow(behind, &folder->linker);
+        descriptor = link_descriptor(behind);
+    }
+    if (descriptor >= 0)
+        return open_stream(folder, settings, descriptor, behind, &told);
+    if (!lstat(behind, &told) && is_stream(&told))
+        return open_stream(folder, settings, -1, behind, &told);
+    /* Or a folder, also one that is still to be made. */
+    if (!slash &&
+        (told.st_mode ? S_ISREG(told.st_mode) : is_file_name(path) || is_file_name(behind)))
+        return open_file(folder, settings, behind);
     strcpy(folder->path, path);
     copy_safe(folder->prefix, sizeof folder->prefix, interfaces);
     open_folder(folder);

@@ -26,7 +26,7 @@ struct folder {
     int fd;         /* of the folder, or of the stream */
     int lock_fd;    /* of folder_lock(); -1: not held */
     int parent_fd;  /* what it is in: the user may not be let through to it by name */
-    bool is_stream; /* stdout, a FIFO or a device: no files at all */
+    bool is_stream; /* stdout, a FIFO, a device or a socket: no files at all */
     bool made;      /* by this run */
     bool plain;     /* one file, named as it was asked for */
     bool compressed;
@@ -40,6 +40,7 @@ struct folder {
     uid_t owner;
     gid_t group;
     mode_t mode;
+    uid_t linker; /* whose links lead to it, neither root's nor those of who runs this; or 0 */
 };
 
 /* Opens what -w names, as the user that started the program; fails with one line. */

@@ -195,6 +195,12 @@ static bool rotates(const struct settings *settings) {
     return settings->file_bytes || settings->file_ns || settings->file_packets;
 }
 
+void settings_refuse_files(const struct settings *settings) {
+    if (rotates(settings) || settings->compress || settings->on_close)
+        fail(EXIT_USAGE, "-w %s is one stream: expected no rotation, --zstd or --on-close",
+             settings->output);
+}
+
 static bool ends_with(const char *text, const char *end) {
     size_t length = strlen(text), more = strlen(end);
     return length > more && !strcmp(text + length - more, end);
@@ -210,9 +216,8 @@ static void check_files(struct settings *settings) {
     if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
         fail(EXIT_USAGE,
              "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");
-    if (!strcmp(settings->output, "-") &&
-        (rotates(settings) || settings->compress || settings->on_close))
-        fail(EXIT_USAGE, "-w - is one stream: expected no rotation, --zstd or --on-close");
+    if (!strcmp(settings->output, "-"))
+        settings_refuse_files(settings);
 }
 
 static void check(struct settings *settings) {

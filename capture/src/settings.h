@@ -48,6 +48,8 @@ struct settings {
  * --version. */
 void settings_read(struct settings *settings, int count, char **arguments);
 void settings_free(struct settings *settings);
+/* For an output that is one stream: fails with one line where an option needs files. */
+void settings_refuse_files(const struct settings *settings);
 /* Prints the help of the program by that name. */
 void settings_help(const char *name);
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where -w of wiretale-capture leads: over symbolic links, to devices, FIFOs and sockets, over an older file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from capture_link import (
+    PROGRAM,
+    CaptureLink,
+    capture_link,
+    finished,
+    missing,
+    packets_in,
+    wait_counted,
+)
+
+ORDINARY = 65534  # a user and a group, named or not
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[CaptureLink]:
+    if why_not := missing():
+        pytest.skip(why_not)
+    with capture_link() as made:
+        yield made
+
+
+# --- an older file
+
+
+@pytest.mark.parametrize("owner", [ORDINARY, 0])
+def test_a_killed_capture_leaves_the_older_file_whole(link: CaptureLink, tmp_path: Path, owner: int) -> None:
+    file, status = tmp_path / "trace.pcapng", tmp_path / "status"
+    os.chown(tmp_path, owner, owner)
+    file.write_text("an older capture")
+    options = ("-i", "in0", "-w", str(file), "--overwrite")
+    with link.daemon(tmp_path, *options, "--status", str(status)) as daemon:
+        link.send(10)
+        wait_counted(status, written=10)
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert file.read_text() == "an older capture"
+    with link.daemon(tmp_path, *options, "-c", "5") as daemon:
+        link.send(5)
+        assert not daemon.process.wait(timeout=60)
+    assert packets_in(file) == 5
+    if owner:  # what the killed one recorded has a name of its own; in root's folder nobody recovers it
+        assert packets_in(tmp_path / "trace-1.pcapng") == 10
+
+
+# --- symbolic links
+
+
+def test_links_of_ones_own_are_followed(link: CaptureLink, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    for folder in (place, place / "captures"):
+        folder.mkdir()
+        os.chown(folder, ORDINARY, ORDINARY)
+    (place / "old.pcapng").write_text("an older capture")
+    links = {
+        "new.pcapng": "place/first.pcapng",  # that is not there
+        "chain.pcapng": "latest.pcapng",
+        "latest.pcapng": str(place / "latest.pcapng"),
+        "unnamed.pcapng": "place/unnamed",
+        "folder": "place",
+    }
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    for name, file in (
+        ("new.pcapng", "first.pcapng"),
+        ("chain.pcapng", "latest.pcapng"),
+        ("unnamed.pcapng", "unnamed"),
+        ("folder/inner.pcapng", "inner.pcapng"),
+    ):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / name), "-c", "10") as daemon:
+            link.send(10)
+            assert not daemon.process.wait(timeout=60)
+        assert packets_in(place / file) == 10
+    (tmp_path / "captures").symlink_to("place/captures")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures"), "-c", "10") as daemon:
+        link.send(10)
+        assert not daemon.process.wait(timeout=60)
+    assert packets_in(*finished(place / "captures")) == 10
+    assert all((tmp_path / name).is_symlink() for name in links)
+    (tmp_path / "old.pcapng").symlink_to("place/old.pcapng")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "old.pcapng"), ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 4
+    assert "old.pcapng is there already" in daemon.said()
+    assert (place / "old.pcapng").read_text() == "an older capture"
+
+
+def lead(path: Path, target: str, owner: int) -> None:
+    path.symlink_to(target)
+    os.chown(path, owner, owner, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_links_of_others_lead_only_to_what_is_theirs(link: CaptureLink, tmp_path: Path, theirs: bool) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    os.mkfifo(place / "fifo")
+    for path in (place, place / "fifo"):
+        os.chown(path, ORDINARY if theirs else 0, ORDINARY if theirs else 0)
+    lead(tmp_path / "link", "place", ORDINARY)
+    lead(tmp_path / "new.pcapng", "place/new.pcapng", ORDINARY)
+    lead(tmp_path / "fifo", "place/fifo", ORDINARY)
+    reader = os.open(place / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for name in ("new.pcapng", "link/two.pcapng", "link", "link/", "fifo"):
+            with link.daemon(tmp_path, "-i", "in0", "-w", f"{tmp_path}/{name}", "-c", "1", ready=None) as daemon:
+                if theirs:
+                    daemon.wait_said("capturing\n")
+                    link.send(1)
+                assert daemon.process.wait(timeout=60) == (0 if theirs else 4)
+            assert theirs or "is reached by a symbolic link of another user" in daemon.said()
+        assert bool(os.read(reader, 4)) == theirs
+    finally:
+        os.close(reader)
+    assert len(finished(place)) == (4 if theirs else 0)
+
+
+def test_a_link_of_another_user_in_a_shared_folder_is_refused(link: CaptureLink, tmp_path: Path) -> None:
+    shared, place = tmp_path / "shared", tmp_path / "place"
+    for folder, mode in ((shared, 0o1777), (place, 0o755)):
+        folder.mkdir()
+        folder.chmod(mode)
+    os.chown(place, ORDINARY, ORDINARY)
+    lead(shared / "x.pcapng", "../place/x.pcapng", ORDINARY)
+    lead(tmp_path / "gone", "nowhere", 0)
+    lead(tmp_path / "loop.pcapng", "loop.pcapng", 0)
+    for where, said in (
+        ("shared/x.pcapng", "is a symbolic link of another user"),
+        ("gone", "No such file or directory"),
+        ("loop.pcapng", "too many symbolic links"),
+    ):
+        done = subprocess.run(
+            [PROGRAM, "-i", "lo", "-w", f"{tmp_path}/{where}"], capture_output=True, text=True, timeout=20
+        )
+        assert done.returncode == 4 and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "nowhere").exists() and not list(place.iterdir())
+
+
+# --- streams
+
+
+STREAMS = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link")
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_standard_output_by_its_names_is_a_stream(link: CaptureLink, tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    file = tmp_path / "stream.pcapng"
+    where = str(tmp_path / name)  # an absolute name stays what it is
+    with file.open("wb") as out:
+        target = out if kind == "file" else subprocess.PIPE
+        with link.daemon(tmp_path, "-i", "in0", "-w", where, "-c", "50", stdout=target) as daemon:
+            link.send(60)
+            data, _ = daemon.process.communicate(timeout=60)
+            assert not daemon.process.returncode
+        if kind == "pipe":
+            out.write(data)
+        assert os.path.samestat(os.fstat(out.fileno()), file.stat())  # nothing took its name
+    assert packets_in(file) == 50
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "socket", "descriptor"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_file_gets_the_stream(link: CaptureLink, tmp_path: Path, kind: str, linked: bool) -> None:
+    node, file = tmp_path / "node.pcapng", tmp_path / "stream.pcapng"
+    listener = socket.socket(socket.AF_UNIX)
+    read_end, write_end = os.pipe()
+    if kind == "socket":
+        listener.bind(str(node))
+        listener.listen()
+    elif kind == "FIFO":
+        os.mkfifo(node)
+        os.close(read_end)
+        read_end = os.open(node, os.O_RDONLY | os.O_NONBLOCK)
+    else:  # as a shell's >(...)
+        node = Path(f"/dev/fd/{write_end}")
+    (tmp_path / "link.pcapng").symlink_to(node)
+    where = tmp_path / "link.pcapng" if linked and kind != "descriptor" else node
+    options = ("-i", "in0", "-w", str(where), "-c", "50")
+    with link.daemon(tmp_path, *options, pass_fds=[write_end]) as daemon:
+        os.close(write_end)
+        if kind == "socket":
+            os.close(read_end)
+            read_end = listener.accept()[0].detach()
+        link.send(50)
+        assert not daemon.process.wait(timeout=60)
+    os.set_blocking(read_end, True)
+    with open(read_end, "rb") as stream:
+        file.write_bytes(stream.read())
+    listener.close()
+    assert packets_in(file) == 50
+    assert node.exists() is (kind != "descriptor") and not list(tmp_path.glob(".*"))
+
+
+def test_a_stream_has_no_further_files(link: CaptureLink, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for option in ("-C 1MB", "-z", "--on-close true"):
+        words = [PROGRAM, "-i", "lo", "-w", str(tmp_path / "fifo"), *option.split()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+        assert done.returncode == 2 and "fifo is one stream: expected no rotation" in done.stderr
