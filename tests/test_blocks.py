@@ -282,5 +282,5 @@ def test_blocks_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_block_size_that_cannot_be_is_refused(tmp_path: Path) -> None:
     capture([(0.0, block(0))], tmp_path / "x.pcap")
-    with pytest.raises(wiretale.UsageError, match="block_size 31: bytes from 32"):
+    with pytest.raises(wiretale.UsageError, match="block_size 31: expected 32 to 1,073,741,824 bytes"):
         wiretale.analyze(tmp_path / "x.pcap", block_size=31)

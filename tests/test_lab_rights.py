@@ -62,7 +62,7 @@ def test_labs_of_a_user_are_written_down_among_the_users_files(tmp_path: Path, m
     save_lab(Lab("one", "wan"))
     save_lab(Lab("two", "lte"))
     assert [lab.name for lab in known_labs()] == ["one", "two"]
-    with pytest.raises(UsageError, match=r"which lab\? there are: one, two"):
+    with pytest.raises(UsageError, match=r"expected the name of a lab \(labs: one, two\)"):
         find_lab(None)
     forget_lab(find_lab("one"))
     assert find_lab(None).profile == "lte"
@@ -108,7 +108,7 @@ def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, monkeypatc
     monkeypatch.setenv(lab_state.USER, "4711")
     for name in ("WIRETALE_STATE", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(OutputError, match="belongs to another user"):
+    with pytest.raises(OutputError, match="expected a folder of this user"):
         known_labs()
 
 
