@@ -103,7 +103,8 @@ static void check_not_a_capture(void) {
     const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
     CHECK(!capture_set_open(&path, 1, &problem));
     CHECK_INT(problem.kind, PROBLEM_UNREADABLE);
-    CHECK(strstr(problem.text, "/proc/version: at byte 0: "));
+    CHECK(strstr(problem.text,
+                 "/proc/version is not a capture: expected a pcap or pcapng magic number"));
     CHECK(!capture_set_open(&missing, 1, &problem));
     CHECK(strstr(problem.text, "No such file"));
 }
