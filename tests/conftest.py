@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import needs
+from capture_link import CaptureLink, capture_link, missing
 from report_page import VIEW, Page
 
 if TYPE_CHECKING:
@@ -148,6 +149,15 @@ def page(browser: Any) -> Iterator[Page]:
     opened.set_default_timeout(90_000)
     yield Page(opened)
     opened.close()
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[CaptureLink]:
+    """A link between two interfaces, and daemons that capture on it."""
+    if why_not := missing():
+        pytest.skip(why_not)
+    with capture_link() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

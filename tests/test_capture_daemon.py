@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,9 @@ from capture_link import (
     PROGRAM,
     CaptureLink,
     StatusClient,
-    capture_link,
     captures_of,
     check_sum,
     finished,
-    missing,
     output,
     packets_in,
     total,
@@ -35,14 +32,6 @@ from capture_link import (
 
 ORDINARY = 65534  # a user and a group, named or not
 NAME = re.compile(r"in0_\d{8}T\d{6}\.\d{9}Z_\d{5}\.pcapng")
-
-
-@pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
 
 
 def counted_by_others(file: Path) -> set[int]:

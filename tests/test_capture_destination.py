@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,12 @@ import pytest
 from capture_link import (
     PROGRAM,
     CaptureLink,
-    capture_link,
     finished,
-    missing,
     packets_in,
     wait_counted,
 )
 
 ORDINARY = 65534  # a user and a group, named or not
-
-
-@pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
 
 
 # --- an older file

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,26 +17,15 @@ import pytest
 from capture_link import (
     CaptureLink,
     StatusClient,
-    capture_link,
     captures_of,
     check_sum,
     finished,
-    missing,
     output,
     packets_in,
     total,
     wait_counted,
     wait_until,
 )
-
-
-@pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
-
 
 # --- interfaces that change
 

@@ -18,9 +18,7 @@ from capture_link import (
     PROGRAM,
     CaptureLink,
     Daemon,
-    capture_link,
     finished,
-    missing,
     output,
     packets_in,
     wait_until,
@@ -56,14 +54,6 @@ while not os.path.exists(f"{place}/go") and time.monotonic() < until:
     time.sleep(0.05)
 open(f"{place}/done", "w").close()
 """
-
-
-@pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
 
 
 def script(folder: Path, text: str) -> Path:

@@ -23,11 +23,9 @@ from capture_link import (
     CaptureLink,
     Daemon,
     StatusClient,
-    capture_link,
     captures_of,
     check_sum,
     finished,
-    missing,
     output,
     packets_in,
     total,
@@ -42,14 +40,6 @@ CUT_BYTES = 4096
 ORDINARY = 65534  # a user and a group, named or not
 LOST = ("dropped_kernel", "dropped_program")
 LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
-
-
-@pytest.fixture(scope="module")
-def link() -> Iterator[CaptureLink]:
-    if why_not := missing():
-        pytest.skip(why_not)
-    with capture_link() as made:
-        yield made
 
 
 @pytest.fixture
