@@ -58,34 +58,6 @@ def test_the_list_sorts_and_filters(page: Page, samples: Path, tmp_path: Path) -
     page.until("document.body.dataset.flow === '2'")
 
 
-def test_packets_in_the_page_are_those_of_the_table(page: Page, sample: Path, tmp_path: Path) -> None:
-    trace = wiretale.analyze(sample)
-    page.open(trace.report(tmp_path / "report.html"))
-    packets = trace.packets(trace.flows.column("flow"))
-    listed = page.page.evaluate("data.packets.flows")
-    assert sorted(listed) == trace.flows.column("flow")
-    loaded = page.page.evaluate(
-        "(({who, time, frame, size, sequence, ack, window, flags, unique, rtt, known}) => "
-        "[who, time, frame, size, sequence, ack, window, flags, unique, rtt, known].map(a => [...a]))(state.packets)"
-    )
-    base = int(page.page.evaluate("data.base"))
-    for row, *values in zip(packets.rows(), *loaded, strict=True):
-        who, seconds, frame, size, sequence, ack, window, flags, unique, rtt, known = values
-        assert (listed[who // 2], who % 2, frame) == (row["flow"], row["direction"], row["frame"])
-        assert abs(seconds * 1e9 + base - row["time_ns"]) < 1000
-        assert size == row["payload_bytes"]
-        for value, column, bit in (
-            (sequence, "sequence", 1),
-            (ack, "acknowledged", 2),
-            (window, "window", 4),
-            (flags, "flags", 8),
-        ):
-            assert (row[column] is not None) == bool(known & bit)
-            assert not known & bit or value == row[column]
-        assert row["unique_bytes"] is None or unique == row["unique_bytes"]
-        assert row["rtt_ns"] is None or abs(rtt * 1e6 - row["rtt_ns"]) < 1
-
-
 def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
     talk = Connection(Wire())
     for number in range(20_000):
