@@ -115,6 +115,34 @@ def test_links_of_others_lead_only_to_what_is_theirs(link: CaptureLink, tmp_path
     assert len(finished(place)) == (4 if theirs else 0)
 
 
+@pytest.mark.parametrize("name", ["work/caps/new.pcapng", "work/newdir/", "direct/.", "direct/../caps/g.pcapng"])
+def test_no_link_of_another_user_leads_roots_capture_into_roots_folder(
+    link: CaptureLink, tmp_path: Path, name: str
+) -> None:
+    theirs, secret = tmp_path / "theirs", tmp_path / "secret"
+    caps = secret / "caps"
+    for folder in (theirs, secret, caps):
+        folder.mkdir(mode=0o700)
+    os.chown(theirs, ORDINARY, ORDINARY)
+    (caps / "old.pcapng").write_text("root's file")
+    lead(theirs / "work", "../secret", ORDINARY)
+    lead(theirs / "direct", "../secret/caps", ORDINARY)
+    for where in (name, "work/caps/old.pcapng"):
+        words = [str(PROGRAM), "-i", "lo", "-w", f"{theirs}/{where}", "-a", "duration:1s", "--overwrite"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20)
+        assert done.returncode == 4 and "is reached by a symbolic link of another user" in done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+    assert [entry.name for entry in secret.iterdir()] == ["caps"] and secret.stat().st_uid == 0
+    assert [entry.name for entry in caps.iterdir()] == ["old.pcapng"]
+    assert (caps / "old.pcapng").read_text() == "root's file"
+    (tmp_path / "own").symlink_to("secret")  # root's link may lead there
+    where = f"{tmp_path}/own/caps/./new.pcapng"
+    with link.daemon(tmp_path, "-i", "in0", "-w", where, "-c", "1") as daemon:
+        link.send(1)
+        assert not daemon.process.wait(timeout=60)
+    assert packets_in(caps / "new.pcapng") == 1
+
+
 def test_a_link_of_another_user_in_a_shared_folder_is_refused(link: CaptureLink, tmp_path: Path) -> None:
     shared, place = tmp_path / "shared", tmp_path / "place"
     for folder, mode in ((shared, 0o1777), (place, 0o755)):

@@ -6,9 +6,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -154,6 +159,90 @@ def test_commands_that_had_not_begun_are_named_when_the_capture_is_killed(link: 
         daemon.stop(signal.SIGKILL)
         wait_until(lambda: daemon.said().count("--on-close is not run for") == 6, "six of ten are named", 20)
     (tmp_path / "go").touch()  # for the four that run
+
+
+# --- who starts it
+
+
+def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    with (tmp_path / "stream.pcapng").open("wb") as stream:
+        options = ("-i", "in0", "-w", f"/dev/fd/{stream.fileno()}", "-c", "10")
+        with link.daemon(tmp_path, *options, pass_fds=(write_end, stream.fileno())) as daemon:
+            os.close(write_end)
+            assert select.select([read_end], [], [], 10)[0] and not os.read(read_end, 1)  # nobody has the other end
+            assert daemon.process.poll() is None
+            link.send(10)
+            assert not daemon.process.wait(timeout=60)
+    os.close(read_end)
+    assert packets_in(tmp_path / "stream.pcapng") == 10
+
+
+def test_a_descriptor_that_is_not_open_is_refused() -> None:
+    command = [str(PROGRAM), "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "/dev/fd/9 cannot be written: Bad file descriptor" in done.stderr
+
+
+@pytest.mark.parametrize("bit", [stat.S_ISUID, stat.S_ISGID])
+def test_a_set_user_id_bit_is_refused(bit: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="wiretale-test-"))  # where others may go, as they may not in tmp_path
+    try:
+        folder.chmod(0o755)
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            pytest.skip(f"{folder} is on a file system without set-user-ID bits")
+        copy = Path(shutil.copy(PROGRAM, folder))
+        copy.chmod(0o755 | bit)
+        words = [str(copy), "-i", "lo", "-w", "-", "-a", "duration:1s"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, user=65534, group=65534)
+    except PermissionError as error:
+        pytest.skip(str(error))
+    finally:
+        shutil.rmtree(folder)
+    assert done.returncode == 5 and done.stderr.count("\n") == 1, done.stderr
+    assert "expected no set-user-ID or set-group-ID bit" in done.stderr
+
+
+# --- the status socket
+
+
+def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path) -> None:
+    """Its folder's owner exchanges the folder all the time; what is root's elsewhere stays root's."""
+    theirs, secret = tmp_path / "theirs", tmp_path / "secret"
+    for folder in (theirs, secret):
+        folder.mkdir()
+        (folder / "place").mkdir()
+    os.chown(theirs, 65534, 65534)
+    victim = secret / "place" / "status"
+    victim.write_text("root's file")
+    place, aside, trap = theirs / "place", theirs / "aside", theirs / "trap"
+    trap.symlink_to(secret / "place")
+    os.chown(trap, 65534, 65534, follow_symlinks=False)
+    over = threading.Event()
+
+    def exchange() -> None:
+        while not over.is_set():
+            for before, after in ((place, aside), (trap, place), (place, trap), (aside, place)):
+                before.rename(after)
+
+    exchanging = threading.Thread(target=exchange)
+    exchanging.start()
+    try:
+        for _ in range(15):
+            words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(place / "status")]
+            subprocess.run([*words, "-Z", "nobody", "-a", "duration:50ms"], capture_output=True, timeout=60)
+            assert victim.stat().st_uid == 0 and victim.read_text() == "root's file"
+    finally:
+        over.set()
+        exchanging.join()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(place / "status")):
+        told = (place / "status").lstat()
+        assert stat.S_ISSOCK(told.st_mode) and told.st_uid != 0
+    trap.rename(theirs / "link")
+    words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(theirs / "link" / "other")]
+    done = subprocess.run([*words, "-a", "duration:1s"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "is reached by a symbolic link of another user" in done.stderr
+    assert [entry.name for entry in (secret / "place").iterdir()] == ["status"]
 
 
 # --- folders

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process that is forked for one purpose keeps of what its parent has open. */
+/* What a process keeps of what its parent has open. */
 #ifndef WIRETALE_DESCRIPTORS_H
 #define WIRETALE_DESCRIPTORS_H
 

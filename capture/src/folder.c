@@ -44,23 +44,9 @@ static void copy_safe(char *to, size_t size, const char *from) {
     to[i] = '\0';
 }
 
-/* Another user's link to what is not theirs could give packets away, or files. */
-static void check_linker(const struct folder *folder, const char *path, uid_t owner) {
-    if (folder->linker && folder->linker != owner)
-        fail(
-            EXIT_UNREADABLE,
-            "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
-            "without the link",
-            path);
-}
-
-static int connect_socket(const char *path) {
+static int connect_socket(int node) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >=
-        (int)sizeof address.sun_path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
+    link_own_path(address.sun_path, node);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || !connect(fd, (struct sockaddr *)&address, sizeof address))
         return fd;
@@ -70,41 +56,38 @@ static int connect_socket(const char *path) {
     return -1;
 }
 
-/* Behind no link any more. */
-static int open_node(const struct folder *folder, const char *path, const struct stat *told) {
+/* What was looked at, and nothing that has taken its name since. */
+static int open_node(struct folder *folder, const struct place *place) {
     struct stat opened;
-    check_linker(folder, path, told->st_uid);
-    if (S_ISSOCK(told->st_mode))
-        return connect_socket(path);
-    if (S_ISFIFO(told->st_mode))
-        say("%s is a FIFO: waiting for its reader", path);
-    int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && !fstat(fd, &opened))
-        check_linker(folder, path, opened.st_uid);
+    if (!link_join(folder->path, place->name))
+        fail(EXIT_USAGE, "-w: the path is too long");
+    link_check(place->linker, place->told.st_uid, folder->path);
+    if (S_ISSOCK(place->told.st_mode))
+        return connect_socket(place->node_fd);
+    if (S_ISFIFO(place->told.st_mode))
+        say("%s is a FIFO: waiting for its reader", folder->path);
+    int fd = openat(place->fd, place->name, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &opened) || opened.st_dev != place->told.st_dev ||
+        opened.st_ino != place->told.st_ino)
+        fail(EXIT_UNREADABLE, "%s has become another file meanwhile", folder->path);
     return fd;
 }
 
 /* An open descriptor of this process, or a path: a FIFO, a device or a socket. */
-static void open_stream(struct folder *folder, const struct settings *settings, int descriptor,
-                        const char *path, const struct stat *told) {
+static void open_stream(struct folder *folder, const struct settings *settings,
+                        const struct place *place) {
     folder->is_stream = true;
     settings_refuse_files(settings);
-    folder->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-                                 : open_node(folder, path, told);
+    folder->fd = place->descriptor >= 0
+                     ? fcntl(place->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                     : open_node(folder, place);
     if (folder->fd < 0)
         fail(EXIT_UNREADABLE, "%s cannot be written: %s", settings->output, strerror(errno));
     if (isatty(folder->fd))
         fail(EXIT_USAGE, "-w %s would write packets to the terminal: expected a pipe or a file",
              settings->output);
-}
-
-static void open_around(struct folder *folder) {
-    char parent[PATH_MAX];
-    strcpy(parent, folder->path);
-    char *slash = strrchr(parent, '/');
-    if (slash)
-        slash[slash == parent] = '\0';
-    folder->parent_fd = open(slash ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* The lock of a folder that has become another one is of no use. */
@@ -120,7 +103,7 @@ static bool open_path(struct folder *folder) {
     struct stat told;
     int fd = openat(folder->parent_fd, *base ? base : ".", flags);
     if (fd < 0) /* what is around it may be another, too */
-        fd = open(folder->path, flags);
+        fd = link_free_open(folder->path);
     if (fd < 0 || fstat(fd, &told))
         return false;
     if (folder->fd >= 0) {
@@ -138,37 +121,44 @@ bool folder_reopen(struct folder *folder) {
     return open_path(folder);
 }
 
-/* Only a folder that -w names is made, never one that a file is to be in. */
-static void open_folder(struct folder *folder) {
-    folder->fd = -1;
-    bool linked = link_follow(folder->path, &folder->linker);
-    folder->made = !folder->named && !linked && !mkdir(folder->path, FOLDER_MODE);
-    open_around(folder);
+static void open_folder(struct folder *folder, int parent_fd) {
+    folder->parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
     if (!open_path(folder))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
              folder->path, strerror(errno));
-    check_linker(folder, folder->path, folder->owner);
+    link_check(folder->linker, folder->owner, folder->path);
     if (folder->mode & S_IWOTH)
         warn_of("everybody may write to the folder %s: chmod o-w %s", folder->path, folder->path);
 }
 
+/* Only a folder that -w names is made, never one that a file is to be in. */
+static void make_folder(struct folder *folder, const struct place *place) {
+    struct stat around;
+    if (!link_join(folder->path, place->name))
+        fail(EXIT_USAGE, "-w: the path is too long");
+    if (!place->told.st_mode && !fstat(place->fd, &around))
+        link_check(folder->linker, around.st_uid, folder->path);
+    folder->made =
+        !place->linked && !place->linker && !mkdirat(place->fd, place->name, FOLDER_MODE);
+    open_folder(folder, place->fd);
+    if (folder->owner != geteuid())
+        folder->made = false; /* another one has taken its place */
+}
+
 /* `-w FILE`: the folder that it is in, and a prefix. */
-static void open_parent(struct folder *folder, const char *path) {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    const char *suffix = capture_suffix(base);
+static void open_parent(struct folder *folder, const struct place *place) {
+    const char *base = place->name, *suffix = capture_suffix(base);
     size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
     if (length >= sizeof folder->prefix)
-        fail(EXIT_USAGE, "-w %s: the name is too long", path);
+        fail(EXIT_USAGE, "-w %s: the name is too long", base);
     snprintf(folder->prefix, sizeof folder->prefix, "%.*s", (int)length, base);
     *folder->suffix = '\0';
     if (suffix)
         snprintf(folder->suffix, sizeof folder->suffix, "%.*s",
                  (int)(strlen(suffix) - (ends_with(suffix, COMPRESSED) ? 4 : 0)), suffix);
-    snprintf(folder->path, sizeof folder->path, "%.*s", slash ? (int)(slash - path) : 1,
-             slash ? path : ".");
-    if (slash == path)
-        strcpy(folder->path, "/");
-    open_folder(folder);
+    if (!*folder->path)
+        strcpy(folder->path, ".");
+    open_folder(folder, place->around_fd);
 }
 
 /* A capture of hours must not end with the loss of an earlier one, nor under another name. */
@@ -185,11 +175,12 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
              settings->output, name);
 }
 
-static void open_file(struct folder *folder, const struct settings *settings, const char *path) {
+static void open_file(struct folder *folder, const struct settings *settings,
+                      const struct place *place) {
     folder->plain = !settings->file_bytes && !settings->file_ns && !settings->file_packets;
     folder->named = true;
     folder->compressed = settings->compress;
-    open_parent(folder, path);
+    open_parent(folder, place);
     if (folder->plain && !settings->overwrite)
         refuse_existing(folder, settings);
 }
@@ -202,36 +193,50 @@ static bool is_file_name(const char *path) {
     return capture_suffix(path) || strchr(path, '%');
 }
 
-void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces) {
-    char path[PATH_MAX];
-    struct stat told = {0};
-    if (snprintf(path, sizeof path, "%s", settings->output) >= (int)sizeof path)
+/* True when it ends as folders do. */
+static bool find_place(struct place *place, const char *output, char path[PATH_MAX]) {
+    if (snprintf(path, PATH_MAX, "%s", output) >= PATH_MAX)
         fail(EXIT_USAGE, "-w: the path is too long");
     size_t length = strlen(path);
     bool slash = length > 1 && path[length - 1] == '/';
     while (length > 1 && path[length - 1] == '/')
         path[--length] = '\0';
-    *folder = (struct folder){.fd = -1, .lock_fd = -1, .parent_fd = -1};
+    if (strcmp(path, "-"))
+        link_follow(place, path);
+    else
+        *place =
+            (struct place){.fd = -1, .around_fd = -1, .node_fd = -1, .descriptor = STDOUT_FILENO};
+    return slash;
+}
+
+int folder_descriptor(const char *output) {
+    char path[PATH_MAX];
+    struct place place;
+    find_place(&place, output, path);
+    link_leave(&place);
+    if (place.descriptor >= 0 && fcntl(place.descriptor, F_GETFD) < 0)
+        fail(EXIT_UNREADABLE, "%s cannot be written: %s", output, strerror(errno));
+    return place.descriptor;
+}
+
+void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces) {
+    char path[PATH_MAX];
+    struct place place;
+    bool slash = find_place(&place, settings->output, path);
+    mode_t mode = place.told.st_mode;
+    *folder = (struct folder){.fd = -1, .lock_fd = -1, .parent_fd = -1, .linker = place.linker};
     snprintf(folder->suffix, sizeof folder->suffix, "%s",
              settings->format == RECORD_PCAP ? ".pcap" : ".pcapng");
-    char behind[PATH_MAX];
-    strcpy(behind, path);
-    int descriptor = STDOUT_FILENO;
-    if (strcmp(path, "-")) {
-        link_follow(behind, &folder->linker);
-        descriptor = link_descriptor(behind);
+    strcpy(folder->path, place.path);
+    if (place.descriptor >= 0 || is_stream(&place.told)) {
+        open_stream(folder, settings, &place);
+    } else if (!slash && (mode ? S_ISREG(mode) : is_file_name(path) || is_file_name(place.name))) {
+        open_file(folder, settings, &place);
+    } else { /* or a folder, also one that is still to be made */
+        copy_safe(folder->prefix, sizeof folder->prefix, interfaces);
+        make_folder(folder, &place);
     }
-    if (descriptor >= 0)
-        return open_stream(folder, settings, descriptor, behind, &told);
-    if (!lstat(behind, &told) && is_stream(&told))
-        return open_stream(folder, settings, -1, behind, &told);
-    /* Or a folder, also one that is still to be made. */
-    if (!slash &&
-        (told.st_mode ? S_ISREG(told.st_mode) : is_file_name(path) || is_file_name(behind)))
-        return open_file(folder, settings, behind);
-    strcpy(folder->path, path);
-    copy_safe(folder->prefix, sizeof folder->prefix, interfaces);
-    open_folder(folder);
+    link_leave(&place);
 }
 
 /* Whoever owns the folder may put another one in its place meanwhile: what was opened is looked at

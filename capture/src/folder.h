@@ -43,6 +43,9 @@ struct folder {
     uid_t linker; /* whose links lead to it, neither root's nor those of who runs this; or 0 */
 };
 
+/* The descriptor of this process that -w names, or -1: to be asked before anything is opened. Fails
+ * with one line, also when that one is not open. */
+int folder_descriptor(const char *output);
 /* Opens what -w names, as the user that started the program; fails with one line. */
 void folder_open(struct folder *folder, const struct settings *settings, const char *interfaces);
 /* A subfolder with that user's name, who may not write to the folder itself: made here, or by an

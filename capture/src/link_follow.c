@@ -1,29 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_follow.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "say.h"
 
 #define LINKS_MOST 40 /* as the kernel */
 
-/* The folder that a path is in, as it is written. */
-static void parent_of(const char *path, char parent[PATH_MAX]) {
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
-    memcpy(parent, path, length);
-    strcpy(parent + length, slash ? "" : ".");
+struct walk {
+    struct place *place;
+    const char *named;
+    char rest[PATH_MAX]; /* still to be walked */
+    int links;
+};
+
+bool link_join(char path[PATH_MAX], const char *name) {
+    size_t length = strlen(path);
+    const char *between = length && path[length - 1] != '/' ? "/" : "";
+    return snprintf(path + length, PATH_MAX - length, "%s%s", between, name) <
+           (int)(PATH_MAX - length);
 }
 
-int link_descriptor(const char *path) {
-    char parent[PATH_MAX], real[PATH_MAX], own[PATH_MAX], *end;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    parent_of(path, parent);
-    if (!realpath("/proc/self/fd", own) || !realpath(parent, real) || strcmp(real, own))
+void link_own_path(char path[OWN_PATH_ROOM], int fd) {
+    snprintf(path, OWN_PATH_ROOM, "/proc/self/fd/%d", fd);
+}
+
+static _Noreturn void refuse(const char *path, int reason) {
+    fail(reason == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
+         *path ? path : ".", strerror(reason));
+}
+
+void link_check(uid_t linker, uid_t owner, const char *path) {
+    if (linker && linker != owner)
+        fail(
+            EXIT_UNREADABLE,
+            "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
+            "without the link",
+            path);
+}
+
+static void start(struct place *place, const char *path) {
+    const char *from = *path == '/' ? "/" : ".";
+    place->fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    place->around_fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place->fd < 0 || place->around_fd < 0)
+        refuse(from, errno);
+    strcpy(place->path, *path == '/' ? "/" : "");
+}
+
+static void leave(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void link_leave(struct place *place) {
+    leave(&place->fd);
+    leave(&place->around_fd);
+    leave(&place->node_fd);
+}
+
+static bool is_same(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* As the one behind /dev/stdout does, and as >(...) becomes in a shell; -1 when it is none. */
+static int own_descriptor(const struct place *place, const char *name) {
+    struct stat own, here;
+    char *end;
+    if (stat("/proc/self/fd", &own) || fstat(place->fd, &here) || !is_same(&own, &here))
         return -1;
     long number = strtol(name, &end, 10);
     return end == name || *end || number < 0 || number > INT_MAX ? -1 : (int)number;
@@ -34,43 +86,140 @@ static bool is_shared(const struct stat *folder) {
     return folder->st_mode & S_ISVTX && folder->st_mode & S_IWOTH;
 }
 
-static void check_owner(const char *path, const char *parent, uid_t linker, uid_t *owner) {
+static void check_owner(struct place *place, const char *path, uid_t linker) {
     struct stat folder;
     if (!linker || linker == geteuid())
         return;
-    bool foreign = stat(parent, &folder) || (is_shared(&folder) && folder.st_uid != linker);
-    if (foreign || (*owner && *owner != linker))
+    bool foreign = fstat(place->fd, &folder) || (is_shared(&folder) && folder.st_uid != linker);
+    if (foreign || (place->linker && place->linker != linker))
         fail(EXIT_UNREADABLE,
              "%s is a symbolic link of another user, which is not followed: name what it leads to",
              path);
-    *owner = linker;
+    place->linker = linker;
 }
 
-static void follow_one(char path[PATH_MAX], const char *parent) {
-    char target[PATH_MAX], joined[PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
+/* A link in /proc leads somewhere by itself; its text may name another place, or none. */
+static bool is_true(const struct place *place, const char *name, const char *target) {
+    struct statfs system;
+    struct stat behind, named;
+    if (*target != '/' || fstatfs(place->fd, &system) || system.f_type != PROC_SUPER_MAGIC)
+        return true;
+    return !fstatat(place->fd, name, &behind, 0) && !stat(target, &named) &&
+           is_same(&behind, &named);
+}
+
+static void follow(struct walk *walk, int link, const char *name, uid_t linker, const char *after) {
+    struct place *place = walk->place;
+    char target[PATH_MAX], joined[PATH_MAX], path[PATH_MAX];
+    strcpy(path, place->path);
+    link_join(path, name);
+    if (++walk->links > LINKS_MOST)
+        fail(EXIT_UNREADABLE, "%s: too many symbolic links", walk->named);
+    check_owner(place, path, linker);
+    ssize_t length = readlinkat(link, "", target, sizeof target - 1);
     if (length <= 0)
         fail(EXIT_UNREADABLE, "%s is a symbolic link that cannot be read", path);
     target[length] = '\0';
-    int room = *target == '/' ? snprintf(joined, sizeof joined, "%s", target)
-                              : snprintf(joined, sizeof joined, "%s/%s", parent, target);
-    if (room >= (int)sizeof joined)
+    if (!is_true(place, name, target))
+        fail(EXIT_UNREADABLE, "%s leads to what has no name here: name another folder", path);
+    if (snprintf(joined, sizeof joined, "%s%s%s", target, *after ? "/" : "", after) >=
+        (int)sizeof joined)
         fail(EXIT_UNREADABLE, "%s is a symbolic link to a path that is too long", path);
-    while (room > 1 && joined[room - 1] == '/')
-        joined[--room] = '\0';
-    strcpy(path, joined);
+    strcpy(walk->rest, joined);
+    if (*target != '/')
+        return;
+    link_leave(place);
+    start(place, target);
 }
 
-bool link_follow(char path[PATH_MAX], uid_t *owner) {
-    char named[PATH_MAX], parent[PATH_MAX];
+static void enter(struct place *place, int node, const char *name) {
+    leave(&place->around_fd);
+    place->around_fd = place->fd;
+    place->fd = node;
+    if (!link_join(place->path, name))
+        refuse(place->path, ENAMETOOLONG);
+}
+
+static void take_last(struct place *place, int node, const char *name, const struct stat *told) {
+    strcpy(place->name, name);
+    place->node_fd = node;
+    if (node >= 0)
+        place->told = *told;
+}
+
+/* Opens the part as it is, be it a link, and looks only at what it has open. */
+static int open_part(const struct place *place, const char *name, bool last, struct stat *told) {
+    char path[PATH_MAX];
+    int node = openat(place->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int reason = node < 0 || fstat(node, told) ? errno : 0;
+    if (!reason && !last && !S_ISDIR(told->st_mode) && !S_ISLNK(told->st_mode))
+        reason = ENOTDIR;
+    if (!reason || (last && reason == ENOENT))
+        return node;
+    strcpy(path, place->path);
+    if (reason != EACCES) /* then it is the folder that lets nobody through */
+        link_join(path, name);
+    refuse(path, reason);
+}
+
+/* False when it was the last one. */
+static bool walk_part(struct walk *walk) {
+    struct place *place = walk->place;
+    char name[NAME_MAX + 1] = ".";
     struct stat told;
-    strcpy(named, path);
-    for (int i = 0; i < LINKS_MOST; i++) {
-        if (lstat(path, &told) || !S_ISLNK(told.st_mode) || link_descriptor(path) >= 0)
-            return i > 0;
-        parent_of(path, parent);
-        check_owner(path, parent, told.st_uid, owner);
-        follow_one(path, parent);
+    const char *part = walk->rest + strspn(walk->rest, "/");
+    size_t length = strcspn(part, "/");
+    const char *after = part + length + strspn(part + length, "/");
+    bool last = !*after;
+    if (length >= sizeof name)
+        fail(EXIT_USAGE, "%s: the name is too long", walk->named);
+    if (length)
+        snprintf(name, sizeof name, "%.*s", (int)length, part);
+    if (last && (place->descriptor = own_descriptor(place, name)) >= 0) {
+        take_last(place, -1, name, NULL);
+        return false;
     }
-    fail(EXIT_UNREADABLE, "%s: too many symbolic links", named);
+    int node = open_part(place, name, last, &told);
+    if (node >= 0 && S_ISLNK(told.st_mode)) {
+        place->linked |= last;
+        follow(walk, node, name, told.st_uid, after);
+        close(node);
+        return true;
+    }
+    if (last) {
+        take_last(place, node, name, &told);
+        return false;
+    }
+    enter(place, node, name);
+    memmove(walk->rest, after, strlen(after) + 1);
+    return true;
+}
+
+void link_follow(struct place *place, const char *path) {
+    struct walk walk = {.place = place, .named = path};
+    *place = (struct place){.node_fd = -1, .descriptor = -1};
+    if (snprintf(walk.rest, sizeof walk.rest, "%s", path) >= (int)sizeof walk.rest)
+        fail(EXIT_USAGE, "%s: the path is too long", path);
+    if (!*path)
+        refuse("''", ENOENT);
+    start(place, path);
+    while (walk_part(&walk))
+        continue;
+}
+
+int link_free_open(const char *path) {
+    char parts[PATH_MAX], *rest;
+    int fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
+    snprintf(parts, sizeof parts, "%s", path);
+    for (char *part = strtok_r(parts, "/", &rest); part && fd >= 0;
+         part = strtok_r(NULL, "/", &rest)) {
+        next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        close(fd);
+        fd = next;
+    }
+    if (fd < 0)
+        return -1;
+    next = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(fd);
+    return next;
 }

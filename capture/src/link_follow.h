@@ -1,18 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbolic links that -w names. Those in a folder of captures are never followed. */
+/* Symbolic links in a path that the command line names. Those in a folder of captures are never
+ * followed. */
 #ifndef WIRETALE_LINK_FOLLOW_H
 #define WIRETALE_LINK_FOLLOW_H
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
-/* Replaces a path by the one behind its symbolic links, which need not be there; false when it is
- * no link. A link of a user other than root and whoever runs this program makes that user `owner`:
- * it may lead only to what is that user's, too. Fails with one line. */
-bool link_follow(char path[PATH_MAX], uid_t *owner);
-/* The number of this process's descriptor that a path stands for, as the one behind /dev/stdout
- * does, and as >(...) becomes in a shell; -1 when it is none. It is not followed. */
-int link_descriptor(const char *path);
+/* Where a path leads, held open: nobody can exchange it any more. The descriptors are O_PATH. */
+struct place {
+    int fd;                  /* the folder that the last part is in */
+    int around_fd;           /* the folder that this one was entered from */
+    int node_fd;             /* the last part itself; -1: it is not there */
+    int descriptor;          /* of this process, for which the path stands, as /dev/stdout; or -1 */
+    bool linked;             /* the last part of the path was a link */
+    uid_t linker;            /* of links on the way, neither root nor who runs this; or 0 */
+    char path[PATH_MAX];     /* of the folder, without the links */
+    char name[NAME_MAX + 1]; /* the last part; no link */
+    struct stat told;        /* of the last part; all 0 when it is not there */
+};
+
+/* Walks the path part by part. A link of a user other than root and whoever runs this program makes
+ * that user `linker`: the path may lead only to what is that user's, too, which is for the caller
+ * to check with link_check(). Fails with one line. */
+void link_follow(struct place *place, const char *path);
+/* Fails with one line when another user's link leads to what belongs to `owner` instead. */
+void link_check(uid_t linker, uid_t owner, const char *path);
+void link_leave(struct place *place);
+/* Appends a part to a path; false when there is no room. */
+bool link_join(char path[PATH_MAX], const char *name);
+/* Opens a folder for reading, with no link on the way; -1 with errno. */
+int link_free_open(const char *path);
+/* The path of an open descriptor, for calls that take only a path. */
+#define OWN_PATH_ROOM 32
+void link_own_path(char path[OWN_PATH_ROOM], int fd);
 
 #endif

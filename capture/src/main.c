@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "descriptors.h"
 #include "file_keeper.h"
 #include "file_recover.h"
 #include "privilege.h"
@@ -134,8 +135,9 @@ static void lock_output(struct program *program) {
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
     setpriority(PRIO_PROCESS, 0, READER_NICE); /* where it may; the other threads take it back */
-    if (settings->status && program->identity.changes &&
-        lchown(settings->status, program->identity.user, program->identity.group))
+    if (program->identity.changes &&
+        !status_socket_give(&program->control.status, program->identity.user,
+                            program->identity.group))
         warn_of("%s stays root's: %s", settings->status, strerror(errno));
     program->finisher.overwrite = settings->overwrite;
     if (program->folder.sealed) {
@@ -214,11 +216,25 @@ static void hold_standard_streams(void) {
         close(fd);
 }
 
+/* Whoever starts a program that changes its user decides on its files, environment and options. */
+static void refuse_user_id_bit(void) {
+    if (getuid() != geteuid() || getgid() != getegid())
+        fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
+                           "setcap cap_net_raw,cap_net_admin+ep instead");
+}
+
+/* But for the standard streams and the one that -w names, whoever started this left them open. */
+static void close_inherited(const struct settings *settings) {
+    int named = folder_descriptor(settings->output);
+    descriptors_keep(&named, named > STDERR_FILENO);
+}
+
 int main(int count, char **arguments) {
     static struct program program;
     hold_standard_streams();
     if (*arguments)
         say_as(*arguments);
+    refuse_user_id_bit();
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
         say_less();
@@ -226,6 +242,7 @@ int main(int count, char **arguments) {
         return device_list(program.settings.json);
     if (!privilege_may_capture())
         privilege_refuse("capturing needs a privilege that this user does not have");
+    close_inherited(&program.settings);
     start_helper(&program);
     add_devices(&program);
     open_devices(&program);

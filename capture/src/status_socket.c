@@ -2,6 +2,7 @@
 #include "status_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,39 +13,74 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "link_follow.h"
 #include "moment.h"
 #include "say.h"
 
 #define WAITING_MOST 16
 #define SILENT_NS    (5 * SECOND_NS) /* that a line may be left unread */
 
+/* The folder that it is to be in, and the name there. */
+static void find_folder(struct status_socket *to, const char *path) {
+    struct place place;
+    struct stat folder;
+    char around[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    snprintf(around, sizeof around, "%.*s.", (int)(name - path), path);
+    snprintf(to->name, sizeof to->name, "%s", name);
+    link_follow(&place, around);
+    to->folder_fd = fcntl(place.fd, F_DUPFD_CLOEXEC, 0);
+    if (to->folder_fd < 0 || fstat(to->folder_fd, &folder))
+        fail(EXIT_UNREADABLE, "--status %s: %s", path, strerror(errno));
+    link_check(place.linker, folder.st_uid, path);
+    link_leave(&place);
+}
+
+/* By the folder that is open: its path may lead elsewhere by now. */
+static struct sockaddr_un address_of(const struct status_socket *of, const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", of->folder_fd,
+                 of->name) >= (int)sizeof address.sun_path)
+        fail(EXIT_USAGE, "--status %s: expected a shorter name", path);
+    return address;
+}
+
 /* A socket that nobody answers was left by an earlier run. */
-static void remove_stale(const struct sockaddr_un *address) {
+static void remove_stale(const struct status_socket *of, const struct sockaddr_un *address,
+                         const char *path) {
     struct stat told;
-    if (lstat(address->sun_path, &told))
+    if (fstatat(of->folder_fd, of->name, &told, AT_SYMLINK_NOFOLLOW))
         return;
     if (!S_ISSOCK(told.st_mode))
-        fail(EXIT_UNREADABLE, "--status %s: something else is there", address->sun_path);
+        fail(EXIT_UNREADABLE, "--status %s: something else is there", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool answered = !connect(fd, (const struct sockaddr *)address, sizeof *address);
     int reason = errno;
     close(fd);
     if (answered || reason != ECONNREFUSED)
-        fail(EXIT_UNREADABLE, "--status %s: another program uses it", address->sun_path);
-    unlink(address->sun_path);
+        fail(EXIT_UNREADABLE, "--status %s: another program uses it", path);
+    unlinkat(of->folder_fd, of->name, 0);
+}
+
+/* Whoever may write to the folder may have put another file in its place. */
+static void open_own(struct status_socket *of, const char *path) {
+    struct stat told;
+    of->node_fd = openat(of->folder_fd, of->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (of->node_fd < 0 || fstat(of->node_fd, &told) || !S_ISSOCK(told.st_mode) ||
+        told.st_uid != geteuid() || told.st_nlink != 1)
+        fail(EXIT_UNREADABLE, "--status %s: something else has taken its place", path);
 }
 
 void status_socket_open(struct status_socket *to, const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    *to = (struct status_socket){.fd = -1};
+    *to = (struct status_socket){.fd = -1, .folder_fd = -1, .node_fd = -1};
     if (!path)
         return;
-    if (strlen(path) >= sizeof address.sun_path)
+    if (strlen(path) >= sizeof to->name)
         fail(EXIT_USAGE, "--status %s: expected a path of at most %zu bytes", path,
-             sizeof address.sun_path - 1);
-    strcpy(address.sun_path, path);
-    strcpy(to->path, path);
-    remove_stale(&address);
+             sizeof to->name - 1);
+    find_folder(to, path);
+    struct sockaddr_un address = address_of(to, path);
+    remove_stale(to, &address, path);
     to->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t before = umask(0117); /* the owner and the group */
     if (to->fd < 0 || bind(to->fd, (struct sockaddr *)&address, sizeof address) ||
@@ -52,6 +88,11 @@ void status_socket_open(struct status_socket *to, const char *path) {
         fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "--status %s: %s", path,
              strerror(errno));
     umask(before);
+    open_own(to, path);
+}
+
+bool status_socket_give(const struct status_socket *socket, uid_t user, gid_t group) {
+    return socket->node_fd < 0 || !fchownat(socket->node_fd, "", user, group, AT_EMPTY_PATH);
 }
 
 static void drop_client(struct status_socket *from, unsigned i) {
@@ -66,7 +107,9 @@ void status_socket_close(struct status_socket *from) {
     if (from->fd < 0)
         return;
     close(from->fd);
-    unlink(from->path);
+    unlinkat(from->folder_fd, from->name, 0);
+    close(from->folder_fd);
+    close(from->node_fd);
     from->fd = -1;
 }
 

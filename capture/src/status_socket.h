@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "status.h"
 
@@ -22,8 +23,10 @@ struct status_client {
 };
 
 struct status_socket {
-    int fd; /* -1: none */
-    char path[108];
+    int fd;        /* -1: none */
+    int folder_fd; /* what it is in: O_PATH, as of the socket's own file */
+    int node_fd;
+    char name[108]; /* there */
     struct status_client *clients[CLIENTS_MAX];
     unsigned count;
     bool told; /* that there was no room for one */
@@ -31,6 +34,8 @@ struct status_socket {
 
 /* Fails with one line. */
 void status_socket_open(struct status_socket *socket, const char *path);
+/* Gives its file to that user; false, with errno. */
+bool status_socket_give(const struct status_socket *socket, uid_t user, gid_t group);
 void status_socket_close(struct status_socket *socket);
 /* Takes clients that wait; true when there is one without a line. Where there are too many, the one
  * that has not read for the longest time gives its place. */

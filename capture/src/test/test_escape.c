@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an intruder in the capture would try. Each try is a process of its own, first as it is,
- * where it must succeed, and then confined by the program's own functions, where it must not. As
- * root the process also becomes the user of the output folder, as the program does. */
+/* What an intruder in the capture would try. Each try is a process of its own, first without the
+ * part of the confinement that is to stop it, where it must succeed, and then with it, by the
+ * program's own functions, where it must not. As root the process also becomes the user of the
+ * output folder, as the program does. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,15 @@
 #define PAGE        4096
 #define TRIED_LEAST 8
 
+/* Exit codes of a try. Any other end, but by the filter of calls, is a failure of this test. */
+enum end { ESCAPED = 0, HELD = 1, NOT_SET_UP = 9 };
+
 static char place[] = "/tmp/wiretale-test-XXXXXX"; /* of the user's: captures/ and secret */
 static struct folder folder;
 static struct identity identity;
 static int place_fd, file_fd, listener, terminal;
 static struct sockaddr_in address;
-static pid_t parent;
+static pid_t neighbour; /* a process of the same user */
 
 static bool write_beside(void) {
     return openat(place_fd, "made", O_WRONLY | O_CREAT, 0600) >= 0;
@@ -150,8 +154,8 @@ static bool send_by_udp(void) {
     return fd >= 0 && sendto(fd, "x", 1, 0, (struct sockaddr *)&address, sizeof address) == 1;
 }
 
-static bool signal_the_parent(void) {
-    return !kill(parent, 0);
+static bool signal_another_process(void) {
+    return !kill(neighbour, 0);
 }
 
 static struct sockaddr_un abstract = {.sun_family = AF_UNIX};
@@ -201,8 +205,8 @@ static const struct {
     {"TCP with an earlier socket", connect_an_earlier_socket, TCP},
     {"TCP taken on an earlier socket", bind_an_earlier_socket, TCP},
     {"UDP", send_by_udp, CALLS},
-    {"a signal", signal_the_parent, CALLS},
-    {"a signal, were the call allowed", signal_the_parent, SCOPE},
+    {"a signal", signal_another_process, CALLS},
+    {"a signal, were the call allowed", signal_another_process, SCOPE},
     {"an abstract socket", send_to_an_abstract_socket, SCOPE},
     {"a terminal", control_a_terminal, CALLS},
     {"a process that can be looked into", become_dumpable, CALLS},
@@ -239,26 +243,56 @@ static void open_sockets(void) {
     CHECK(!bind(answers, (struct sockaddr *)&abstract, sizeof abstract));
 }
 
-static void confine(enum part part) {
-    privilege_drop(&identity);
-    if (part == FILES || part == TCP || part == SCOPE)
-        CHECK(sandbox_files(&folder)); /* alone: not because of a call that is refused */
-    if (part == CALLS)
-        CHECK(sandbox_calls());
+static void start_neighbour(void) {
+    int ready[2];
+    char byte;
+    CHECK(!pipe(ready));
+    neighbour = fork();
+    if (!neighbour) {
+        privilege_drop_all(&identity);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user forgets it */
+        if (write(ready[1], "", 1) == 1)
+            pause();
+        _exit(NOT_SET_UP);
+    }
+    close(ready[1]);
+    CHECK(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
 }
 
-/* 0: it escaped. */
-static int outcome(bool (*escapes)(void), bool confined, enum part part) {
+static void stop_neighbour(void) {
+    CHECK(!kill(neighbour, SIGKILL) && waitpid(neighbour, NULL, 0) == neighbour);
+}
+
+/* The user is dropped in any case, unless that itself is what is to stop the try. */
+static void confine(enum part part, bool confined) {
+    if (confined || part != USER)
+        privilege_drop(&identity);
+    bool set_up = true;
+    if (confined && (part == FILES || part == TCP || part == SCOPE))
+        set_up = sandbox_files(&folder); /* alone: not because of a call that is refused */
+    if (confined && part == CALLS)
+        set_up = sandbox_calls();
+    if (!set_up)
+        _exit(NOT_SET_UP);
+}
+
+static bool escapes(size_t number, bool confined) {
     int status;
     pid_t child = fork();
     if (!child) {
         early_tcp = socket(AF_INET, SOCK_STREAM, 0);
-        if (confined)
-            confine(part);
-        _exit(escapes() ? 0 : 1);
+        confine(tries[number].part, confined);
+        _exit(tries[number].escapes() ? ESCAPED : HELD);
     }
     CHECK(waitpid(child, &status, 0) == child);
-    return status;
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS && confined;
+    bool held = killed || (WIFEXITED(status) && WEXITSTATUS(status) == HELD);
+    if (status && !held)
+        fprintf(stderr, "%s: the try ended with status 0x%x\n", tries[number].name,
+                (unsigned)status);
+    CHECK(!status || held);
+    return !status;
 }
 
 static bool can_be_confined(enum part part) {
@@ -288,10 +322,9 @@ static void tidy(void) {
 /* False when it means nothing here: a kernel without that confinement, a machine without that call.
  */
 static bool try_to_escape(size_t number) {
-    enum part part = tries[number].part;
-    bool works = can_be_confined(part) && !outcome(tries[number].escapes, false, part);
+    bool works = can_be_confined(tries[number].part) && escapes(number, false);
     tidy();
-    bool escaped = works && !outcome(tries[number].escapes, true, part);
+    bool escaped = works && escapes(number, true);
     tidy();
     if (escaped || !works)
         fprintf(stderr, "%s: %s\n", tries[number].name, escaped ? "ESCAPED" : "not tried");
@@ -300,13 +333,14 @@ static bool try_to_escape(size_t number) {
 }
 
 int main(void) {
-    parent = getpid();
     make_place();
     open_sockets();
+    start_neighbour();
     size_t tried = 0;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
         tried += try_to_escape(i);
     CHECK(tried >= TRIED_LEAST);
+    stop_neighbour();
     static const char *const left[] = {"captures/code", "secret"};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         unlinkat(place_fd, left[i], 0);
