@@ -21,9 +21,8 @@
     8u /* with more waiting, what is published is left to the kernel to write                      \
         */
 #define NAMES_TRIED 100
-#define PATIENCE_NS                                                                                \
-    (5 * SECOND_NS)     /* of who waits for a file to be finished; for leftovers, at the end */
-#define STUCK_MOST 256u /* files that could not be renamed */
+#define PATIENCE_NS (5 * SECOND_NS) /* of who waits for a file, and at the end for leftovers */
+#define STUCK_MOST  256u            /* files that could not be renamed */
 
 /* Whether what is there by the name that was asked for gives way: an empty file, as mktemp(1) makes
  * them; with --overwrite one of before this run. */

@@ -26,16 +26,22 @@ static bool is_named(const struct folder *folder, int fd, const char *name) {
 }
 
 /* Another user's file, of a run that was killed, can only be read. It is locked all the same, for
- * which a network file system alone wants it open for writing: so that is tried first. */
+ * which a network file system alone wants it open for writing: so that is tried first. The mode of
+ * a file that was there is never changed: it may be anything that was given this name. */
 static int open_lock(const struct folder *folder, const char *name) {
     static const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    struct stat told;
-    int fd = openat(folder->fd, name, O_RDWR | O_CREAT | flags, LOCK_FILE_MODE);
-    if (fd < 0 && errno == EACCES && (fd = openat(folder->fd, name, O_RDONLY | flags)) < 0)
-        errno = EACCES;
-    /* The umask left less. Where a confined capture may not do that, the file stays its user's. */
-    if (fd >= 0 && !fstat(fd, &told) && told.st_uid == geteuid())
-        fchmod(fd, LOCK_FILE_MODE);
+    int fd = openat(folder->fd, name, O_RDWR | O_CREAT | O_EXCL | flags, LOCK_FILE_MODE);
+    if (fd >= 0) {
+        fchmod(fd, LOCK_FILE_MODE); /* the umask left less; a confined capture leaves it so */
+        return fd;
+    }
+    if (errno != EEXIST)
+        return -1;
+    fd = openat(folder->fd, name, O_RDWR | flags);
+    if (fd < 0 && errno == EACCES)
+        fd = openat(folder->fd, name, O_RDONLY | flags);
+    if (fd < 0 && errno == ENOENT)
+        errno = EAGAIN; /* removed meanwhile */
     return fd;
 }
 
@@ -52,6 +58,8 @@ bool folder_lock(struct folder *folder) {
     lock_name(folder, name);
     for (int i = 0; i < TRIES; i++) {
         int fd = open_lock(folder, name);
+        if (fd < 0 && errno == EAGAIN)
+            continue;
         if (fd < 0)
             return false;
         if (flock(fd, LOCK_EX | LOCK_NB)) {
