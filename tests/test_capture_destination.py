@@ -17,6 +17,7 @@ from capture_link import (
     finished,
     packets_in,
     wait_counted,
+    wait_until,
 )
 
 ORDINARY = 65534  # a user and a group, named or not
@@ -42,6 +43,135 @@ def test_a_killed_capture_leaves_the_older_file_whole(link: CaptureLink, tmp_pat
     assert packets_in(file) == 5
     if owner:  # what the killed one recorded has a name of its own; in root's folder nobody recovers it
         assert packets_in(tmp_path / "trace-1.pcapng") == 10
+
+
+def killed(link: CaptureLink, tmp_path: Path, *options: str, packets: int = 10) -> Path:
+    """A capture with that many packets in its temporary file, which is the one there is."""
+    status = tmp_path / "status-killed"
+    status.unlink(missing_ok=True)
+    with link.daemon(tmp_path, "-i", "in0", *options, "--status", str(status)) as daemon:
+        link.send(packets)
+        wait_counted(status, written=packets)
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    (left,) = Path(options[1]).parent.glob(".*.part")
+    return left
+
+
+@pytest.mark.parametrize("suffix, name", [("", "x.pcapng"), (".zst", "x-1.pcapng.zst")])
+def test_a_compressed_file_of_that_name_costs_no_killed_capture(
+    link: CaptureLink, tmp_path: Path, suffix: str, name: str
+) -> None:
+    """It is another capture: that what was killed is in it would be seen by its bytes."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng.zst"), "-c", "7") as daemon:
+        link.send(7)
+        assert not daemon.process.wait(timeout=60)
+    killed(link, tmp_path, "-w", f"{folder}/x.pcapng{suffix}", "--overwrite")
+    options = ("-z",) if suffix else ()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "y.pcapng"), *options) as daemon:
+        wait_until((folder / name).exists, "the recovered file")
+        assert not daemon.stop()
+    assert packets_in(folder / "x.pcapng.zst") == 7
+    assert packets_in(folder / name) == 10 and not list(folder.glob(".*.part"))
+
+
+def test_only_what_is_there_twice_is_removed(link: CaptureLink, tmp_path: Path) -> None:
+    """Copies of what a kill in the middle of compression leaves, and foreign files of such names."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
+    for name in ("done.pcapng", "half.pcapng.zst"):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / name), "-c", "3000") as daemon:
+            link.send(3000)
+            assert not daemon.process.wait(timeout=60)
+    whole = (folder / "done.pcapng").read_bytes()
+    compressed = subprocess.run(["zstd", "-cq"], input=whole, stdout=subprocess.PIPE, check=True).stdout
+    noise = os.urandom(5000)
+    (folder / "done.pcapng").rename(folder / ".done.pcapng.part")
+    files = {
+        "done.pcapng.zst": compressed,  # published; its original was to be removed next
+        ".begun.pcapng.part": whole,
+        ".begun.pcapng.zst.part": compressed[: len(compressed) * 2 // 3] if len(compressed) > 200_000 else b"",
+        ".foo.pcapng.zst.part": noise,
+        ".bar.pcapng.zst.part": compressed,  # of nothing that is there
+        ".baz.pcapng.part": noise,
+        "baz.pcapng.zst": noise,
+        ".half.pcapng.part": whole,
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+        os.chown(folder / name, ORDINARY, ORDINARY)
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "next.pcapng"), "-c", "1") as daemon:
+        link.send(1)
+        assert not daemon.process.wait(timeout=60)
+    foreign = {".foo.pcapng.zst.part", ".bar.pcapng.zst.part", ".baz.pcapng.part"}
+    assert {path.name for path in folder.glob(".*")} == foreign
+    assert all((folder / name).read_bytes() == files[name] for name in (*foreign, "baz.pcapng.zst"))
+    assert not (folder / "done.pcapng").exists()
+    assert packets_in(*(folder / name for name in ("done.pcapng.zst", "begun.pcapng", "half.pcapng"))) == 9000
+    assert all(name in daemon.said() for name in foreign)
+
+
+# --- the name at the end
+
+
+def test_a_file_that_cannot_be_named_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
+    options = ("-w", str(folder / "x.pcapng"), "--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", *options) as daemon:
+        link.send(10)
+        wait_counted(status, written=10)
+        folder.chmod(0o500)
+        assert daemon.stop() == 4
+    assert ".x.pcapng.part: it could not be renamed; the next start names it" in daemon.said()
+    folder.chmod(0o700)
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "y.pcapng")) as daemon:
+        wait_until((folder / "x.pcapng").exists, "its name")
+        assert not daemon.stop()
+    assert packets_in(folder / "x.pcapng") == 10
+
+
+def test_without_the_process_that_names_it_a_file_is_an_error(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    folder.mkdir()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "s.pcapng"), "--status", str(status)) as daemon:
+        link.send(10)
+        wait_counted(status, written=10)
+        mine = daemon.process.pid
+        children = [
+            int(word)
+            for task in Path(f"/proc/{mine}/task").iterdir()
+            for word in (task / "children").read_text().split()
+        ]
+        (keeper,) = [pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "wiretale-file\n"]
+        os.kill(keeper, signal.SIGKILL)
+        assert daemon.stop() == 4
+    assert "wiretale-file, has ended; no later start names it" in daemon.said()
+    (left,) = folder.glob(".*.part")
+    assert packets_in(left) == 10
+
+
+def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
+    killed(link, tmp_path, "-w", str(folder / "x.pcapng"))
+    lock = folder / ".x.pcapng.lock"
+    assert lock.stat().st_uid == ORDINARY
+    os.chown(folder, ORDINARY - 1, ORDINARY - 1)
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "-c", "5") as daemon:
+        link.send(5)
+        assert not daemon.process.wait(timeout=60)
+    assert packets_in(folder / "x.pcapng") == 5 and not lock.exists()
+    lock.write_text("")
+    lock.chmod(0o600)  # nobody may read it
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "--overwrite", ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert f"the lock file {lock} cannot be opened: Permission denied" in daemon.said()
 
 
 # --- symbolic links

@@ -236,6 +236,22 @@ def test_thousands_of_leftovers_are_recovered_at_one_start(link: CaptureLink, tm
     assert packets_in(*finished(folder)[:: count // 10]) == 10 * 20 + 100
 
 
+def test_leftovers_do_not_hold_the_end_up(link: CaptureLink, tmp_path: Path) -> None:
+    count, folder, status = 60_000, tmp_path / "captures", tmp_path / "status"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+        link.send(20)
+        wait_counted(status, written=20)
+        daemon.stop(signal.SIGKILL)
+    (left,) = folder.glob(".*.part")
+    for number in range(count):  # all of one file, which takes long enough
+        os.link(left, folder / f".in0_20200101T000000.{number:09d}Z_00001.pcapng.part")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        assert not daemon.stop(seconds=30)
+    remaining = len(list(folder.glob(".*.part")))
+    assert f"{remaining} files of earlier runs are left for the next start" in daemon.said()
+    assert remaining and remaining + len(finished(folder)) == count + 2
+
+
 def test_recovered_files_are_the_oldest_of_the_ring(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     options = ("-i", "in0", "-w", str(folder), "-b", "packets:10", "--status", str(status))

@@ -75,18 +75,23 @@ def test_the_unit_is_sandboxed(root: Path) -> None:
     assert exposure and float(exposure[1]) <= 2.0
 
 
-def generated(root: Path, to: Path, options: str) -> str:
-    """What the generator makes of OPTIONS in the defaults file."""
+def generate(root: Path, to: Path, defined: str) -> tuple[str, str]:
+    """What the generator makes of a line of the defaults file, and what it says."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
     defaults = to / "defaults"
-    defaults.write_text(f"# a comment\nOPTIONS={options}\n")
+    defaults.write_text(f"# a comment\n{defined}\n")
     script = (root / INSTALLED[4]).read_text()
     assert "/etc/default/wiretale-capture" in script
     (to / "generator").write_text(script.replace("/etc/default/wiretale-capture", str(defaults)))
-    output("sh", str(to / "generator"), str(to))
+    done = subprocess.run(["sh", str(to / "generator"), str(to)], capture_output=True, text=True, timeout=60)
+    assert not done.returncode
     made = to / "wiretale-capture.service.d" / "50-folder.conf"
-    return made.read_text() if made.exists() else ""
+    return made.read_text() if made.exists() else "", done.stderr
+
+
+def generated(root: Path, to: Path, options: str) -> str:
+    return generate(root, to, f"OPTIONS={options}")[0]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,9 @@ def generated(root: Path, to: Path, options: str) -> str:
         ('"-i any -w /srv/captures -C 64MB"', "/srv/captures"),
         ("'-i eth0 --write=/mnt/disk/%Y%m%d.pcapng -G 1h'", "/mnt/disk"),
         ("-i eth0 -w/srv/a/x.pcapng -w /srv/b/", "/srv/b/"),
+        ("-i eth0 -pw /srv/captures", "/srv/captures"),
+        ("-i eth0 -zpw/srv/captures/x.pcapng", "/srv/captures"),
+        ('"-i eth0 \\\n   -w /srv/captures"', "/srv/captures"),
         ('"-i eth0 -w -"', None),
         ('"-i eth0"', None),
         ('"-w /srv/a;b"', None),  # nothing that a unit would take for something else
@@ -105,6 +113,26 @@ def test_the_unit_waits_for_the_disk_of_the_folder(
 ) -> None:
     made = generated(root, tmp_path / "units", options)
     assert (f"RequiresMountsFor={folder}\n" in made and f"ReadWritePaths=-{folder}\n" in made) if folder else not made
+
+
+def test_options_are_read_as_systemd_reads_them(root: Path, tmp_path: Path) -> None:
+    made, said = generate(root, tmp_path / "units", '  OPTIONS = "-i any -w /srv/captures"')
+    assert "RequiresMountsFor=/srv/captures\n" in made and not said
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ('"-w /srv/a;b"', "/srv/a;b: expected letters, digits"),
+        ("-w /srv/../captures", "/srv/../captures: expected a path without . and .."),
+        ("-w captures", "captures: expected a path that begins with /"),
+        ("-w /x.pcapng", "/: expected another folder than /"),
+        ('"-i eth0\n-w /srv/captures"', "expected another at the end of the line"),
+    ],
+)
+def test_a_folder_that_no_unit_can_wait_for_is_named(root: Path, tmp_path: Path, options: str, said: str) -> None:
+    made, errors = generate(root, tmp_path / "units", f"OPTIONS={options}")
+    assert not made and said in errors and errors.count("\n") == 1
 
 
 def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> None:

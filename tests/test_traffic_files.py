@@ -115,6 +115,36 @@ def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
+def test_what_a_killed_receiver_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    """But for files that are being written, and those that are not of a receiver."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    other = (folder / ".wiretale-notes.part", folder / ".wiretale-0123456789.part", folder / ".wiretale-00000001.part")
+    for path in other[:2]:
+        path.write_text("mine")
+    other[2].symlink_to(other[0])
+    source = big_file(tmp_path)
+    slowly = ("--file", str(source), *SLOW)
+    with (
+        receiving(tmp_path, "--output-dir", str(folder)) as one,
+        sending_early(tmp_path, one.port, "--run", "77", *slowly) as sender,
+    ):
+        sender.wait_blocks(20)
+        one.process.kill()
+        assert sender.wait()
+    (left,) = set(folder.iterdir()) - set(other)
+    with (
+        receiving(tmp_path, "--output-dir", str(folder)) as one,
+        sending_early(tmp_path, one.port, "--run", "78", *slowly) as sender,
+    ):
+        sender.wait_blocks(20)
+        assert not left.exists()
+        (written,) = set(folder.iterdir()) - set(other)
+        with receiving(tmp_path, "--output-dir", str(folder)):
+            assert set(folder.iterdir()) == {written, *other}
+        sender.end(signal.SIGINT)
+
+
 @pytest.mark.parametrize(
     "name", [b"caf\xe9.bin", "left\u202eright.bin".encode(), b"over\xe0\x82\xa9long\xed\xa0\x80", "caf\u00e9".encode()]
 )

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -86,15 +86,14 @@ static bool compress_into(int from, int to, uint64_t *written) {
 }
 
 bool file_compress(struct finished *file) {
+    struct folder folder = {.fd = file->folder_fd};
     char temporary[NAME_ROOM], name[NAME_ROOM];
-    if (snprintf(name, sizeof name, "%s" COMPRESSED, file->name) >= NAME_ROOM ||
-        snprintf(temporary, sizeof temporary, ".%s" TEMPORARY, name) >= NAME_ROOM) {
+    if (snprintf(name, sizeof name, "%s" COMPRESSED, file->name) >= NAME_ROOM) {
         errno = ENAMETOOLONG;
         return false;
     }
-    int to = openat(file->folder_fd, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                    0640);
-    if (to < 0 || flock(to, LOCK_EX | LOCK_NB))
+    int to = folder_create(&folder, name, temporary);
+    if (to < 0)
         return false;
     uint64_t written;
     if (!compress_into(file->fd, to, &written) || fdatasync(to)) {
@@ -111,4 +110,58 @@ bool file_compress(struct finished *file) {
     strcpy(file->temporary, temporary);
     strcpy(file->name, name);
     return true;
+}
+
+struct comparison {
+    ZSTD_DCtx *context;
+    uint8_t *input, *output, *plain;
+    size_t output_room;
+    int compressed_fd, plain_fd;
+    off_t at;    /* in the plain file: up to here they are the same */
+    size_t left; /* of the frame, as the library answers; 0: it is whole */
+};
+
+static bool is_same_part(struct comparison *work, size_t size) {
+    ZSTD_inBuffer in = {work->input, size, 0};
+    ZSTD_outBuffer out;
+    do {
+        out = (ZSTD_outBuffer){work->output, work->output_room, 0};
+        work->left = ZSTD_decompressStream(work->context, &out, &in);
+        if (ZSTD_isError(work->left) ||
+            pread(work->plain_fd, work->plain, out.pos, work->at) != (ssize_t)out.pos ||
+            memcmp(work->plain, work->output, out.pos) != 0)
+            return false;
+        work->at += (off_t)out.pos;
+    } while (in.pos < in.size || (work->left && out.pos == out.size));
+    return true;
+}
+
+static bool is_same(struct comparison *work, bool whole) {
+    struct stat plain;
+    ssize_t size;
+    off_t at = 0;
+    while ((size = pread(work->compressed_fd, work->input, INPUT_BYTES, at)) > 0) {
+        if (!is_same_part(work, (size_t)size))
+            return false;
+        at += size;
+    }
+    if (size < 0 || fstat(work->plain_fd, &plain))
+        return false;
+    return whole ? at && !work->left && work->at == plain.st_size : !at || work->at;
+}
+
+bool file_compress_is_same(int compressed_fd, int plain_fd, bool whole) {
+    struct comparison work = {.context = ZSTD_createDCtx(),
+                              .input = malloc(INPUT_BYTES),
+                              .output_room = ZSTD_DStreamOutSize(),
+                              .compressed_fd = compressed_fd,
+                              .plain_fd = plain_fd};
+    work.output = malloc(work.output_room);
+    work.plain = malloc(work.output_room);
+    bool same = work.context && work.input && work.output && work.plain && is_same(&work, whole);
+    ZSTD_freeDCtx(work.context);
+    free(work.input);
+    free(work.output);
+    free(work.plain);
+    return same;
 }

@@ -21,7 +21,7 @@
     8u /* with more waiting, what is published is left to the kernel to write                      \
         */
 #define NAMES_TRIED 100
-#define PATIENCE_NS (5 * SECOND_NS) /* of who waits for a file to be finished */
+#define PATIENCE_NS (5 * SECOND_NS) /* of who waits for a file, and at the end for leftovers */
 #define STUCK_MOST  256u            /* files that could not be renamed */
 
 /* Whether what is there by the name that was asked for gives way: an empty file, as mktemp(1) makes
@@ -83,9 +83,9 @@ static void announce(struct finisher *finisher, const struct finished *file) {
         close_command_run(finisher->command, finisher->folder->path, file->name);
 }
 
-/* A permission may come back; a file that is gone will not. */
+/* A permission may come back; a file that is gone will not, nor a process that has ended. */
 static bool may_come_right(const struct finisher *finisher) {
-    return errno != ENOENT && finisher->stuck_count < STUCK_MOST;
+    return errno != ENOENT && errno != EPIPE && finisher->stuck_count < STUCK_MOST;
 }
 
 /* Its packets are nowhere any more. */
@@ -114,6 +114,15 @@ static void say_gone(struct finisher *finisher, const struct finished *file) {
                 file->temporary);
 }
 
+/* Of an earlier run's file nobody asked this run for anything. */
+static void note_unnamed(struct finisher *finisher, const struct finished *file,
+                         const char *reason) {
+    if (!file->recovered)
+        finisher->unnamed = true;
+    warn_of("%s stays as %s: %s; %s", file->name, file->temporary, reason,
+            finisher->keeper ? "no later start names it: rename it" : "the next start names it");
+}
+
 /* Publishes it, or keeps it for later; it is freed, now or then. */
 static void settle(struct finisher *finisher, struct finished *file) {
     if (file_publish(finisher, file)) {
@@ -128,7 +137,9 @@ static void settle(struct finisher *finisher, struct finished *file) {
         say_gone(finisher, file);
         release(file);
     } else {
-        warn_of("%s stays as %s: %s", file->name, file->temporary, strerror(errno));
+        note_unnamed(finisher, file,
+                     errno == EPIPE ? "the process that names it, wiretale-file, has ended"
+                                    : strerror(errno));
         release(file);
     }
 }
@@ -152,7 +163,7 @@ static void give_up_stuck(struct finisher *finisher) {
     while (finisher->stuck) {
         struct finished *file = finisher->stuck;
         finisher->stuck = file->next;
-        warn_of("%s stays as %s; the next start names it", file->name, file->temporary);
+        note_unnamed(finisher, file, "it could not be renamed");
         release(file);
     }
 }
@@ -214,6 +225,16 @@ static void note_finished(struct finisher *finisher) {
     pthread_mutex_unlock(&finisher->lock);
 }
 
+/* At the end: thousands of them would take longer than a service manager waits. */
+static void finish_leftovers(struct finisher *finisher) {
+    int64_t until = steady_ns() + PATIENCE_NS;
+    while (!file_recover_is_done(&finisher->left) && steady_ns() < until)
+        finish_leftover(finisher);
+    if (!file_recover_is_done(&finisher->left))
+        warn_of("%zu files of earlier runs are left for the next start",
+                finisher->left.count - finisher->left.next);
+}
+
 static void *run(void *argument) {
     struct finisher *finisher = argument;
     unsigned waiting;
@@ -228,8 +249,7 @@ static void *run(void *argument) {
         }
         retry_stuck(finisher);
     }
-    while (!file_recover_is_done(&finisher->left))
-        finish_leftover(finisher);
+    finish_leftovers(finisher);
     give_up_stuck(finisher);
     return NULL;
 }

@@ -6,6 +6,7 @@
 #define WIRETALE_FILE_FINISH_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct finisher {
     struct lost lost;                 /* that the writing thread has not counted yet */
     struct finished *stuck;           /* could not be renamed; tried again each second */
     unsigned stuck_count;
+    atomic_bool unnamed; /* a file of this run stays under its temporary name */
     uint64_t published;
     bool warned;
 };
@@ -76,7 +78,7 @@ bool finisher_take_lost(struct finisher *finisher, struct lost *lost);
 /* On a full disk: the oldest file of the ring goes. Where there is none because all closed files
  * still wait for their names, the next of these is waited for. False when nothing makes room. */
 bool finisher_make_room(struct finisher *finisher, int folder_fd);
-/* Does what is left and returns. */
+/* Finishes the files of this run and returns; what is left of earlier runs gets a few seconds. */
 void finisher_end(struct finisher *finisher);
 
 #endif

@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include "block.h"
+#include "file_compress.h"
 #include "say.h"
 
 #define CUT_COMMENT                                                                                \
     "the capture was ended by force: packets after the last one here and the numbers of drops "    \
     "are "                                                                                         \
     "not known"
+
+#define NUMBERS_TRIED 10 /* of temporary files of one name */
 
 /* Opened and locked, so that a running capture's file is left alone; -1 when it is none of ours. */
 static int open_left(int folder_fd, const char *temporary) {
@@ -43,11 +46,48 @@ static bool is_compressed(const char *name) {
     return strlen(name) > 4 && !strcmp(name + strlen(name) - 4, COMPRESSED);
 }
 
-static bool is_published_compressed(int folder_fd, const char *name) {
-    char compressed[NAME_ROOM + 8];
+static int open_regular(int folder_fd, const char *name) {
     struct stat told;
-    snprintf(compressed, sizeof compressed, "%s" COMPRESSED, name);
-    return !fstatat(folder_fd, compressed, &told, AT_SYMLINK_NOFOLLOW);
+    int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || (!fstat(fd, &told) && S_ISREG(told.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Killed between the last two steps of compression: all of it is in NAME.zst, byte for byte. A file
+ * of that name that is another capture's is no reason to remove this one. */
+static bool is_published_compressed(const struct finished *file) {
+    char compressed[NAME_ROOM + 8];
+    snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
+    int fd = open_regular(file->folder_fd, compressed);
+    bool same = fd >= 0 && file_compress_is_same(fd, file->fd, true);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+static bool has_beginning(int folder_fd, int compressed_fd, const char *plain) {
+    int fd = open_regular(folder_fd, plain);
+    bool same = fd >= 0 && file_compress_is_same(compressed_fd, fd, false);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+/* What was being compressed is there uncompressed: as ".NAME.part", ".NAME.1.part" or NAME. */
+static bool is_half_compressed(int folder_fd, int fd, const char *name) {
+    char plain[NAME_ROOM + 16];
+    int length = (int)(strlen(name) - strlen(COMPRESSED));
+    snprintf(plain, sizeof plain, "%.*s", length, name);
+    bool found = has_beginning(folder_fd, fd, plain);
+    snprintf(plain, sizeof plain, ".%.*s" TEMPORARY, length, name);
+    found = found || has_beginning(folder_fd, fd, plain);
+    for (int i = 1; !found && i < NUMBERS_TRIED; i++) {
+        snprintf(plain, sizeof plain, ".%.*s.%d" TEMPORARY, length, name, i);
+        found = has_beginning(folder_fd, fd, plain);
+    }
+    return found;
 }
 
 static void add_name(struct leftovers *left, const char *temporary) {
@@ -66,8 +106,11 @@ static void add_name(struct leftovers *left, const char *temporary) {
         left->count++;
 }
 
+/* Those that were being compressed first, while what they were made from is there. */
 static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const char *one = *(char *const *)a, *other = *(char *const *)b;
+    int order = (strstr(other, COMPRESSED ".") != NULL) - (strstr(one, COMPRESSED ".") != NULL);
+    return order ? order : strcmp(one, other);
 }
 
 void file_recover_find(struct leftovers *left, const struct folder *folder) {
@@ -157,6 +200,10 @@ static bool recover(struct finished *file) {
                     file->temporary);
         return leave(file);
     }
+    if (is_published_compressed(file)) {
+        unlinkat(file->folder_fd, file->temporary, 0);
+        return leave(file);
+    }
     if (!cut(file, &found)) {
         warn_of("%s cannot be recovered: %s", file->temporary, strerror(errno));
         return leave(file);
@@ -166,15 +213,22 @@ static bool recover(struct finished *file) {
     return true;
 }
 
+static void drop_half_compressed(int folder_fd, int fd, const char *temporary, const char *name) {
+    if (is_half_compressed(folder_fd, fd, name))
+        unlinkat(folder_fd, temporary, 0);
+    else
+        warn_of("%s has no uncompressed file beside it that it was made from: it is left as it is",
+                temporary);
+    close(fd);
+}
+
 /* False when it is in use, gone, or no longer of use. */
 static bool open_file(struct finished *file, int folder_fd, const char *temporary) {
     if (!folder_final_name(temporary, file->name) ||
         (file->fd = open_left(folder_fd, temporary)) < 0)
         return false;
-    /* What was being compressed is there uncompressed, or compressed and published. */
-    if (is_compressed(file->name) || is_published_compressed(folder_fd, file->name)) {
-        unlinkat(folder_fd, temporary, 0);
-        close(file->fd);
+    if (is_compressed(file->name)) {
+        drop_half_compressed(folder_fd, file->fd, temporary, file->name);
         return false;
     }
     snprintf(file->temporary, sizeof file->temporary, "%s", temporary);

@@ -57,6 +57,8 @@ bool folder_reopen(struct folder *folder);
 /* Keeps other captures from the folder and prefix. False with EBUSY when one is there already, or
  * with another errno when the lock file cannot be made. True, too, when it is held already. */
 bool folder_lock(struct folder *folder);
+/* Whether the lock is not held although its file is there; its name, then. */
+bool folder_lock_is_stuck(const struct folder *folder, char name[NAME_ROOM]);
 /* At the end, and when the folder has become another one. */
 void folder_unlock(struct folder *folder);
 /* The name of the next file, which begins at that time. */

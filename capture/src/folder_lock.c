@@ -12,7 +12,8 @@
 
 #include "folder.h"
 
-#define TRIES 10 /* the one that holds it may end, and remove the file, at every step */
+#define LOCK_FILE_MODE 0644 /* it has no content, and the next run may be another user's */
+#define TRIES          10   /* the one that holds it may end, and remove the file, at every step */
 
 static void lock_name(const struct folder *folder, char name[NAME_ROOM]) {
     snprintf(name, NAME_ROOM, ".%s%s.lock", folder->prefix, folder->suffix);
@@ -24,14 +25,41 @@ static bool is_named(const struct folder *folder, int fd, const char *name) {
            there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
 }
 
+/* Another user's file, of a run that was killed, can only be read. It is locked all the same, for
+ * which a network file system alone wants it open for writing: so that is tried first. The mode of
+ * a file that was there is never changed: it may be anything that was given this name. */
+static int open_lock(const struct folder *folder, const char *name) {
+    static const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int fd = openat(folder->fd, name, O_RDWR | O_CREAT | O_EXCL | flags, LOCK_FILE_MODE);
+    if (fd >= 0) {
+        fchmod(fd, LOCK_FILE_MODE); /* the umask left less; a confined capture leaves it so */
+        return fd;
+    }
+    if (errno != EEXIST)
+        return -1;
+    fd = openat(folder->fd, name, O_RDWR | flags);
+    if (fd < 0 && errno == EACCES)
+        fd = openat(folder->fd, name, O_RDONLY | flags);
+    if (fd < 0 && errno == ENOENT)
+        errno = EAGAIN; /* removed meanwhile */
+    return fd;
+}
+
+bool folder_lock_is_stuck(const struct folder *folder, char name[NAME_ROOM]) {
+    struct stat told;
+    lock_name(folder, name);
+    return folder->lock_fd < 0 && !fstatat(folder->fd, name, &told, AT_SYMLINK_NOFOLLOW);
+}
+
 bool folder_lock(struct folder *folder) {
     char name[NAME_ROOM];
     if (folder->lock_fd >= 0)
         return true;
     lock_name(folder, name);
     for (int i = 0; i < TRIES; i++) {
-        int fd = openat(folder->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                        FOLDER_FILE_MODE);
+        int fd = open_lock(folder, name);
+        if (fd < 0 && errno == EAGAIN)
+            continue;
         if (fd < 0)
             return false;
         if (flock(fd, LOCK_EX | LOCK_NB)) {

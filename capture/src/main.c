@@ -148,6 +148,8 @@ static void confine(struct program *program) {
     if (has_helper(settings))
         close_command_become(&program->command, &program->identity, settings->status);
     privilege_drop(&program->identity);
+    if (!program->folder.sealed)
+        lock_output(program);
     if (settings->no_sandbox)
         return;
     program->folder.confined = sandbox_files(&program->folder);
@@ -168,8 +170,6 @@ static void start_threads(struct program *program) {
 }
 
 static void prepare_output(struct program *program) {
-    if (!program->folder.sealed)
-        lock_output(program);
     file_ring_open(&program->ring, &program->settings);
     program->finisher.folder = &program->folder;
     program->finisher.ring = &program->ring;
@@ -203,7 +203,9 @@ static int end(struct program *program, int code) {
     status_text(&status, text, sizeof text);
     say("%s", text);
     status_socket_close(&program->control.status);
-    return program->output.folder_gone || program->output.stream_failed ? EXIT_UNREADABLE : code;
+    return program->output.folder_gone || program->output.stream_failed || program->finisher.unnamed
+               ? EXIT_UNREADABLE
+               : code;
 }
 
 /* Closed ones would become capture files, into which messages would be written. */

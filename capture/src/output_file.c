@@ -236,6 +236,7 @@ static void finish_file(struct output *output) {
     atomic_fetch_add(&output->files, 1);
     if (!finisher_push(output->finisher, &file)) {
         warn_of("out of memory: %s stays as %s", output->name, output->temporary);
+        output->finisher->unnamed = true;
         free(file.counts);
     }
     output->fd = -1;
@@ -252,6 +253,17 @@ void output_close(struct output *output) {
     show_name(output);
 }
 
+static _Noreturn void fail_to_begin(const struct output *output) {
+    const struct folder *folder = output->folder;
+    int code = output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE;
+    char lock[NAME_ROOM];
+    if (folder_lock_is_stuck(folder, lock))
+        fail(code,
+             "the lock file %s/%s cannot be opened: %s; if no capture writes there, remove it",
+             folder->path, lock, strerror(output->reason));
+    fail(code, "no file can be made in %s: %s", folder->path, strerror(output->reason));
+}
+
 void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
@@ -259,6 +271,5 @@ void output_open(struct output *output) {
         return;
     if (output->folder->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
         return; /* it ends by itself; there may be room later */
-    fail(output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE,
-         "no file can be made in %s: %s", output->folder->path, strerror(output->reason));
+    fail_to_begin(output);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "content.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define DIGEST_BYTES 32u
+#define PART_BEGIN   ".wiretale-"
+#define PART_END     ".part"
+#define PART_DIGITS  8u
 
 static bool begin(struct content *content) {
     *content = (struct content){.is_used = true, .fd = -1, .folder = -1, .in_order = true};
@@ -83,13 +88,25 @@ static bool is_free(const struct content *content, char *why, size_t room) {
     return false;
 }
 
+/* A sweep may remove it before it is locked: then it is made once more. A file system without locks
+ * has no sweep either. */
+static int make_locked(const struct content *content) {
+    struct stat status;
+    for (;;) {
+        int fd = openat(content->folder, content->temporary,
+                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0 || flock(fd, LOCK_EX) || fstat(fd, &status) || status.st_nlink)
+            return fd;
+        close(fd);
+    }
+}
+
 static bool open_temporary(struct content *content, const char *folder, char *why, size_t room) {
     content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (content->folder >= 0 && !is_free(content, why, room))
         return false;
     if (content->folder >= 0)
-        content->fd = openat(content->folder, content->temporary,
-                             O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        content->fd = make_locked(content);
     if (content->fd < 0)
         snprintf(why, room, "the receiver's output folder: %s", strerror(errno));
     return content->fd >= 0;
@@ -111,8 +128,36 @@ bool content_receive(struct content *content, const struct content_target *targe
     snprintf(content->name, sizeof content->name, "%s", name);
     if (!target->folder || target->to_stdout)
         return true;
-    snprintf(content->temporary, sizeof content->temporary, ".wiretale-%08x.part", run);
+    snprintf(content->temporary, sizeof content->temporary, PART_BEGIN "%08x" PART_END, run);
     return open_temporary(content, target->folder, why, room);
+}
+
+static bool is_part_name(const char *name) {
+    size_t begin = sizeof PART_BEGIN - 1;
+    return !strncmp(name, PART_BEGIN, begin) &&
+           strspn(name + begin, "0123456789abcdef") == PART_DIGITS &&
+           !strcmp(name + begin + PART_DIGITS, PART_END);
+}
+
+static void sweep_one(int folder, const char *name) {
+    struct stat status;
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        !flock(fd, LOCK_EX | LOCK_NB))
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void content_sweep(const char *folder) {
+    DIR *listing = opendir(folder);
+    if (!listing)
+        return;
+    for (struct dirent *entry; (entry = readdir(listing));)
+        if (is_part_name(entry->d_name))
+            sweep_one(dirfd(listing), entry->d_name);
+    closedir(listing);
 }
 
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,

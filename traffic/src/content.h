@@ -43,6 +43,9 @@ size_t content_read(struct content *content, uint8_t *bytes, size_t count);
 /* The receiver's end. Refuses a name that leaves the folder or that is taken there. */
 bool content_receive(struct content *content, const struct content_target *target, const char *name,
                      uint32_t run, char *why, size_t room);
+/* Removes what receivers of this user that were killed left in the folder. Those that are being
+ * written are locked. */
+void content_sweep(const char *folder);
 /* Bytes of the file, that came for the first time. */
 void content_take(struct content *content, uint64_t offset, const uint8_t *bytes, size_t count);
 

@@ -105,7 +105,7 @@ static void *finish_content(void *context) {
 static bool has_finished_content(struct exchange *exchange) {
     if (!exchange->test->content.is_used)
         return true;
-    if (!exchange->is_finishing) {
+    if (!exchange->is_finishing && !exchange->has_finished) {
         exchange->is_finishing =
             !pthread_create(&exchange->finisher, NULL, finish_content, exchange);
         if (!exchange->is_finishing)
@@ -255,7 +255,8 @@ static void finish(struct exchange *exchange) {
     test->udp_drops_end = test_is_udp(test) ? kernel_udp_drops() : -1;
     if (exchange->is_finishing)
         pthread_join(exchange->finisher, NULL);
-    else if (test->content.is_used && !test->ways[WAY_FORWARD].is_sending)
+    else if (test->content.is_used && !test->ways[WAY_FORWARD].is_sending &&
+             !exchange->has_finished)
         finish_content(exchange);
 }
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "content.h"
 #include "door.h"
 #include "exchange.h"
 #include "exit_codes.h"
@@ -59,6 +60,8 @@ int receive_main(int argc, char **argv) {
         program_say("port %llu: %s", (unsigned long long)options.port, why);
         return EXIT_CODE_TOOL;
     }
+    if (options.output_dir)
+        content_sweep(options.output_dir);
     greet(&options);
     code = run(&door);
     door_close(&door);
