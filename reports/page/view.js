@@ -161,7 +161,7 @@ async function draw() {
     if (f.protocol !== "tcp" && trace.meta === "data") trace.name = "packets →";
     if (f.protocol !== "tcp" && trace.meta === "other") trace.name = "packets ←";
   }
-  await Plotly.react($("plot"), traces, layoutFor(f, traces), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"], modeBarButtonsToAdd: [WHOLE_FLOW] });
+  await drawn($("plot"), traces, layoutFor(f, traces), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"], modeBarButtonsToAdd: [WHOLE_FLOW] });
   quietButtons($("plot"));
   document.body.dataset.points = traces.reduce((n, trace) => n + trace.x.length, 0);
 }
