@@ -135,6 +135,7 @@ function layoutFor(f, traces) {
   const layout = structuredClone(data.figure.plot.layout);
   for (const panel of data.figure.panels) if (!state.panels.has(panel.name)) delete layout[axisName(panel)];
   inColors(layout);
+  layout.dragmode = $("plot").layout?.dragmode || layout.dragmode; // zoom or pan, as chosen
   const used = data.figure.panels.filter((panel) => state.panels.has(panel.name));
   const weights = used.map((panel) => PANEL_WEIGHTS[panel.name]), total = weights.reduce((a, b) => a + b, 0);
   layout.height = 90 + ROW_HEIGHT_PX * total;
