@@ -423,6 +423,7 @@ def test_a_link_opens_a_flow_that_is_not_listed(page: Page, many: Path, tmp_path
     page.open(wiretale.analyze(many).report(tmp_path / "report.html"), "#flow=2900")
     assert page.page.evaluate("document.body.dataset.flow") == "2900"
     assert "10.1.11.151:22900" in page.page.inner_text("#h-flow")
+    assert page.page.inner_text("#note") == "" and len(page.frames("data")) == 1
     page.page.fill("#find", "10.1.11")
     assert page.page.inner_text("#count") == "250 of 3,000 flows; the first 200 are listed"
     page.page.click("#more")
