@@ -53,6 +53,7 @@ SERIES_FIELDS = (
 )
 DATAGRAM_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("first_ns", "d", 1_000_000),
     ("first_frame", "d", 1),
     ("fragments", "I", 1),
@@ -60,6 +61,7 @@ DATAGRAM_FIELDS = (
 )
 BLOCK_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("stream", "H", 1),
     ("sequence", "d", 1),
     ("complete_ns", "d", 1_000_000),
@@ -69,6 +71,7 @@ BLOCK_FIELDS = (
 )
 EVENT_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("direction", "B", 1),
     ("time_ns", "d", 1_000_000),
     ("frame", "d", 1),
@@ -103,6 +106,15 @@ def base_time(trace: Trace) -> int:
     """What times in the page count from: the first packet, down to a whole second."""
     times = [ns for ns in trace.captures.column("first_ns") if ns is not None]
     return min(times, default=0) // 1_000_000_000 * 1_000_000_000
+
+
+def file_names(trace: Trace) -> list[str]:
+    """The file of each input interface, for frame numbers, which count in their file; none where there is one file."""
+    files = trace.captures.column("file")
+    if len(set(files)) < 2:
+        return []
+    names = [Path(file).name for file in files]
+    return names if len(set(names)) == len(set(files)) else files
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -141,7 +153,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "base": str(base_ns),
         "flows": flow_columns(trace, base_ns),
         "again": again(trace),
-        "file_count": len(set(trace.captures.column("file"))),
+        "files": file_names(trace),
         "series_flows": with_series,
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
         "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),

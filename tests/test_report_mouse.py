@@ -196,6 +196,24 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
         assert row["rtt_ns"] is None or abs(rtt * 1e6 - row["rtt_ns"]) < 1
 
 
+@pytest.mark.parametrize("others", [[], ["vlan_ipv6.pcap"]], ids=["one", "two"])
+def test_a_frame_of_several_files_has_the_name_of_its_file(
+    page: Page, samples: Path, tmp_path: Path, others: list[str]
+) -> None:
+    trace = wiretale.analyze(*(samples / name for name in ["tcp_losses.pcap", *others]))
+    (flow,) = [row["flow"] for row in trace.flows.rows() if row["source_port"] == 50512]
+    page.open(trace.report(tmp_path / "report.html"), f"#flow={flow}")
+    points = page.drawn()
+    for trace_name in ("data", "ack", "rtt0", "downstream", "fast_retransmission"):
+        (point,) = loneliest([point for point in points if point.trace == trace_name], 1)
+        assert ("of tcp_losses.pcap" in page.hover(point)) == bool(others), trace_name
+        page.page.wait_for_timeout(400)  # two clicks in short order are a double-click
+        page.page.mouse.click(point.x, point.y)
+        page.until("document.getElementById('packet-filter').textContent.startsWith('frame.number')")
+        assert page.page.inner_text("#packet-file") == ("in tcp_losses.pcap" if others else "")
+    assert page.complaints == []
+
+
 @pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
 def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")

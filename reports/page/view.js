@@ -48,6 +48,10 @@ function filled(made, source, [from, to], most) {
   trace.y = rows.map((i) => source.y[i]);
   if (source.frame) trace.customdata = rows.map((i) => source.frame[i]);
   if (source.text) trace.text = rows.map((i) => source.text(i));
+  if (source.capture && data.files.length) {
+    trace.hovertext = rows.map((i) => data.files[source.capture[i]].replaceAll("<", "&lt;"));
+    trace.hovertemplate = trace.hovertemplate.replace("frame %{customdata}", "frame %{customdata} of %{hovertext}");
+  }
   return Object.assign(trace, { visible: visibleAs(made) });
 }
 
@@ -108,7 +112,7 @@ function sorted(source) {
     if (source.x[i] >= source.x[i - 1]) continue;
     const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]);
     const text = source.text;
-    return { ...source, x: order.map((k) => source.x[k]), y: order.map((k) => source.y[k]), frame: source.frame && order.map((k) => source.frame[k]), text: text && ((k) => text(order[k])) };
+    return { ...source, x: order.map((k) => source.x[k]), y: order.map((k) => source.y[k]), frame: source.frame && order.map((k) => source.frame[k]), capture: source.capture && order.map((k) => source.capture[k]), text: text && ((k) => text(order[k])) };
   }
   return source;
 }
@@ -203,9 +207,10 @@ function legendChanged() {
 }
 
 function clicked({ points: [point] }) {
-  const held = point.customdata;
+  const { customdata: held, hovertext } = point;
   if (held === undefined || held === null) return;
   $("packet").hidden = false;
+  $("packet-file").textContent = hovertext ? `in ${hovertext.replaceAll("&lt;", "<")}` : "";
   $("packet-filter").textContent = typeof held === "number" ? `frame.number == ${held}` : timeFilter(held);
 }
 
