@@ -263,6 +263,18 @@ def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> N
     assert page.page.evaluate("document.documentElement.className") == ""
 
 
+def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page, page: Page) -> None:
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    page.page.emulate_media(media="print")
+    page.until("document.documentElement.className === 'paper'")
+    for cut, shown in page.page.evaluate(
+        "[...document.querySelectorAll('.printed')].map(note => [note.closest('section').querySelectorAll('tbody tr')"
+        ".length > 40, note.checkVisibility()])"
+    ):
+        assert shown == cut
+
+
 # --- windows of another size
 
 # Of every figure: whether its legend ends above its panels, and whether it is as wide as its place.
