@@ -26,6 +26,7 @@ CURVE = 24  # points of one
 LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # where bands of one gap end, by their number
 FEW = 4  # packets, above which ticks are whole by themselves
 LABEL_WIDTH = 18  # characters
+LEGEND_WIDTH = 34  # characters: those of a phone
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
 PLAIN_FONT = {"family": "system-ui, sans-serif", "size": 12}
 
@@ -155,6 +156,11 @@ def delay_name(delay: Delay) -> str:
     return f"{delay.start} → {delay.end}"
 
 
+def legend_name(text: str) -> str:
+    """In lines that a narrow screen has room for."""
+    return "<br>".join(wrap(text, LEGEND_WIDTH))
+
+
 def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
     """The median of each bin, and its 99th percentile as a thinner line."""
     traces = []
@@ -166,7 +172,7 @@ def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
                 {
                     "type": "scatter",
                     "mode": "lines+markers" if len(seconds) < 3 else "lines",
-                    "name": delay_name(delay),
+                    "name": legend_name(delay_name(delay)),
                     "legendgroup": delay_name(delay),
                     "showlegend": column == "median",
                     "x": seconds,
@@ -189,7 +195,7 @@ def distribution(delays: list[Delay]) -> dict[str, Any]:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": delay_name(delay),
+                "name": legend_name(delay_name(delay)),
                 "x": [(low + width * n) / 1e6 for n in range(len(counts) + 1)],
                 "y": [100 * share / whole for share in accumulate(counts, initial=0)],
                 "line": {"color": COLORS[number % len(COLORS)], "width": 1.8, "shape": "hv"},
@@ -208,7 +214,7 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
         traces.append(
             {
                 "type": "bar",
-                "name": f"{way}, {PLACES[place]}",
+                "name": legend_name(f"{way}, {PLACES[place]}"),
                 "x": [(row["moment"] - base_ns) / 1e9 for row in rows],
                 "y": [row["packets"] for row in rows],
                 "width": [max(row["width"] / 1e9, 1e-9) for row in rows],

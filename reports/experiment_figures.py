@@ -71,12 +71,25 @@ def size_axis(sizes: Sequence[float]) -> Row:
     return axis("block size, bytes (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
 
 
+def fine_ticks(low: float, high: float) -> list[float]:
+    """Of a range that is narrower than the ticks 1, 2 and 5 are apart: the widest even steps with two ticks in it."""
+    power = 10.0 ** math.floor(math.log10(high - low))
+    for step in (factor * power for factor in (2, 1, 0.5, 0.2, 0.1)):
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if last > first:
+            return [number * step for number in range(max(1, first - 1), last + 2)]
+    return [low, high]
+
+
 def log_axis(title: str, values: Sequence[float]) -> Row:
     """A logarithmic axis with ticks at 1, 2 and 5, or only at powers of ten where there are many."""
     known = [value for value in values if value > 0] or [1.0]
-    powers = range(math.floor(math.log10(min(known))) - 1, math.ceil(math.log10(max(known))) + 1)
+    low, high = min(known), max(known)
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(powers) <= 6 else (1,)
     ticks = [step * 10.0**power for power in powers for step in steps]
+    if low < high and sum(low <= tick <= high for tick in ticks) < 2:
+        ticks = fine_ticks(low, high)
     return axis(f"{title} (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:,.10g}" for tick in ticks])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("numbers.js", "panels.js", "view.js", "flow_list.js", "capture.js")
 FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
+FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest: so many cost the page little
 TRANSFERS_SHOWN = 20
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
 SERIES_MOST = 60_000  # bins
@@ -51,6 +53,7 @@ SERIES_FIELDS = (
 )
 DATAGRAM_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("first_ns", "d", 1_000_000),
     ("first_frame", "d", 1),
     ("fragments", "I", 1),
@@ -58,6 +61,7 @@ DATAGRAM_FIELDS = (
 )
 BLOCK_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("stream", "H", 1),
     ("sequence", "d", 1),
     ("complete_ns", "d", 1_000_000),
@@ -67,6 +71,7 @@ BLOCK_FIELDS = (
 )
 EVENT_FIELDS = (
     ("flow", "I", 1),
+    ("capture", "H", 1),
     ("direction", "B", 1),
     ("time_ns", "d", 1_000_000),
     ("frame", "d", 1),
@@ -90,10 +95,26 @@ def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list
     return chosen
 
 
+def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[int]:
+    """The largest flows that are not chosen."""
+    rank = trace.flows.column("wire_bytes")
+    rest = nlargest(FLOWS_FURTHER, (flow for flow in range(len(rank)) if flow not in chosen), key=rank.__getitem__)
+    return fitting_flows(rest, [sizes[flow] for flow in rest], PACKETS_FURTHER)
+
+
 def base_time(trace: Trace) -> int:
     """What times in the page count from: the first packet, down to a whole second."""
     times = [ns for ns in trace.captures.column("first_ns") if ns is not None]
     return min(times, default=0) // 1_000_000_000 * 1_000_000_000
+
+
+def file_names(trace: Trace) -> list[str]:
+    """The file of each input interface, for frame numbers, which count in their file; none where there is one file."""
+    files = trace.captures.column("file")
+    if len(set(files)) < 2:
+        return []
+    names = [Path(file).name for file in files]
+    return names if len(set(names)) == len(set(files)) else files
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -117,6 +138,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
     largest, troubled = choose_flows(trace, FLOWS_LARGEST, FLOWS_TROUBLED)
     by_trouble = troubled + largest if troubled else largest
     sizes = trace.flows.column("packets")
+    by_trouble = by_trouble + further_flows(trace, set(by_trouble), sizes)
     tables = (trace.series, trace.datagrams, trace.events, trace.blocks)
     bins, datagrams, events, blocks = (table.rows_by_flow(len(sizes)) for table in tables)
     with_series = fitting_flows(by_trouble, [bins[flow] for flow in by_trouble], SERIES_MOST)
@@ -131,7 +153,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
         "base": str(base_ns),
         "flows": flow_columns(trace, base_ns),
         "again": again(trace),
-        "file_count": len(set(trace.captures.column("file"))),
+        "files": file_names(trace),
         "series_flows": with_series,
         "series": packed_table(trace.series, SERIES_FIELDS, with_series, base_ns),
         "datagrams": packed_table(trace.datagrams, DATAGRAM_FIELDS, with_datagrams, base_ns),

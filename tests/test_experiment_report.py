@@ -260,6 +260,12 @@ def test_the_page_of_every_built_in_plan_draws_offline(browser: Any, tmp_path: P
         "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.point, .js-line').length)"
     )
     assert len(drawn) == len(figures(folder)) and all(drawn)
+    ticks = page.evaluate(
+        "[...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => ['x', 'y']"
+        ".filter(side => plot._fullLayout[`${side}axis`].type === 'log')"
+        ".map(side => [plot.id, side, [...plot.querySelectorAll(`.${side}tick text`)].map(one => one.textContent)]))"
+    )
+    assert all(len(labels) >= 2 for *_, labels in ticks), ticks
     buttons = page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
     assert buttons and not [title for title in buttons if "hare" in title or "Plotly" in title]
     page.close()

@@ -261,3 +261,66 @@ def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> N
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= PAGES_MOST
     assert [680] * len(plots(page)) in page.page.evaluate("window.widths")
     assert page.page.evaluate("document.documentElement.className") == ""
+
+
+def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page, page: Page) -> None:
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    page.page.emulate_media(media="print")
+    page.until("document.documentElement.className === 'paper'")
+    for cut, shown in page.page.evaluate(
+        "[...document.querySelectorAll('.printed')].map(note => [note.closest('section').querySelectorAll('tbody tr')"
+        ".length > 40, note.checkVisibility()])"
+    ):
+        assert shown == cut
+
+
+# --- windows of another size
+
+# Of every figure: whether its legend ends above its panels, and whether it is as wide as its place.
+LEGENDS = """[...document.querySelectorAll('.js-plotly-plot')].map(plot => {
+  const legend = plot.querySelector('.legend')?.getBoundingClientRect(), top = plot.getBoundingClientRect().y;
+  return [plot.id, legend ? legend.bottom - top : 0, plot._fullLayout._size.t, plot._fullLayout.width - plot.clientWidth];
+})"""
+
+
+def check_legends(page: Page) -> None:
+    """No legend lies over the data."""
+    for plot, legend, panels, _ in page.page.evaluate(LEGENDS):
+        assert legend <= panels, (plot, legend, panels)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_legends_keep_off_the_data_on_paper_and_afterwards(opened: Page, page: Page, width: int) -> None:
+    page.page.set_viewport_size({"width": width, "height": 900})
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    check_legends(page)
+    page.page.evaluate(f"addEventListener('beforeprint', () => {{ window.legends = {LEGENDS}; }})")
+    page.page.pdf(format="A4")
+    for plot, legend, panels, _ in page.until("window.legends"):
+        assert legend <= panels, (plot, legend, panels)
+    page.until("document.documentElement.className === ''", 10)
+    check_legends(page)
+
+
+def test_figures_follow_the_width_of_the_window(opened: Page, page: Page) -> None:
+    page.page.set_viewport_size({"width": 1280, "height": 900})
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    for width in (700, 390, 1280):
+        page.page.set_viewport_size({"width": width, "height": 900})
+        page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)", 10)
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        check_legends(page)
+    assert page.complaints == []
+
+
+def test_a_phone_shows_whole_names_in_the_legends_of_a_comparison(page: Page, reports: dict[str, Path]) -> None:
+    page.page.set_viewport_size({"width": 360, "height": 800})
+    page.open(reports["compare"])
+    ends = page.page.evaluate(
+        "[...document.querySelectorAll('.legendtext')].map(name => [name.textContent, name.getBoundingClientRect().right,"
+        " name.closest('.js-plotly-plot').getBoundingClientRect().right])"
+    )
+    assert ends and all(right <= place for _, right, place in ends), ends

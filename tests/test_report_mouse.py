@@ -196,6 +196,24 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
         assert row["rtt_ns"] is None or abs(rtt * 1e6 - row["rtt_ns"]) < 1
 
 
+@pytest.mark.parametrize("others", [[], ["vlan_ipv6.pcap"]], ids=["one", "two"])
+def test_a_frame_of_several_files_has_the_name_of_its_file(
+    page: Page, samples: Path, tmp_path: Path, others: list[str]
+) -> None:
+    trace = wiretale.analyze(*(samples / name for name in ["tcp_losses.pcap", *others]))
+    (flow,) = [row["flow"] for row in trace.flows.rows() if row["source_port"] == 50512]
+    page.open(trace.report(tmp_path / "report.html"), f"#flow={flow}")
+    points = page.drawn()
+    for trace_name in ("data", "ack", "rtt0", "downstream", "fast_retransmission"):
+        (point,) = loneliest([point for point in points if point.trace == trace_name], 1)
+        assert ("of tcp_losses.pcap" in page.hover(point)) == bool(others), trace_name
+        page.page.wait_for_timeout(400)  # two clicks in short order are a double-click
+        page.page.mouse.click(point.x, point.y)
+        page.until("document.getElementById('packet-filter').textContent.startsWith('frame.number')")
+        assert page.page.inner_text("#packet-file") == ("in tcp_losses.pcap" if others else "")
+    assert page.complaints == []
+
+
 @pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
 def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
@@ -278,6 +296,62 @@ def test_an_edited_link_and_a_double_click_change_the_view(page: Page, samples: 
     assert page.complaints == []
 
 
+@pytest.mark.parametrize("fragment", ["#flow=%", "#flow=0&t=%zz"])
+def test_a_link_that_was_cut_still_opens_the_page(page: Page, samples: Path, tmp_path: Path, fragment: str) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), fragment)
+    assert page.complaints == [] and page.points()
+    notice = page.page.inner_text("#missing") if page.page.is_visible("#missing") else ""
+    assert notice.startswith("The link names flow %,") == (fragment == "#flow=%")
+
+
+def test_back_undoes_the_choice_of_a_flow_after_keys(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "vlan_ipv6.pcap").report(tmp_path / "report.html"))
+    page.page.focus("#plot")
+    page.page.keyboard.press("+")
+    page.until("location.hash.includes('&t=')")
+    zoomed = page.hash()
+    page.page.focus("#flows tbody tr[tabindex='0']")
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("Enter")
+    page.until("!location.hash.includes('&t=')")
+    page.page.go_back()
+    page.until(f"location.hash === '{zoomed}'")
+
+
+def test_panning_goes_on_after_the_first_pan(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.drawn()
+    page.page.hover("#plot")
+    page.page.click("#plot [data-val='pan']")
+    width = page.range()[1] - page.range()[0]
+    for _ in range(2):
+        start = page.range()[0]
+        middle, top = page.pixel("xaxis", sum(page.range()) / 2), page.pixel("yaxis2", sum(page.range("yaxis2")) / 2)
+        page.drag((middle, top), (middle - 100, top))
+        page.until(f"document.getElementById('plot')._fullLayout.xaxis.range[0] > {start}")
+        assert page.range()[1] - page.range()[0] == pytest.approx(width)
+
+
+def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, samples: Path, tmp_path: Path) -> None:
+    path = wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")
+    page.open(path)
+    page.page.focus("#plot")
+    for _ in range(45):
+        page.page.keyboard.press("+")
+    page.page.wait_for_timeout(500)
+    shown, fragment = page.range(), page.hash()
+    page.page.goto("about:blank")
+    page.open(path, fragment)
+    assert page.range() == pytest.approx(shown, abs=2e-9) and shown[1] - shown[0] < 1e-6
+
+
+def test_a_copy_button_has_its_words_again_after_two_clicks(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    page.page.dblclick("#copy-flow")
+    page.until("document.getElementById('copy-flow').textContent === 'copied'", 5)
+    page.until("document.getElementById('copy-flow').textContent === 'copy filter'", 5)
+
+
 # --- every flow of many
 
 
@@ -301,6 +375,38 @@ def test_a_flow_that_is_chosen_comes_into_view(page: Page, many: Path, tmp_path:
     page.until("location.hash === '#flow=7'")
     assert in_window(page, "#h-flow")
     assert page.page.locator("#plot").bounding_box()["y"] < 300
+
+
+def test_an_edited_link_brings_its_flow_or_the_notice_into_view(page: Page, many: Path, tmp_path: Path) -> None:
+    page.page.set_viewport_size({"width": 1280, "height": 900})
+    path = wiretale.analyze(many).report(tmp_path / "report.html")
+    page.open(path)
+    assert page.page.evaluate("scrollY") == 0
+    page.page.evaluate("location.hash = '#flow=900'")
+    page.until("document.body.dataset.flow === '900' && scrollY > 0", 10)
+    assert in_window(page, "#h-flow") and page.page.locator("#plot").bounding_box()["y"] < 300
+    page.page.evaluate("location.hash = '#flow=77777'")
+    page.until("!document.getElementById('missing').hidden")
+    assert in_window(page, "#missing")
+    page.page.go_back()
+    page.until("location.hash === '#flow=900'")
+    page.page.goto("about:blank")
+    page.open(path, "#flow=77777")
+    assert in_window(page, "#missing")
+
+
+def test_the_row_that_has_the_focus_is_never_below_the_head(page: Page, many: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(many).report(tmp_path / "report.html"))
+    page.page.focus("#flows tbody tr[tabindex='0']")
+    for _ in range(30):
+        page.page.keyboard.press("ArrowDown")
+    for _ in range(25):
+        page.page.keyboard.press("ArrowUp")
+        row, head = page.page.evaluate(
+            "[document.activeElement.getBoundingClientRect().top,"
+            " document.querySelector('#flows thead th').getBoundingClientRect().bottom]"
+        )
+        assert row >= head
 
 
 def test_search_and_links_reach_flows_that_are_not_listed(
@@ -335,6 +441,7 @@ def test_a_link_opens_a_flow_that_is_not_listed(page: Page, many: Path, tmp_path
     page.open(wiretale.analyze(many).report(tmp_path / "report.html"), "#flow=2900")
     assert page.page.evaluate("document.body.dataset.flow") == "2900"
     assert "10.1.11.151:22900" in page.page.inner_text("#h-flow")
+    assert page.page.inner_text("#note") == "" and len(page.frames("data")) == 1
     page.page.fill("#find", "10.1.11")
     assert page.page.inner_text("#count") == "250 of 3,000 flows; the first 200 are listed"
     page.page.click("#more")

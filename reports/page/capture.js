@@ -53,6 +53,7 @@ async function show(number, range = null, vertical = {}) {
 
 async function chooseFlow(number) {
   await show(number);
+  state.byKey = false; // another flow is a step of its own
   remember();
   $("chosen").scrollIntoView();
 }
@@ -75,29 +76,42 @@ function spanIn(text) {
   return from < to ? [from, to] : null;
 }
 
+// As it stands where it is not a link's: the page then names what it lacks.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function linked() {
   const parts = location.hash.slice(1).split("&").map((part) => part.split("="));
-  const named = (name) => parts.filter(([key, value]) => key === name && value).map(([, value]) => decodeURIComponent(value));
+  const named = (name) => parts.filter(([key, value]) => key === name && value).map(([, value]) => decoded(value));
   const vertical = named("y").map((value) => value.split(":")).filter(([panel, span]) => data.figure.panels.some(({ name }) => name === panel) && spanIn(span || ""));
   return { flow: named("flow")[0], range: spanIn(named("t")[0] || ""), vertical: Object.fromEntries(vertical.map(([panel, span]) => [panel, spanIn(span)])) };
 }
+
+const STEP = "step"; // of the page's own, in the browser's history
 
 // A step that Back undoes; steps by keys that follow each other are one.
 function remember() {
   if (location.hash === link()) return;
   const again = state.byKey && state.lastByKey;
   state.lastByKey = state.byKey;
-  history[again ? "replaceState" : "pushState"](null, "", link());
+  history[again ? "replaceState" : "pushState"](STEP, "", link());
 }
 
-async function follow() {
+async function follow(opening = false) {
   const { flow, range, vertical } = linked(), row = /^\d+$/.test(flow) ? state.flows.rowOf(Number(flow)) : -1;
   state.lastByKey = false;
   $("missing").hidden = row >= 0 || flow === undefined;
   if (row < 0) $("missing").textContent = `The link names flow ${flow}, which is not in the page: it has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
-  if (row < 0) return false;
-  await show(Number(flow), range, vertical);
-  return true;
+  if (row >= 0) await show(Number(flow), range, vertical);
+  // The browser itself scrolls to where a step was left; a link that was typed has no step yet.
+  if (flow !== undefined && (opening || history.state !== STEP)) $(row >= 0 ? "chosen" : "missing").scrollIntoView();
+  if (row >= 0) history.replaceState(STEP, "");
+  return row >= 0;
 }
 
 // --- start -----------------------------------------------------------------------------------------------------
@@ -114,9 +128,9 @@ async function copy(button, text) {
     area.remove();
   }
   document.body.dataset.copied = text;
-  const before = button.textContent;
+  button.dataset.label ||= button.textContent;
   button.textContent = "copied";
-  setTimeout(() => (button.textContent = before), 1200);
+  setTimeout(() => (button.textContent = button.dataset.label), 1200);
 }
 
 function listen() {
@@ -129,7 +143,7 @@ function listen() {
   }
   $("plot").addEventListener("keydown", () => (state.byKey = true), true);
   addEventListener("pointerdown", () => (state.byKey = false), true);
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => follow());
   paper(() => state.panels?.size && draw());
   plotKeys([$("plot")], wholeView);
 }
@@ -143,10 +157,9 @@ async function start() {
   const [series, datagrams, events, blocks, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadTable(data.blocks), loadPackets(data.packets), loadPlotly()]);
   Object.assign(state, { series, datagrams, events, blocks, packets });
   listen();
-  if (await follow()) $("chosen").scrollIntoView();
-  else if (state.flows.number.length) {
+  if (!(await follow(true)) && state.flows.number.length) {
     await show(state.flows.number[ordered()[0]]);
-    history.replaceState(null, "", link());
+    history.replaceState(STEP, "", link());
   }
   document.body.dataset.ready = "yes";
 }

@@ -4,7 +4,7 @@ const drawnFigures = () => Object.keys(data.figures).map($);
 async function drawFigure(place) {
   const figure = data.figures[place.id];
   const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // zooms and legends stay
-  await Plotly.react(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
+  await drawn(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
   quietButtons(place);
 }
 

@@ -39,12 +39,14 @@ function scrollable() {
 
 const PLOT_KEYS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowRight: [1, 0.25], ArrowLeft: [1, -0.25] };
 
+const LEAST = 2e-9; // of a range: a link has nanoseconds
+
 // Shrinks the ranges of the time axes, or moves them, by shares of what is in view.
 function moveView(place, [shrink, shift]) {
   const change = {};
   for (const [name, axis] of Object.entries(place._fullLayout)) {
     if (!/^xaxis\d*$/.test(name) || axis.fixedrange) continue;
-    const [from, to] = axis.range.map((value) => axis.r2l(value)), middle = (from + to) / 2 + shift * (to - from), half = ((to - from) / 2) * shrink;
+    const [from, to] = axis.range.map((value) => axis.r2l(value)), middle = (from + to) / 2 + shift * (to - from), half = Math.max(((to - from) / 2) * shrink, LEAST / 2);
     change[`${name}.range[0]`] = axis.l2r(middle - half);
     change[`${name}.range[1]`] = axis.l2r(middle + half);
   }

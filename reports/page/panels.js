@@ -1,11 +1,12 @@
 // Points of each panel of a flow's figure: throughput, packets, verdicts, losses, blocks, datagrams.
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 
-// A point; `frame` is its frame, or the span of time that it stands for.
-function put(out, x, y, frame) {
+// A point; `frame` is its frame, which counts in the file of a capture, or the span of time that it stands for.
+function put(out, x, y, frame, capture) {
   out.x.push(x);
   out.y.push(y);
   out.frame.push(frame);
+  if (capture !== undefined) (out.capture ||= []).push(capture);
 }
 
 function seriesData(flow) {
@@ -36,11 +37,12 @@ function packetText(p, i, tcp) {
 }
 
 function picked(p, rows, y, tcp) {
-  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), text: (k) => packetText(p, rows[k], tcp) };
+  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: new Uint16Array(rows.length), text: (k) => packetText(p, rows[k], tcp) };
   for (let k = 0; k < rows.length; k++) {
     out.x[k] = p.time[rows[k]];
     out.y[k] = y(rows[k]);
     out.frame[k] = p.frame[rows[k]];
+    out.capture[k] = p.capture[rows[k]];
   }
   return out;
 }
@@ -125,7 +127,7 @@ function markData(flow, p, rows, main, tcp) {
     const y = tcp ? place(p, i, d === main) : p.size[i];
     if (y === null) continue;
     const out = (found[key] ||= { x: [], y: [], frame: [], texts: [] });
-    put(out, p.time[i], y, p.frame[i]);
+    put(out, p.time[i], y, p.frame[i], p.capture[i]);
     out.texts.push(verdictText(event));
   }
   for (const out of Object.values(found)) out.text = (k) => out.texts[k];
@@ -139,7 +141,7 @@ function lossData(flow) {
     const place = data.words.place[e.place[i]], kind = data.words.kind[e.kind[i]];
     if (!kind.endsWith("retransmission") || e.spurious[i] === 1 || !["upstream", "downstream"].includes(place)) continue;
     const out = (found[place] ||= { x: [], y: [], frame: [], text: null });
-    put(out, e.time_ns[i] / 1e3, out.y.length + 1, e.frame[i]);
+    put(out, e.time_ns[i] / 1e3, out.y.length + 1, e.frame[i], e.capture[i]);
   }
   return found;
 }
@@ -151,7 +153,7 @@ function blockData(flow) {
     const text = `block ${whole(b.sequence[i])}${b.stream[i] < 65535 ? ` of stream ${b.stream[i]}` : ""}`;
     for (const [out, value, drawn] of [[found.latency, b.latency_ns[i], true], [found.waited, b.head_of_line_ns[i], b.head_of_line_ns[i] > 0]]) {
       if (!drawn || Number.isNaN(value)) continue;
-      put(out, b.complete_ns[i] / 1e3, value / 1e6, b.last_frame[i]);
+      put(out, b.complete_ns[i] / 1e3, value / 1e6, b.last_frame[i], b.capture[i]);
       out.texts.push(text);
     }
   }
@@ -174,7 +176,7 @@ function datagramData(flow) {
   for (let i = 0; i < g.flow.length; i++) {
     if (g.flow[i] !== flow || Number.isNaN(g.first_ns[i])) continue;
     const out = g.missing_bytes[i] === 0 ? found.whole : found.broken;
-    put(out, g.first_ns[i] / 1e3, g.fragments[i], g.first_frame[i]);
+    put(out, g.first_ns[i] / 1e3, g.fragments[i], g.first_frame[i], g.capture[i]);
   }
   return found;
 }

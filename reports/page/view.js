@@ -48,6 +48,10 @@ function filled(made, source, [from, to], most) {
   trace.y = rows.map((i) => source.y[i]);
   if (source.frame) trace.customdata = rows.map((i) => source.frame[i]);
   if (source.text) trace.text = rows.map((i) => source.text(i));
+  if (source.capture && data.files.length) {
+    trace.hovertext = rows.map((i) => data.files[source.capture[i]].replaceAll("<", "&lt;"));
+    trace.hovertemplate = trace.hovertemplate.replace("frame %{customdata}", "frame %{customdata} of %{hovertext}");
+  }
   return Object.assign(trace, { visible: visibleAs(made) });
 }
 
@@ -108,7 +112,7 @@ function sorted(source) {
     if (source.x[i] >= source.x[i - 1]) continue;
     const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]);
     const text = source.text;
-    return { ...source, x: order.map((k) => source.x[k]), y: order.map((k) => source.y[k]), frame: source.frame && order.map((k) => source.frame[k]), text: text && ((k) => text(order[k])) };
+    return { ...source, x: order.map((k) => source.x[k]), y: order.map((k) => source.y[k]), frame: source.frame && order.map((k) => source.frame[k]), capture: source.capture && order.map((k) => source.capture[k]), text: text && ((k) => text(order[k])) };
   }
   return source;
 }
@@ -135,6 +139,7 @@ function layoutFor(f, traces) {
   const layout = structuredClone(data.figure.plot.layout);
   for (const panel of data.figure.panels) if (!state.panels.has(panel.name)) delete layout[axisName(panel)];
   inColors(layout);
+  layout.dragmode = $("plot").layout?.dragmode || layout.dragmode; // zoom or pan, as chosen
   const used = data.figure.panels.filter((panel) => state.panels.has(panel.name));
   const weights = used.map((panel) => PANEL_WEIGHTS[panel.name]), total = weights.reduce((a, b) => a + b, 0);
   layout.height = 90 + ROW_HEIGHT_PX * total;
@@ -161,7 +166,7 @@ async function draw() {
     if (f.protocol !== "tcp" && trace.meta === "data") trace.name = "packets →";
     if (f.protocol !== "tcp" && trace.meta === "other") trace.name = "packets ←";
   }
-  await Plotly.react($("plot"), traces, layoutFor(f, traces), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"], modeBarButtonsToAdd: [WHOLE_FLOW] });
+  await drawn($("plot"), traces, layoutFor(f, traces), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"], modeBarButtonsToAdd: [WHOLE_FLOW] });
   quietButtons($("plot"));
   document.body.dataset.points = traces.reduce((n, trace) => n + trace.x.length, 0);
 }
@@ -202,9 +207,10 @@ function legendChanged() {
 }
 
 function clicked({ points: [point] }) {
-  const held = point.customdata;
+  const { customdata: held, hovertext } = point;
   if (held === undefined || held === null) return;
   $("packet").hidden = false;
+  $("packet-file").textContent = hovertext ? `in ${hovertext.replaceAll("&lt;", "<")}` : "";
   $("packet-filter").textContent = typeof held === "number" ? `frame.number == ${held}` : timeFilter(held);
 }
 
