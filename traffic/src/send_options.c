@@ -136,6 +136,7 @@ static const struct option_row rows[] = {
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
     FLAG("quiet", 'q', quiet, "print no table"),
+    FLAG("version", 'V', version, "print the version"),
     FLAG("help", 'h', help, "show this help"),
 };
 #define ROWS (sizeof rows / sizeof *rows)
@@ -184,6 +185,10 @@ static const char *contradiction(const struct send_options *options) {
         return "--poisson and --burst: expected only one of them";
     if (plan->content && (plan->count || plan->bytes || plan->time_ns))
         return "--file: expected no --count, --bytes or --time, because the whole file is sent";
+    if (plan->content && plan->streams != 1)
+        return "--file: expected one stream, so --streams 1";
+    if (plan->content && plan->direction != DIRECTION_FORWARD)
+        return "--file: expected no --reverse or --both, because a file goes forward";
     if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
         return "--size: expected at most 1000 characters";
     return NULL;
@@ -218,6 +223,8 @@ int send_options_read(struct send_options *options, int argc, char **argv) {
         return EXIT_CODE_USAGE + 1;
     if (options->help)
         return command_help_print(&help, rows, ROWS) + 1;
+    if (options->version)
+        return version_print() + 1;
     options->plan.content = options->file != NULL;
     options->local.family = (int)options->family;
     return complete(options);
