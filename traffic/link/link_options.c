@@ -146,6 +146,11 @@ static void parse_number_option(const char *text, uint64_t most, uint64_t *numbe
              (unsigned long long)most);
 }
 
+static void parse_spin(const char *text, int64_t *ns) {
+    if (!parse_duration(text, ns))
+        errx(2, "--spin %s: expected a time, as 50us", text);
+}
+
 /* argv[0] is "wiretale link" when wiretale started it. */
 static void print_help(void) {
     for (const char *at = help; *at; at++)
@@ -171,10 +176,7 @@ static void take_option(struct link_options *options, int letter, char *value, c
     case OVERWRITE: options->overwrite = true; break;
     case PRINT: options->print_path = value; break;
     case ADDRESS: parse_address(&options->addresses, value); break;
-    case SPIN:
-        if (!parse_duration(value, &options->spin_ns))
-            errx(2, "--spin %s: expected a time, as 50us", value);
-        break;
+    case SPIN: parse_spin(value, &options->spin_ns); break;
     case PRIORITY: parse_number_option(value, 99, &options->priority, "--priority"); break;
     case JSON: options->json = true; break;
     case 'V': puts("wiretale-link " WIRETALE_VERSION); exit_written();

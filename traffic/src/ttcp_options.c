@@ -9,7 +9,6 @@
 #include "program_name.h"
 #include "units.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
