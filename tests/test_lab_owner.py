@@ -150,9 +150,11 @@ def test_a_lab_with_a_shell_is_left_alone(state: Path) -> None:
                 assert named.returncode == 2 and f"the lab {name} is in use by {user}: stop that" in named.stderr
                 assert shell.poll() is None and len(hosts_of(name)) == 3
                 shell.communicate("\n", timeout=SECONDS)
-        command = [sys.executable, "-m", "wiretale", "lab", "shell", name, "sender", "--", "sleep", "60"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as sleeper:
-            wait_for(lambda: "(sleep)" in wiretale("down", name).stderr, "no user")
+        script = "echo in; exec sleep 60"
+        command = [sys.executable, "-m", "wiretale", "lab", "shell", name, "sender", "--", "sh", "-c", script]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
+            assert sleeper.stdout and sleeper.stdout.readline() == "in\n"
+            assert f"process {sleeper.pid} (s" in wiretale("down", name).stderr
             assert wiretale("down", name, "--force").returncode == 0
             assert sleeper.wait(SECONDS) != 0
     finally:
