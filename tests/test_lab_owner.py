@@ -119,6 +119,49 @@ def test_a_lab_in_use_is_left_alone(tmp_path: Path, state: Path) -> None:
     assert hosts_of(other) == []
 
 
+def test_a_lab_with_a_shell_is_left_alone(state: Path) -> None:
+    """Its own link is no user of it; a person's shell on any of its hosts is."""
+    name = f"u{os.getpid()}"
+    assert wiretale("up", "same-host", "--name", name).returncode == 0
+    try:
+        for host in HOSTS:
+            command = [
+                sys.executable,
+                "-m",
+                "wiretale",
+                "lab",
+                "shell",
+                name,
+                host,
+                "--",
+                "sh",
+                "-c",
+                "echo in; read end",
+            ]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+                assert shell.stdout and shell.stdout.readline() == "in\n"
+                user = f"process {shell.pid} (sh)"
+                every = wiretale("down", "--all")
+                left = f"wiretale: the lab {name} is left alone: {user} uses it\n"
+                assert (every.returncode, every.stderr) == (0, left)
+                only = wiretale("down")
+                assert only.returncode == 2 and only.stderr.startswith(left)
+                named = wiretale("down", name)
+                assert named.returncode == 2 and f"the lab {name} is in use by {user}: stop that" in named.stderr
+                assert shell.poll() is None and len(hosts_of(name)) == 3
+                shell.communicate("\n", timeout=SECONDS)
+        script = "echo in; exec sleep 60"
+        command = [sys.executable, "-m", "wiretale", "lab", "shell", name, "sender", "--", "sh", "-c", script]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sleeper:
+            assert sleeper.stdout and sleeper.stdout.readline() == "in\n"
+            assert f"process {sleeper.pid} (s" in wiretale("down", name).stderr
+            assert wiretale("down", name, "--force").returncode == 0
+            assert sleeper.wait(SECONDS) != 0
+    finally:
+        done = wiretale("down", "--all", "--force")
+    assert done.returncode == 0 and hosts_of(name) == [] and list(state.iterdir()) == []
+
+
 def removed_by_force(name: str) -> None:
     assert wiretale("down", name, "--force").returncode == 0
 

@@ -75,8 +75,6 @@ def test_an_example_is_a_command_that_can_be_pasted(call: str) -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
-    if option == "--version" and call not in ("traffic", "link"):
-        pytest.skip("the version is the program's")
     with open("/dev/full", "w") as full:
         done = run(call, option, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     name = " ".join(CALLS[call][1])
@@ -84,6 +82,15 @@ def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
         4,
         f"{name}: cannot write to standard output: No space left on device\n",
     )
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_each_command_has_the_version_of_its_program(call: str, option: str) -> None:
+    for own in (False, True):
+        done = run(call, option, own=own)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert re.fullmatch(rf"{CALLS[call][0]} [0-9]+(\.[0-9]+)+\S*\n", done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +108,12 @@ def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
         ("send", ["h", "--df", "maybe"], "--df maybe: expected do|dont|want|probe"),
         ("send", ["h", "--count"], "--count: expected N"),
         ("send", ["h", "i"], "i: expected no further argument"),
+        ("send", ["h", "--file", "f", "-P", "3"], "--file: expected one stream, so --streams 1"),
+        ("send", ["h", "--file", "f", "-R"], "--file: expected no --reverse or --both, because a file goes forward"),
+        ("send", ["h", "--file", "f", "--both"], "--file: expected no --reverse or --both, because a file"),
+        ("receive", ["--data-ports", "5-99999"], "--data-ports 5-99999: expected two ports from 1 to 65535"),
+        ("receive", ["--data-ports", "0-5"], "--data-ports 0-5: expected two ports from 1 to 65535"),
+        ("send", ["h", "--data-ports", "9-5"], "--data-ports 9-5: expected two ports from 1 to 65535"),
         ("send", [], "expected a HOST; see --help"),
         ("send", ["h", "--poisson"], "--poisson and --burst: expected a --rate as well"),
         ("send", ["h", "--cuont", "3"], "--cuont: no such option: did you mean --count?"),
@@ -111,6 +124,8 @@ def test_help_on_a_full_device_ends_with_4(call: str, option: str) -> None:
         ("ttcp", ["-r", "--jso"], "--jso: no such option: did you mean --json?"),
         ("link", ["a"], "expected two interfaces, or --print-truth FILE alone; see --help"),
         ("link", ["a", "b", "--both", "rate=10MB"], "--both: rate=10MB: expected bits a second"),
+        ("link", ["a", "b", "--both", "mtu=66kB"], "--both: mtu=66kB: expected bytes of an IP packet, 68 to 65535"),
+        ("link", ["a", "b", "--both", "overhead=-21"], "--both: overhead=-21: expected whole bytes, -20 to 1000"),
         ("link", ["a", "b", "--forwar", "rate=1M"], "--forwar: no such option: did you mean --forward?"),
         ("link", ["a", "b", "--seed"], "--seed: expected a value; see --help"),
         ("traffic", ["sned"], "expected send, receive or ttcp; see --help"),

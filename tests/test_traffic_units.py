@@ -114,6 +114,14 @@ def test_the_link_refuses_what_is_none(kind: str) -> None:
         assert link(kind, text).returncode == 2, text
 
 
+@pytest.mark.parametrize(
+    "setting", ["mtu=1500", "mtu=1.5k", "mtu=1.5kB", "mtu=1KiB", "overhead=38", "overhead=38B", "overhead=-20"]
+)
+def test_settings_in_bytes_take_a_unit(setting: str) -> None:
+    done = run("wiretale-link", "no-such-1", "no-such-2", "--both", setting)
+    assert done.returncode == 4 and "no such interface" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(("text", "sizes"), [("1k", "1k"), ("64,512-0.6k:44", "64,512-0.6k:44"), ("1 KiB", "1 KiB")])
 def test_sizes_of_blocks_are_spelled_so_too(listener: Listener, text: str, sizes: str) -> None:
     done = run("wiretale-traffic", "send", "127.0.0.1", "--port", str(listener.port), "--size", text)

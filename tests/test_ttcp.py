@@ -271,9 +271,10 @@ def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
     assert [line["bytes"] for line in lines] == [20, 10]
 
 
-def test_silence_ends_a_tcp_transfer_only_when_asked_for() -> None:
+@pytest.mark.parametrize("idle", ["1", "1s", "500ms"])
+def test_silence_ends_a_tcp_transfer_only_when_asked_for(idle: str) -> None:
     port = free_port()
-    listening = running("-s", "--json", "--idle", "1", port=port)
+    listening = running("-s", "--json", "--idle", idle, port=port)
     with listening as receiver, socket.create_connection((HOST, int(port))) as sender:
         sender.sendall(b"x" * 100)
         found = report(receiver, 3)
@@ -292,7 +293,7 @@ def test_a_classic_receiver_is_started_fed_and_ended_over_udp() -> None:
 
 def test_the_marks_come_after_a_pause_that_lets_the_receiver_drain() -> None:
     peer = ClassicReceiver(udp=True)
-    sent("-s", "-u", "-n", "2", "--pause", "1", "-p", peer.port, HOST)
+    sent("-s", "-u", "-n", "2", "--pause", "1000ms", "-p", peer.port, HOST)
     peer.finish()
     assert peer.ended - peer.started >= 0.5  # the thread may be late to see the start
 
@@ -458,9 +459,12 @@ def test_buffers_begin_where_alignment_and_offset_say() -> None:
         (["-t", "-u", "-l", "65508", HOST], "at most 65507"),
         (["-t", "-l", "0", HOST], "-l 0: expected a whole number from 1"),
         (["-t", "-n", "-1", HOST], "-n -1"),
+        (["-t", "-n", "1kB", HOST], "-n 1kB: expected a whole number"),
+        (["-t", "-l", "0.3k", HOST], "-l 0.3k: expected a whole number"),
+        (["-r", "--idle", "2d"], "--idle 2d: expected a time"),
         (["-r", "-p", "65536"], "-p 65536: expected 1 to 65535"),
         (["-r", "-f", "x"], "-f x: expected one of k, K"),
-        (["-r", "--idle", "x"], "--idle x: expected seconds"),
+        (["-r", "--idle", "x"], "--idle x: expected a time as in 10, 1.5s or 200ms"),
         (["-t", HOST, "more"], "argument more"),
         (["-r", "-Z"], "--help"),
     ],
@@ -469,6 +473,16 @@ def test_wrong_usage_is_said_in_one_place(arguments: list[str], says: str) -> No
     done = subprocess.run(ttcp(*arguments), capture_output=True, timeout=60)
     assert done.returncode == 2 and done.stdout == b"" and says in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "bytes_"), [("1k", 1024), ("1K", 1024), ("1kB", 1024), ("1KiB", 1024), ("1.5k", 1536), ("1000B", 1000)]
+)
+def test_sizes_and_times_are_spelled_as_everywhere(length: str, bytes_: int) -> None:
+    """But k is 1024, as in ttcp."""
+    peer = ClassicReceiver(udp=False)
+    sent("-s", "-n", "2", "-l", length, "-p", peer.port, HOST)
+    assert len(peer.finish().data) == 2 * bytes_
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:

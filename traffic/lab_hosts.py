@@ -172,6 +172,30 @@ def processes_in(lab: Lab) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
+def words_of(pid: int) -> list[str]:
+    """The command line of a process; empty when it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    return []
+
+
+def is_own_link(words: list[str]) -> bool:
+    """Whether it is the link that a lab starts between the tracer's interfaces."""
+    return Path(words[0]).name == "wiretale-link" and words[1:3] == list(SIDES.values())
+
+
+def user_of(lab: Lab) -> str:
+    """The process that uses a lab, for a message; empty: none does. A lab of a run is used by that run alone: what is
+    left on its hosts without it is to be removed. Another one is used by whatever runs on its hosts but its link."""
+    if lab.owner:
+        return f"process {lab.owner}" if lab.is_in_use else ""
+    for pid in processes_in(lab):
+        words = words_of(pid)
+        if words and words[0] and not is_own_link(words):
+            return f"process {pid} ({Path(words[0]).name})"
+    return ""
+
+
 def end_processes(pids: Iterable[int], number: signal.Signals) -> None:
     """Sends them a signal; some may be gone."""
     for pid in pids:

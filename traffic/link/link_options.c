@@ -11,6 +11,7 @@
 
 #include "../option_names.h"
 #include "link_units.h"
+#include "truth_file.h"
 
 /* "@" stands for the program's name. */
 static const char help[] =
@@ -31,13 +32,14 @@ static const char help[] =
     "  --seed N              random seed; the same seed gives packet n the same fate\n"
     "                        [1]\n"
     "  --truth FILE          write the fate of each packet\n"
+    "  --overwrite           replace an existing capture file by it [refuse to]\n"
     "  --print-truth FILE    print such a file as CSV; - is standard input\n"
     "  --address A           the link's own address in ICMP messages, once for each\n"
     "                        family [192.0.0.8 and 100:0:0:1::1]\n"
     "  --spin TIME           busy-wait if the next packet is due within TIME [0]\n"
     "  --priority N          real-time priority, if allowed; 0 is none [10]\n"
     "  --json                print the summary as one JSON object\n"
-    "  --version             print the version\n"
+    "  -V, --version         print the version\n"
     "  -h, --help            show this help\n"
     "\n"
     "settings of a direction (SPEC is one or more, separated by blanks):\n"
@@ -90,12 +92,12 @@ enum option_letter {
     BOTH,
     SEED,
     TRUTH,
+    OVERWRITE,
     PRINT,
     ADDRESS,
     SPIN,
     PRIORITY,
-    JSON,
-    VERSION
+    JSON
 };
 
 static const struct option long_options[] = {
@@ -104,12 +106,13 @@ static const struct option long_options[] = {
     {"both", required_argument, NULL, BOTH},
     {"seed", required_argument, NULL, SEED},
     {"truth", required_argument, NULL, TRUTH},
+    {"overwrite", no_argument, NULL, OVERWRITE},
     {"print-truth", required_argument, NULL, PRINT},
     {"address", required_argument, NULL, ADDRESS},
     {"spin", required_argument, NULL, SPIN},
     {"priority", required_argument, NULL, PRIORITY},
     {"json", no_argument, NULL, JSON},
-    {"version", no_argument, NULL, VERSION},
+    {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -143,6 +146,11 @@ static void parse_number_option(const char *text, uint64_t most, uint64_t *numbe
              (unsigned long long)most);
 }
 
+static void parse_spin(const char *text, int64_t *ns) {
+    if (!parse_duration(text, ns))
+        errx(2, "--spin %s: expected a time, as 50us", text);
+}
+
 /* argv[0] is "wiretale link" when wiretale started it. */
 static void print_help(void) {
     for (const char *at = help; *at; at++)
@@ -165,15 +173,13 @@ static void take_option(struct link_options *options, int letter, char *value, c
     case BOTH: parse_both(options, value); break;
     case SEED: parse_number_option(value, UINT64_MAX, &options->seed, "--seed"); break;
     case TRUTH: options->truth_path = value; break;
+    case OVERWRITE: options->overwrite = true; break;
     case PRINT: options->print_path = value; break;
     case ADDRESS: parse_address(&options->addresses, value); break;
-    case SPIN:
-        if (!parse_duration(value, &options->spin_ns))
-            errx(2, "--spin %s: expected a time, as 50us", value);
-        break;
+    case SPIN: parse_spin(value, &options->spin_ns); break;
     case PRIORITY: parse_number_option(value, 99, &options->priority, "--priority"); break;
     case JSON: options->json = true; break;
-    case VERSION: puts("wiretale-link " WIRETALE_VERSION); exit_written();
+    case 'V': puts("wiretale-link " WIRETALE_VERSION); exit_written();
     case 'h': print_help(); exit_written();
     case ':': errx(2, "%s: expected a value; see --help", given);
     default: errx(2, "%s: no such option, or its value is not expected; see --help", given);
@@ -189,6 +195,16 @@ static void check_names(int count, char **arguments) {
         errx(2, "%s: no such option; see --help", wrong);
 }
 
+static void check_truth(const struct link_options *options) {
+    const char *path = options->truth_path;
+    const char *const inputs[] = {options->specs[0].trace_path, options->specs[1].trace_path};
+    if (!strcmp(path, "-"))
+        errx(2, "--truth -: expected a file, since the summary goes to standard output");
+    const char *problem = truth_file_problem(path, inputs, 2, options->overwrite);
+    if (problem)
+        errx(2, "--truth %s: %s", path, problem);
+}
+
 void link_options_parse(struct link_options *options, int count, char **arguments) {
     *options = (struct link_options){.seed = 1, .priority = 10};
     link_spec_init(&options->specs[0]);
@@ -197,10 +213,10 @@ void link_options_parse(struct link_options *options, int count, char **argument
     parse_address(&options->addresses, "100:0:0:1::1"); /* RFC 9780 */
     check_names(count, arguments);
     opterr = 0;
-    for (int letter; (letter = getopt_long(count, arguments, ":h", long_options, NULL)) != -1;)
+    for (int letter; (letter = getopt_long(count, arguments, ":hV", long_options, NULL)) != -1;)
         take_option(options, letter, optarg, arguments[optind - 1]);
-    if (options->truth_path && !strcmp(options->truth_path, "-"))
-        errx(2, "--truth -: expected a file, since the summary goes to standard output");
+    if (options->truth_path)
+        check_truth(options);
     if (options->print_path && optind == count)
         return;
     if (options->print_path || count - optind != 2)

@@ -15,6 +15,7 @@ struct link_options {
     int64_t spin_ns;
     uint64_t priority; /* of SCHED_RR; 0: as everybody else */
     struct link_addresses addresses;
+    bool overwrite; /* the truth may replace a capture */
     bool json;
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../quantity.h"
 #include "link_units.h"
 
 void link_spec_init(struct link_spec *spec) {
@@ -31,10 +32,12 @@ static bool take_trace(struct link_spec *spec, char *text) {
 }
 
 static bool take_overhead(struct link_spec *spec, char *text) {
-    double bytes;
-    if (!parse_number(text, -20, 1000, &bytes) || bytes != (double)(int64_t)bytes)
+    bool is_negative = *text == '-';
+    uint64_t bytes;
+    if (!quantity_whole(text + is_negative, QUANTITY_SIZE, &bytes) ||
+        bytes > (is_negative ? 20 : 1000))
         return false;
-    spec->overhead = (int64_t)bytes;
+    spec->overhead = is_negative ? -(int64_t)bytes : (int64_t)bytes;
     return true;
 }
 
@@ -167,7 +170,8 @@ static bool take_bits(struct link_spec *spec, char *text) {
 }
 
 static bool take_mtu(struct link_spec *spec, char *text) {
-    return parse_count(text, 68, 65535, &spec->mtu); /* RFC 791, 3.2 */
+    return quantity_whole(text, QUANTITY_SIZE, &spec->mtu) && spec->mtu >= 68 &&
+           spec->mtu <= 65535; /* RFC 791, 3.2 */
 }
 
 static bool take_black_hole(struct link_spec *spec, char *text) {

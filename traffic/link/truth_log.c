@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "truth_file.h"
+
 static struct truth_block *wait_for_block(struct truth_log *log) {
     pthread_mutex_lock(&log->lock);
     while (!log->first && !log->ending)
@@ -42,7 +44,7 @@ bool truth_log_open(struct truth_log *log, const char *path, uint64_t seed, int6
                                   .seed = seed,
                                   .start_ns = start_ns};
     memcpy(header.magic, TRUTH_MAGIC, sizeof header.magic);
-    *log = (struct truth_log){.file = fopen(path, "wbe")};
+    *log = (struct truth_log){.file = truth_file_open(path)};
     if (!log->file)
         return false;
     pthread_mutex_init(&log->lock, NULL);

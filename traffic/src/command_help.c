@@ -37,6 +37,11 @@ int command_help_print(const struct command_help *help, const struct option_row 
     return finish_output();
 }
 
+int version_print(void) {
+    puts("wiretale-traffic " WIRETALE_VERSION);
+    return finish_output();
+}
+
 int finish_output(void) {
     errno = 0;
     if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)

@@ -22,6 +22,9 @@ struct command_help {
 int command_help_print(const struct command_help *help, const struct option_row *rows,
                        size_t count);
 
+/* Prints the version, and returns the exit code likewise. */
+int version_print(void);
+
 /* The exit code after what standard output was given. */
 int finish_output(void);
 

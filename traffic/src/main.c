@@ -48,7 +48,7 @@ static const struct command_help help = {
 static const struct option_row rows[] = {
     HEADING("options"),
     {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "show this help"},
-    {.name = "version", .kind = OPTION_FLAG, .help = "print the version"},
+    {.name = "version", .letter = 'V', .kind = OPTION_FLAG, .help = "print the version"},
 };
 
 /* Closed ones would become sockets, into which reports would be written. */
@@ -65,10 +65,8 @@ int main(int argc, char **argv) {
     hold_standard_streams();
     const char *word = argc > 1 ? argv[1] : "";
     program_name_set(argv[0], "");
-    if (!strcmp(word, "--version")) {
-        puts("wiretale-traffic " WIRETALE_VERSION);
-        return finish_output();
-    }
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        return version_print();
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         return command_help_print(&help, rows, sizeof rows / sizeof *rows);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -61,6 +61,7 @@ static const struct option_row rows[] = {
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
     FLAG("quiet", 'q', quiet, "print no tables"),
+    FLAG("version", 'V', version, "print the version"),
     FLAG("help", 'h', help, "show this help"),
 };
 #define ROWS (sizeof rows / sizeof *rows)
@@ -105,6 +106,8 @@ int receive_options_read(struct receive_options *options, int argc, char **argv)
         return EXIT_CODE_USAGE + 1;
     if (options->help)
         return command_help_print(&help, rows, ROWS) + 1;
+    if (options->version)
+        return version_print() + 1;
     if (options->output_dir && !is_folder(options->output_dir))
         return EXIT_CODE_INPUT + 1;
     if (options->to_stdout && options->parallel > 1) {

@@ -10,7 +10,7 @@ struct receive_options {
     uint64_t port, family, tests, parallel, streams_most;
     uint64_t max_bytes, max_ns, idle_ns, interval_ns, buffer;
     struct local_plan local;
-    bool json, quiet, help, to_stdout, overwrite;
+    bool json, quiet, help, version, to_stdout, overwrite;
     char format;
 };
 

@@ -136,6 +136,7 @@ static const struct option_row rows[] = {
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
     FLAG("quiet", 'q', quiet, "print no table"),
+    FLAG("version", 'V', version, "print the version"),
     FLAG("help", 'h', help, "show this help"),
 };
 #define ROWS (sizeof rows / sizeof *rows)
@@ -172,6 +173,16 @@ static void set_defaults(struct send_options *options) {
                                      .family = AF_UNSPEC};
 }
 
+static const char *file_contradiction(const struct test_plan *plan) {
+    if (plan->count || plan->bytes || plan->time_ns)
+        return "--file: expected no --count, --bytes or --time, because the whole file is sent";
+    if (plan->streams != 1)
+        return "--file: expected one stream, so --streams 1";
+    if (plan->direction != DIRECTION_FORWARD)
+        return "--file: expected no --reverse or --both, because a file goes forward";
+    return NULL;
+}
+
 /* NULL, or what contradicts itself. */
 static const char *contradiction(const struct send_options *options) {
     const struct test_plan *plan = &options->plan;
@@ -182,11 +193,9 @@ static const char *contradiction(const struct send_options *options) {
         return "--poisson and --burst: expected a --rate as well";
     if (options->is_poisson && plan->burst)
         return "--poisson and --burst: expected only one of them";
-    if (plan->content && (plan->count || plan->bytes || plan->time_ns))
-        return "--file: expected no --count, --bytes or --time, because the whole file is sent";
     if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
         return "--size: expected at most 1000 characters";
-    return NULL;
+    return plan->content ? file_contradiction(plan) : NULL;
 }
 
 static enum pacing choose_pacing(const struct send_options *options) {
@@ -218,6 +227,8 @@ int send_options_read(struct send_options *options, int argc, char **argv) {
         return EXIT_CODE_USAGE + 1;
     if (options->help)
         return command_help_print(&help, rows, ROWS) + 1;
+    if (options->version)
+        return version_print() + 1;
     options->plan.content = options->file != NULL;
     options->local.family = (int)options->family;
     return complete(options);

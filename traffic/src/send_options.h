@@ -12,7 +12,7 @@ struct send_options {
     struct test_plan plan;
     struct local_plan local;
     uint64_t family;
-    bool json, quiet, help, is_poisson;
+    bool json, quiet, help, version, is_poisson;
     char format;
 };
 

@@ -2,6 +2,7 @@
 /* ttcp: options, a buffer where it is asked for, one role. */
 #include "ttcp.h"
 
+#include "command_help.h"
 #include "ttcp_transfer.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ int ttcp_main(int argc, char **argv) {
     int code = TTCP_USAGE;
     if (!named || !ttcp_read_options(&options, argc, named))
         goto end;
-    code = options.help ? ttcp_print_help() : run(&options);
+    code = options.help ? ttcp_print_help() : options.version ? version_print() : run(&options);
 end:
     free(named);
     return code;

@@ -3,12 +3,12 @@
 #include "ttcp_transfer.h"
 
 #include "../option_names.h"
+#include "../quantity.h"
 #include "command_help.h"
 #include "option_table.h"
 #include "program_name.h"
 #include "units.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,18 @@
 #define LENGTH_MOST   (UINT64_C(1) << 30)
 #define DATAGRAM_MOST 65507u /* of IPv4 (RFC 768, RFC 791) */
 #define INPUT_LEAST   9u /* what is longer by 1 can be sent as two datagrams that are no marks */
-#define SECONDS_MOST  86400.0
+#define TIME_MOST     (UINT64_C(86400) * TTCP_NS)
 #define IDLE_SECONDS  5
 #define PAUSE_SECONDS 0.25
 
-enum { OPTION_IDLE = 256, OPTION_PAUSE, OPTION_JSON, OPTION_HELP };
+enum { OPTION_IDLE = 256, OPTION_PAUSE, OPTION_JSON, OPTION_HELP, OPTION_VERSION };
 
 static const struct option long_options[] = {
     {"idle", required_argument, NULL, OPTION_IDLE},
     {"pause", required_argument, NULL, OPTION_PAUSE},
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
 };
 
@@ -39,11 +40,14 @@ struct ttcp_switch {
 #define SWITCH(letter, member)                                                                     \
     { letter, offsetof(struct ttcp_options, member) }
 static const struct ttcp_switch switches[] = {
-    SWITCH('t', transmit),    SWITCH('r', receive),      SWITCH('u', udp),
-    SWITCH('s', pattern),     SWITCH('D', no_delay),     SWITCH('d', debug),
-    SWITCH('B', full_blocks), SWITCH('T', touch),        SWITCH('R', concurrent),
-    SWITCH('c', continuous),  SWITCH('v', verbose),      SWITCH(OPTION_JSON, json),
+    SWITCH('t', transmit),    SWITCH('r', receive),
+    SWITCH('u', udp),         SWITCH('s', pattern),
+    SWITCH('D', no_delay),    SWITCH('d', debug),
+    SWITCH('B', full_blocks), SWITCH('T', touch),
+    SWITCH('R', concurrent),  SWITCH('c', continuous),
+    SWITCH('v', verbose),     SWITCH(OPTION_JSON, json),
     SWITCH('h', help),        SWITCH(OPTION_HELP, help),
+    SWITCH('V', version),     SWITCH(OPTION_VERSION, version),
 };
 
 struct ttcp_number {
@@ -74,7 +78,8 @@ static const struct option_row rows[] = {
     LETTER('r', NULL, "receive"),
     LETTER('u', NULL, "UDP instead of TCP"),
     LETTER('s', NULL, "send a pattern and drop what is received, instead of stdin and stdout"),
-    LETTER('l', "BYTES", "length of each buffer and datagram [8192]"),
+    LETTER('l', "BYTES",
+           "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
     LETTER('n', "COUNT", "number of buffers to send with -s [2048]"),
     LETTER('c', NULL, "transmit until stopped; receive one transfer after the other"),
     LETTER('R', NULL, "receive from several senders at once until stopped; with -s"),
@@ -89,12 +94,13 @@ static const struct option_row rows[] = {
     LETTER('O', "BYTES", "start buffers this far behind the alignment [0]"),
     LETTER('B', NULL, "write blocks of -l bytes to stdout"),
     LETTER('T', NULL, "read every byte that is received"),
-    LONG_NAME("idle", "SECONDS", "silence that ends receiving [UDP 5, TCP never]"),
-    LONG_NAME("pause", "SECONDS", "wait before the marks that end a transfer over UDP [0.25]"),
+    LONG_NAME("idle", "TIME", "silence that ends receiving: 5, 1.5s, 200ms [UDP 5, TCP never]"),
+    LONG_NAME("pause", "TIME", "wait before the marks that end a transfer over UDP [0.25]"),
     HEADING("output"),
     LETTER('f', "UNIT", "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
     LETTER('v', NULL, "print more figures"),
     LONG_NAME("json", NULL, "print one JSON object per transfer"),
+    {.name = "version", .letter = 'V', .kind = OPTION_FLAG, .help = "print the version"},
     {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "show this help"},
 };
 
@@ -127,26 +133,25 @@ static bool wrong(const char *what, const char *given, const char *expected) {
     return false;
 }
 
-/* `8192`, or with K, M or G for powers of 1024. */
-static bool read_number(const char *text, uint64_t *value) {
-    static const char prefixes[] = "KMG";
-    char *end;
-    errno = 0;
-    unsigned long long found = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || errno)
+/* As everywhere, but k, M and G are powers of 1024, as in ttcp, with or without the i of Ki. */
+static bool read_number(const char *text, bool is_size, uint64_t *value) {
+    char binary[QUANTITY_TEXT_MOST + 2];
+    size_t number = quantity_number_length(text), length = strlen(text);
+    size_t prefix = number + strspn(text + number, " \t");
+    bool is_prefix = text[prefix] && strchr("kKmMgGtT", text[prefix]);
+    const char *rest = text + prefix + is_prefix;
+    if (!number || length > QUANTITY_TEXT_MOST)
         return false;
-    const char *prefix = *end ? strchr(prefixes, *end == 'k' ? 'K' : *end) : NULL;
-    unsigned shift = prefix ? 10 * (unsigned)(prefix - prefixes + 1) : 0;
-    if (end[prefix ? 1 : 0] || found > UINT64_MAX >> shift)
-        return false;
-    *value = (uint64_t)found << shift;
-    return true;
+    snprintf(binary, sizeof binary, "%.*s%s%s", (int)(rest - text), text,
+             is_prefix && (*rest | 0x20) != 'i' ? "i" : "", rest);
+    return is_size ? units_size(binary, value) : units_count(binary, value);
 }
 
 static bool take_number(struct ttcp_options *options, const struct ttcp_number *number,
                         const char *text) {
     uint64_t *value = (uint64_t *)((char *)options + number->place);
-    if (read_number(text, value) && *value >= number->least && *value <= number->most)
+    if (read_number(text, number->letter != 'n', value) && *value >= number->least &&
+        *value <= number->most)
         return true;
     char name[] = {'-', (char)number->letter, '\0'}, bounds[80];
     snprintf(bounds, sizeof bounds, "a whole number from %llu to %llu",
@@ -154,13 +159,9 @@ static bool take_number(struct ttcp_options *options, const struct ttcp_number *
     return wrong(name, text, bounds);
 }
 
-static bool take_seconds(const char *name, const char *text, uint64_t *ns) {
-    char *end;
-    double seconds = strtod(text, &end);
-    if (end == text || *end || !(seconds >= 0 && seconds <= SECONDS_MOST))
-        return wrong(name, text, "seconds from 0 to 86400");
-    *ns = (uint64_t)(seconds * 1e9);
-    return true;
+static bool take_time(const char *name, const char *text, uint64_t *ns) {
+    return (units_duration(text, ns) && *ns <= TIME_MOST) ||
+           wrong(name, text, "a time as in 10, 1.5s or 200ms, at most 86400");
 }
 
 static bool take_port(struct ttcp_options *options, const char *text) {
@@ -193,8 +194,8 @@ static bool take_option(struct ttcp_options *options, int letter, const char *te
     case '6': options->family = AF_INET6; return true;
     case 'p': return take_port(options, text);
     case 'f': return take_unit(options, text);
-    case OPTION_IDLE: return take_seconds("--idle", text, &options->idle_ns);
-    case OPTION_PAUSE: return take_seconds("--pause", text, &options->pause_ns);
+    case OPTION_IDLE: return take_time("--idle", text, &options->idle_ns);
+    case OPTION_PAUSE: return take_time("--pause", text, &options->pause_ns);
     default:
         program_say("%s: no such option, or its value is missing; see --help", given);
         return false;
@@ -248,11 +249,11 @@ bool ttcp_read_options(struct ttcp_options *options, int argc, char **argv) {
     }
     opterr = 0; /* one line says it, ours */
     optind = 0; /* the caller may have used it: start anew (getopt(3), glibc) */
-    while ((letter = getopt_long(argc, argv, "trusDdBTRcvh46l:n:p:b:A:O:f:", long_options, NULL)) !=
-           -1)
+    while ((letter =
+                getopt_long(argc, argv, "trusDdBTRcvhV46l:n:p:b:A:O:f:", long_options, NULL)) != -1)
         if (!take_option(options, letter, optarg, argv[optind > 1 ? optind - 1 : 1]))
             return false;
-    if (options->help)
+    if (options->help || options->version)
         return true;
     if (optind < argc)
         options->host = argv[optind++];

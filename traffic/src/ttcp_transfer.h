@@ -38,7 +38,7 @@ struct ttcp_options {
     bool touch;       /* -T */
     bool concurrent;  /* -R */
     bool continuous;  /* -c */
-    bool verbose, json, help;
+    bool verbose, json, help, version;
     int family;        /* AF_UNSPEC, or what -4 and -6 ask for */
     uint64_t length;   /* -l, bytes */
     uint64_t count;    /* -n */

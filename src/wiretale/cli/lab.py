@@ -67,13 +67,17 @@ def add_command(commands: Commands) -> None:
     down = sub_command(
         actions,
         "down",
-        "remove a lab and everything that runs in it",
+        "remove a lab that no process uses",
         "[NAME | --name NAME | --all] [--force]",
         "wiretale lab down mine\n# every lab that no process uses, also after a crash\nwiretale lab down --all",
     )
     add_name(down, "name of the lab, if there are several")
-    down.add_argument("--all", action="store_true", help="remove every lab that no process uses, also after a crash")
-    down.add_argument("--force", action="store_true", help="also remove labs that a running process uses")
+    down.add_argument(
+        "--all",
+        action="store_true",
+        help="remove every lab that no process uses (lab run, lab shell …), also after a crash",
+    )
+    down.add_argument("--force", action="store_true", help="also remove labs that a running process uses, and end it")
     down.set_defaults(command=lab_command, action=down_action)
     listing = sub_command(actions, "list", "list labs and profiles", "[--json]", "wiretale lab list")
     listing.add_argument("--json", action="store_true", help="print one JSON object")
@@ -270,15 +274,16 @@ def same_name(one: str | None, other: str | None) -> str | None:
 
 def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
     """Those that no running process uses, unless `force`."""
+    from wiretale.traffic.lab_hosts import user_of
     from wiretale.traffic.lab_state import find_lab, known_labs
 
     found = [find_lab(name)] if name else known_labs()
-    used = [] if force else [lab for lab in found if lab.is_in_use]
-    if name and used:
-        raise UsageError(f"the lab {name} is in use by process {used[0].owner}: stop that process, or add --force")
-    for lab in used:
-        note(f"the lab {lab.name} is left alone: process {lab.owner} uses it")
-    free = [lab for lab in found if lab not in used]
+    users = {} if force else {lab.name: user for lab in found if (user := user_of(lab))}
+    if name and users:
+        raise UsageError(f"the lab {name} is in use by {users[name]}: stop that process, or add --force")
+    for used, user in users.items():
+        note(f"the lab {used} is left alone: {user} uses it")
+    free = [lab for lab in found if lab.name not in users]
     if name or every or len(free) == 1:
         return free
     raise UsageError(
