@@ -107,8 +107,10 @@ def is_capture_name(word: str) -> bool:
 def as_command(arguments: list[str]) -> list[str]:
     """`help COMMAND` as `COMMAND --help`, `version` as the option, and captures without a command as analyze takes them."""
     first, *rest = arguments or [""]
+    if first == "--" and rest:
+        return rest if rest[0] in COMMANDS else ["analyze", *arguments]
     if first == "help":
-        return [*(word for word in rest if not word.startswith("-")), "--help"]
+        return [*(word for word in rest if word != "help" and not word.startswith("-")), "--help"]
     if first == "version":
         return ["--version"]
     if first not in COMMANDS and is_capture_name(first):
