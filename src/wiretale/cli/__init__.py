@@ -25,7 +25,7 @@ from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 EXAMPLES = """\
 # the summary in the terminal; then the same as an interactive page
@@ -118,11 +118,31 @@ def as_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
+def show_skipped() -> None:
+    """Files that were skipped are one line on stderr, once for each folder, whatever the filters of warnings are."""
+    import warnings
+
+    from wiretale.analyzer.errors import SkippedFileWarning
+    from wiretale.analyzer.printable import printable
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *others: Any, **options: Any) -> None:
+        if issubclass(category, SkippedFileWarning):
+            print(f"wiretale: {printable(str(message))}", file=sys.stderr)
+        else:
+            usual(message, category, *others, **options)
+
+    warnings.showwarning = show
+    warnings.simplefilter("once", SkippedFileWarning)
+
+
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Runs a command; an error is one line on stderr."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.printable import printable
 
+    show_skipped()
     try:
         return command(arguments)
     except WiretaleError as error:
