@@ -32,6 +32,7 @@ BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # traffic/block.h
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
+Stamp = tuple[int, int, int, int] | None  # device, inode, size, time of the last change
 Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknown), packets
 
 
@@ -54,11 +55,12 @@ class Trace:
     """What one or more captures hold. Tables are attributes; `table(name)` and `query(sql)` reach them by name."""
 
     def __init__(
-        self, core: _core.Analysis, inputs: Sequence[str], options: dict[str, Any], interrupted: bool = False
+        self, core: _core.Analysis, inputs: dict[str, Stamp], options: dict[str, Any], interrupted: bool = False
     ) -> None:
         self._core = core
         self._options = options
         self._packets: Table | None = None  # of all flows, from a second reading
+        self._stamps = inputs
         self._lasting = all(map(is_lasting, inputs)) and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
@@ -142,28 +144,43 @@ class Trace:
 
     @property
     def packets_made(self) -> bool:
-        """Whether packets() has rows to return: they were kept, or the files can be read again."""
-        return not self._options["captures_only"] and (self._options["packets"] == "all" or self._lasting)
+        """Whether packets() has rows to return: they were kept, or the files can be read again and did not change."""
+        if self._options["captures_only"]:
+            return False
+        return self._options["packets"] == "all" or (self._lasting and not self._changed)
+
+    @property
+    def _changed(self) -> list[str]:
+        """The files that are others than those that were analyzed, or have grown."""
+        return [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp]
 
     def packets(self, flows: Flows = None, most: int = PACKETS_MOST) -> Table:
         """The packets of these flows (a number, several, or None for all), in capture order, at most `most` rows.
 
         They are those that analyze(keep_packets=True) kept, else of a second reading of the files. `totals` has the
         number of rows beyond the limit: packets_rows_dropped. UsageError if neither is possible (standard input or a
-        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read.
+        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read or changed
+        since it was analyzed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
-        if not self.packets_made:
+        if self._options["captures_only"] or not (self._options["packets"] == "all" or self._lasting):
             raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
         if self._options["packets"] == "all":
             return self._kept_packets(numbers, limit)
+        self._check_unchanged()
         with core_errors():
             again = _core.Analysis(self.inputs, **{**self._options, "packets": numbers, "packets_max": limit})
             while again.step(STEP_PACKETS):
                 pass
             again.finish()
+        self._check_unchanged()
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
+
+    def _check_unchanged(self) -> None:
+        """InputError if a second reading would have other packets than the first. What is missing is the core's error."""
+        for path in filter(os.path.exists, self._changed):
+            raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
     def _kept_packets(self, flows: list[int], limit: int) -> Table:
         kept, chosen = Table(self._core.table("packets")), set(flows)
@@ -277,6 +294,15 @@ def is_lasting(path: str) -> bool:
     return path != "-" and os.path.isfile(path)
 
 
+def stamp_of(path: str) -> Stamp:
+    """By which a file that was replaced or written to differs from before; None for input that is read once."""
+    try:
+        status = os.stat(path) if is_lasting(path) else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status else None
+
+
 def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
     """Whether all of these inputs can be read a second time."""
     return all(map(is_lasting, expand_paths(paths)))
@@ -319,7 +345,7 @@ def analyze(
         raise UsageError(f"block_size {block_size}: expected {BLOCK_LEAST} to {BLOCK_MOST:,} bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
-    inputs = expand_paths(paths)
+    inputs = {path: stamp_of(path) for path in expand_paths(paths)}
     options: dict[str, Any] = {
         "filter": filter,
         "start_ns": start_ns,
@@ -331,7 +357,7 @@ def analyze(
         "block_size": block_size or 0,
     }
     with core_errors(filter):
-        core = _core.Analysis(inputs, **options)
+        core = _core.Analysis(list(inputs), **options)
         with nullcontext() if captures_only else importing("wiretale.analyzer.findings"):
             interrupted = read_all(core, progress)
             core.finish()

@@ -76,6 +76,27 @@ def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) ->
         wiretale.analyze(samples / "timeouts.pcap", captures_only=True).packets()
 
 
+@pytest.mark.parametrize("how", ["replaced", "rewritten", "grown"])
+def test_a_file_that_changed_has_no_packets_of_another(samples: Path, tmp_path: Path, how: str) -> None:
+    file, other = tmp_path / "a.pcap", tmp_path / "b.pcap"
+    shutil.copy(samples / "timeouts.pcap", file)
+    shutil.copy(samples / "tcp_losses.pcap", other)
+    trace, kept = wiretale.analyze(file), wiretale.analyze(file, keep_packets=True)
+    assert len(trace.packets()) == 251
+    if how == "replaced":
+        other.replace(file)
+    elif how == "rewritten":
+        file.write_bytes(other.read_bytes())
+    else:
+        with file.open("ab") as stream:
+            stream.write(other.read_bytes()[24:])
+    for read in (trace.packets, lambda: trace.query("select count(*) from packets")):
+        with pytest.raises(wiretale.InputError, match=r"a\.pcap: changed since it was analyzed"):
+            read()
+    assert trace.report(tmp_path / "page.html").exists()  # without packets, as of a pipe
+    assert len(kept.packets()) == 251
+
+
 def test_only_a_query_for_packets_reads_again(samples: Path, tmp_path: Path) -> None:
     copy = shutil.copy(samples / "timeouts.pcap", tmp_path / "gone.pcap")
     trace, kept = wiretale.analyze(copy), wiretale.analyze(copy, keep_packets=True)
