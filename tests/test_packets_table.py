@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from conftest import Run
 
@@ -50,6 +51,29 @@ def test_packets_as_csv(wiretale_run: Run, samples: Path, tmp_path: Path) -> Non
     assert len(list(csv.DictReader(run.stdout.splitlines()))) == 251
     run = wiretale_run("analyze", samples / "timeouts.pcap", "--tables", "packets", "--json", "-o", tmp_path / "out")
     assert len(json_rows(run)) == 251 and (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["timeouts.pcap", "-"])
+def test_a_folder_of_results_has_the_packets_on_request(
+    wiretale_run: Run, samples: Path, tmp_path: Path, name: str
+) -> None:
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        with (samples / "timeouts.pcap").open("rb") as stream:
+            return wiretale_run("analyze", samples / name if name != "-" else name, *words, stdin=stream)
+
+    assert run("-o", tmp_path / "plain", "-q").returncode == 0
+    assert not list((tmp_path / "plain").glob("packets.*"))
+    assert run("-o", tmp_path / "more", "--tables", "packets", "-q").returncode == 0
+    assert (tmp_path / "more" / "flows.parquet").exists() and not list((tmp_path / "more").glob("*.csv"))
+    parquet = str(tmp_path / "more" / "packets.parquet")
+    assert duckdb.sql(f"SELECT count(*) FROM '{parquet}'").fetchall() == [(251,)]
+    assert run("-o", tmp_path / "both", "--csv", "--tables", "packets,flows", "-q").returncode == 0
+    assert len(list(csv.DictReader((tmp_path / "both" / "packets.csv").read_text().splitlines()))) == 251
+    refused = run("-o", tmp_path / "other", "--csv", "--tables", "flows")
+    assert (
+        refused.returncode == 2 and "-o DIR has every table but packets, which --tables packets adds" in refused.stderr
+    )
+    assert not (tmp_path / "other").exists()
 
 
 def from_stdin(capture: Path, keep: str, folder: Path) -> Any:
