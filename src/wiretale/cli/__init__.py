@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import errno
 import gc
 import io
 import os
@@ -173,10 +174,14 @@ def is_open(descriptor: int) -> bool:
 
 
 def prepare_streams() -> None:
-    """Streams that were closed swallow what is written; characters that the encoding lacks become plain ones."""
-    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+    """A closed stdout refuses what is written, because results would be lost; a closed stderr swallows it.
+
+    Characters that the encoding lacks become plain ones.
+    """
+    for descriptor, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None or not is_open(descriptor):
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open as long as the process lives)
+            held = os.open(os.devnull, mode)  # also keeps a file from taking the stream's number
+            setattr(sys, name, open(held, "w"))  # noqa: SIM115 (open as long as the process lives)
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=plain_text.ERRORS)
@@ -231,7 +236,9 @@ def main(given: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         close_output()
-        print(f"wiretale: cannot write the output: {error.strerror}", file=sys.stderr)
+        closed = error.errno == errno.EBADF
+        problem = "standard output is closed" if closed else f"cannot write the output: {error.strerror}"
+        print(f"wiretale: {problem}", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
         print("wiretale: interrupted", file=sys.stderr)

@@ -286,7 +286,7 @@ def analyze(arguments: argparse.Namespace) -> int:
     try:
         write_stdout(trace, arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` must not cost the files
+    except OSError:  # `| head`, and a closed or full output, must not cost the files
         write_files(trace, arguments)
         raise
     write_files(trace, arguments)
