@@ -12,7 +12,7 @@ from pathlib import Path
 from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
 from wiretale.cli.interruption import interrupted_code
 from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.whole_number import size, whole_number
 from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
@@ -40,6 +40,7 @@ wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 REPORT = "report.html"  # in -o DIR
+BLOCK_BYTES = (32, 2**30)  # analyzer/trace.py; not imported for --help
 DAMAGED = 3
 
 
@@ -74,9 +75,9 @@ def add_reading(parser: Parser) -> None:
     )
     reading.add_argument(
         "--block-size",
-        type=whole_number(1),
-        metavar="N",
-        help="bytes of each block in TCP streams whose block headers were not captured",
+        type=size(*BLOCK_BYTES),
+        metavar="SIZE",
+        help="bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured",
     )
 
 
