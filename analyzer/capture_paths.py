@@ -20,6 +20,7 @@ MAGIC_NUMBERS = (
 )
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot look into them
+OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # only protected from being replaced, by modules of Python
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
 HEAD_BYTES = 4096  # enough for a gzip header, its file name included, and the first bytes after it
 
@@ -58,14 +59,27 @@ def is_capture(path: Path) -> bool:
     return is_magic_number(head) or (".pcap" in path.name and head.startswith(COMPRESSED))
 
 
+def is_compressed_capture(path: Path, module: str) -> bool:
+    """Whether a file that this module of Python decompresses is a capture, or bears the name of one but is damaged."""
+    from importlib import import_module
+
+    try:
+        with import_module(module).open(path) as file:
+            return is_magic_number(file.read(len(MAGIC_NUMBERS[0])))
+    except Exception:  # each module has errors of its own; a Python without the module cannot look into the file
+        return CAPTURE_NAME.search(path.name) is not None
+
+
 def holds_capture(path: Path) -> bool:
     """Whether a file is a capture by its first bytes, whatever its name and compression: the core decompresses them.
 
     InputError as head_of().
     """
     head = head_of(path)
+    if head.startswith(tuple(OTHER_COMPRESSED)):
+        return is_compressed_capture(path, OTHER_COMPRESSED[head[:3]])
     if not head.startswith(COMPRESSED):
-        return is_magic_number(head)
+        return is_magic_number(head) or bool(foreign_note(path))
     from wiretale.analyzer import _core
 
     try:
@@ -105,7 +119,8 @@ def captures_in(folder: Path) -> list[str]:
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
     paths = (Path(below, name) for below, _, names in os.walk(folder) for name in names)
-    found, others = [], []
+    found: list[Path] = []
+    others: list[Path] = []
     for path in sorted(filter(is_plain_file, paths), key=str):
         (found if is_capture(path) else others).append(path)
     notes = list(filter(None, map(foreign_note, others)))

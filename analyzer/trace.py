@@ -12,7 +12,17 @@ from pathlib import Path
 from threading import Thread
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.arguments import Flows, Time, flow_numbers, link_rate, row_limit, time_ns
+from wiretale.analyzer.arguments import (
+    Flows,
+    Time,
+    filter_text,
+    flow_numbers,
+    link_rate,
+    number_within,
+    output_path,
+    row_limit,
+    time_ns,
+)
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import printable
@@ -218,16 +228,18 @@ class Trace:
         from wiretale.reports.destination import check_outputs
         from wiretale.reports.html import write_report
 
-        check_outputs([Path(path)], self.inputs, overwrite, page=True)
-        return write_report(self, Path(path), link_rate(link_bps))
+        place, link = output_path(path), link_rate(link_bps)
+        check_outputs([place], self.inputs, overwrite, page=True)
+        return write_report(self, place, link)
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
         from wiretale.reports.destination import check_folder
         from wiretale.reports.parquet import table_files, write_tables
 
-        check_folder(Path(folder), table_files(), self.inputs, overwrite)
-        return write_tables(self, Path(folder))
+        place = output_path(folder)
+        check_folder(place, table_files(), self.inputs, overwrite)
+        return write_tables(self, place)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
@@ -339,15 +351,14 @@ def analyze(
     """
     if not paths:
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
-    if not 1 <= max_flows < 2**31:
-        raise UsageError(f"max_flows {max_flows}: expected a number from 1 to {2**31 - 1:,}")
-    if block_size is not None and not BLOCK_LEAST <= block_size <= BLOCK_MOST:
-        raise UsageError(f"block_size {block_size}: expected {BLOCK_LEAST} to {BLOCK_MOST:,} bytes")
+    max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
+    if block_size is not None:
+        block_size = number_within("block_size", block_size, BLOCK_LEAST, BLOCK_MOST, " bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
     inputs = {path: stamp_of(path) for path in expand_paths(paths)}
     options: dict[str, Any] = {
-        "filter": filter,
+        "filter": filter_text(filter),
         "start_ns": start_ns,
         "end_ns": end_ns,
         "max_flows": max_flows,

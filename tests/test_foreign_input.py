@@ -147,6 +147,23 @@ def test_a_compression_within_another_has_its_advice(wiretale_run: Any, samples:
     assert text == f"{file} is an xz file within gzip: expected pcap or pcapng; decompress the gzip first"
 
 
+@pytest.mark.parametrize("kind", ["bz2", "xz", "snoop"])
+def test_no_report_replaces_a_capture_in_another_format(
+    wiretale_run: Any, samples: Path, tmp_path: Path, kind: str
+) -> None:
+    page = tmp_path / "page.html"
+    if kind == "snoop":
+        page.write_bytes(b"snoop\0\0\0\0\0\0\2\0\0\0\4")
+    else:
+        compressed(kind, page, (samples / SAMPLE).read_bytes())
+    before = page.read_bytes()
+    text = failure(wiretale_run, "analyze", samples / SAMPLE, "--report", page, code=2)
+    assert text == f"{page}: is a capture file: expected another name, or --overwrite to replace it"
+    assert page.read_bytes() == before
+    page.write_bytes(bz2.compress(b"an old page"))
+    assert wiretale_run("analyze", samples / SAMPLE, "-q", "--report", page).returncode == 0
+
+
 def test_an_empty_and_a_missing_file_are_one_line(wiretale_run: Any, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pcap"
     empty.touch()
