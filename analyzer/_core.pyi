@@ -7,6 +7,9 @@ from typing import Any
 def vocabulary() -> list[str]:
     """Every word that a table can hold, by the number that packed() gives it."""
 
+def foreign_format(first: bytes, /) -> tuple[str, str] | None:
+    """Name of a file that this reader does not read, by its first bytes, and the command that converts it (%s: the file)."""
+
 class Error(Exception):
     """args: (kind, text); kind is "usage", "unreadable" or "memory"."""
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from wiretale.analyzer.errors import UsageError
 
@@ -44,6 +46,32 @@ def row_limit(most: int) -> int:
     if not 0 <= limit <= ROWS_MOST:
         raise UsageError(f"most {limit}: expected a number of rows, 0 or more")
     return limit
+
+
+def filter_text(filter: object) -> str | None:
+    """A capture filter, or None."""
+    if filter is not None and not isinstance(filter, str):
+        raise UsageError(f"filter {filter!r}: expected a text as 'tcp port 443', or None")
+    return filter
+
+
+def number_within(name: str, value: object, least: int, most: int, unit: str = "") -> int:
+    """A whole number between bounds."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"{name} {value!r}: expected a whole number from {least} to {most:,}{unit}") from None
+    if not least <= number <= most:
+        raise UsageError(f"{name} {number}: expected {least} to {most:,}{unit}")
+    return number
+
+
+def output_path(path: str | os.PathLike[str]) -> Path:
+    """Where results are written."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise UsageError(f"{path!r}: expected a path to write to") from None
 
 
 def link_rate(rate: float | str | None) -> int | None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.errors import InputError, SkippedFileWarning, UsageError
 
 MAGIC_NUMBERS = (
     b"\xa1\xb2\xc3\xd4",  # pcap, µs
@@ -18,6 +20,8 @@ MAGIC_NUMBERS = (
 )
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot look into them
+OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # only protected from being replaced, by modules of Python
+CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
 HEAD_BYTES = 4096  # enough for a gzip header, its file name included, and the first bytes after it
 
 
@@ -55,14 +59,27 @@ def is_capture(path: Path) -> bool:
     return is_magic_number(head) or (".pcap" in path.name and head.startswith(COMPRESSED))
 
 
+def is_compressed_capture(path: Path, module: str) -> bool:
+    """Whether a file that this module of Python decompresses is a capture, or bears the name of one but is damaged."""
+    from importlib import import_module
+
+    try:
+        with import_module(module).open(path) as file:
+            return is_magic_number(file.read(len(MAGIC_NUMBERS[0])))
+    except Exception:  # each module has errors of its own; a Python without the module cannot look into the file
+        return CAPTURE_NAME.search(path.name) is not None
+
+
 def holds_capture(path: Path) -> bool:
     """Whether a file is a capture by its first bytes, whatever its name and compression: the core decompresses them.
 
     InputError as head_of().
     """
     head = head_of(path)
+    if head.startswith(tuple(OTHER_COMPRESSED)):
+        return is_compressed_capture(path, OTHER_COMPRESSED[head[:3]])
     if not head.startswith(COMPRESSED):
-        return is_magic_number(head)
+        return is_magic_number(head) or bool(foreign_note(path))
     from wiretale.analyzer import _core
 
     try:
@@ -77,17 +94,42 @@ def is_plain_file(path: Path) -> bool:
     return os.path.isfile(path) and not os.path.islink(path)
 
 
+def foreign_note(path: Path) -> str:
+    """The format of a file that other programs read, and how to convert it; empty for a file of no known format.
+
+    Only a compressed file that bears a capture's name counts: others are compressed too, as documents are.
+    """
+    import shlex
+
+    from wiretale.analyzer import _core
+
+    found = _core.foreign_format(head_of(path))
+    if not found or (found[1].endswith("wiretale analyze -") and not CAPTURE_NAME.search(path.name)):
+        return ""
+    return f"{path} is {found[0]}; convert it: {found[1].replace('%s', shlex.quote(str(path)))}"
+
+
 def captures_in(folder: Path) -> list[str]:
-    """The captures in a folder and those below it (where this user may look), by name. InputError when there are none."""
+    """The captures in a folder and those below it (where this user may look), by name. InputError when there are none.
+
+    SkippedFileWarning for captures in other programs' formats.
+    """
     try:
         os.scandir(folder).close()
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
     paths = (Path(below, name) for below, _, names in os.walk(folder) for name in names)
-    found = sorted(str(path) for path in paths if is_plain_file(path) and is_capture(path))
+    found: list[Path] = []
+    others: list[Path] = []
+    for path in sorted(filter(is_plain_file, paths), key=str):
+        (found if is_capture(path) else others).append(path)
+    notes = list(filter(None, map(foreign_note, others)))
+    more = f" (and {len(notes) - 1:,} more such)" if len(notes) > 1 else ""
     if not found:
-        raise InputError(f"{folder}: no capture files in this folder")
-    return found
+        raise InputError("; ".join([f"{folder}: no capture files in this folder", *notes[:1]]) + more)
+    if notes:
+        warnings.warn(f"skipped {notes[0]}{more}", SkippedFileWarning, stacklevel=2)
+    return list(map(str, found))
 
 
 def check_path(given: str | bytes | os.PathLike[str]) -> str:

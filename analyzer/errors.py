@@ -41,3 +41,7 @@ class MissingToolError(WiretaleError):
     """A program, a library or a permission that is missing; the text says which command mends it."""
 
     exit_code = 5
+
+
+class SkippedFileWarning(UserWarning):
+    """Files of a folder that were not read because they are in a format of other programs."""

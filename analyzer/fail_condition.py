@@ -73,7 +73,8 @@ def parse_condition(text: str) -> Condition:
     bound = value_in(measure.unit, number, unit)
     if bound is None:
         units = one_of(["%", *filter(None, measure.unit.factors)])
-        raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}")
+        hint = " (bit/s; bytes are not taken)" if measure.unit is RATE else ""
+        raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
     return Condition(text, measure, OPERATORS[sign], bound, False)
 
 

@@ -43,18 +43,14 @@ class Unit:
     factors: dict[str, float]
 
 
-def prefixed_factors(names: tuple[str, ...], size: float = 1.0) -> dict[str, float]:
+def prefixed_factors(names: tuple[str, ...]) -> dict[str, float]:
     """k, M and G of units."""
     prefixes = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
-    return {prefix + name: size * factor for name in names for prefix, factor in prefixes.items()}
+    return {prefix + name: factor for name in names for prefix, factor in prefixes.items()}
 
 
 BINARY = {"KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3}
-RATE = Unit(
-    "bit/s",
-    show_rate,
-    {**prefixed_factors(("", "bit", "bit/s", "bps")), **prefixed_factors(("B/s",), 8.0)},
-)
+RATE = Unit("bit/s", show_rate, prefixed_factors(("", "bit", "bit/s", "bps")))
 BYTES = Unit("bytes", show_bytes, {**prefixed_factors(("", "B")), **BINARY})
 COUNT = Unit("", show_number, {"": 1.0, "k": 1e3, "M": 1e6})
 PERCENT = Unit("%", show_percent, {"": 1.0, "pp": 1.0})

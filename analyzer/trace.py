@@ -12,7 +12,17 @@ from pathlib import Path
 from threading import Thread
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.arguments import Flows, Time, flow_numbers, link_rate, row_limit, time_ns
+from wiretale.analyzer.arguments import (
+    Flows,
+    Time,
+    filter_text,
+    flow_numbers,
+    link_rate,
+    number_within,
+    output_path,
+    row_limit,
+    time_ns,
+)
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import printable
@@ -32,6 +42,7 @@ BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # traffic/block.h
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
+Stamp = tuple[int, int, int, int] | None  # device, inode, size, time of the last change
 Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknown), packets
 
 
@@ -54,11 +65,12 @@ class Trace:
     """What one or more captures hold. Tables are attributes; `table(name)` and `query(sql)` reach them by name."""
 
     def __init__(
-        self, core: _core.Analysis, inputs: Sequence[str], options: dict[str, Any], interrupted: bool = False
+        self, core: _core.Analysis, inputs: dict[str, Stamp], options: dict[str, Any], interrupted: bool = False
     ) -> None:
         self._core = core
         self._options = options
         self._packets: Table | None = None  # of all flows, from a second reading
+        self._stamps = inputs
         self._lasting = all(map(is_lasting, inputs)) and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
@@ -142,28 +154,43 @@ class Trace:
 
     @property
     def packets_made(self) -> bool:
-        """Whether packets() has rows to return: they were kept, or the files can be read again."""
-        return not self._options["captures_only"] and (self._options["packets"] == "all" or self._lasting)
+        """Whether packets() has rows to return: they were kept, or the files can be read again and did not change."""
+        if self._options["captures_only"]:
+            return False
+        return self._options["packets"] == "all" or (self._lasting and not self._changed)
+
+    @property
+    def _changed(self) -> list[str]:
+        """The files that are others than those that were analyzed, or have grown."""
+        return [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp]
 
     def packets(self, flows: Flows = None, most: int = PACKETS_MOST) -> Table:
         """The packets of these flows (a number, several, or None for all), in capture order, at most `most` rows.
 
         They are those that analyze(keep_packets=True) kept, else of a second reading of the files. `totals` has the
         number of rows beyond the limit: packets_rows_dropped. UsageError if neither is possible (standard input or a
-        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read.
+        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read or changed
+        since it was analyzed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
-        if not self.packets_made:
+        if self._options["captures_only"] or not (self._options["packets"] == "all" or self._lasting):
             raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
         if self._options["packets"] == "all":
             return self._kept_packets(numbers, limit)
+        self._check_unchanged()
         with core_errors():
             again = _core.Analysis(self.inputs, **{**self._options, "packets": numbers, "packets_max": limit})
             while again.step(STEP_PACKETS):
                 pass
             again.finish()
+        self._check_unchanged()
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets"))
+
+    def _check_unchanged(self) -> None:
+        """InputError if a second reading would have other packets than the first. What is missing is the core's error."""
+        for path in filter(os.path.exists, self._changed):
+            raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
     def _kept_packets(self, flows: list[int], limit: int) -> Table:
         kept, chosen = Table(self._core.table("packets")), set(flows)
@@ -201,16 +228,18 @@ class Trace:
         from wiretale.reports.destination import check_outputs
         from wiretale.reports.html import write_report
 
-        check_outputs([Path(path)], self.inputs, overwrite, page=True)
-        return write_report(self, Path(path), link_rate(link_bps))
+        place, link = output_path(path), link_rate(link_bps)
+        check_outputs([place], self.inputs, overwrite, page=True)
+        return write_report(self, place, link)
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
         from wiretale.reports.destination import check_folder
         from wiretale.reports.parquet import table_files, write_tables
 
-        check_folder(Path(folder), table_files(), self.inputs, overwrite)
-        return write_tables(self, Path(folder))
+        place = output_path(folder)
+        check_folder(place, table_files(), self.inputs, overwrite)
+        return write_tables(self, place)
 
     def __repr__(self) -> str:
         shown = ", ".join(map(printable, self.inputs[:3])) + (", …" if len(self.inputs) > 3 else "")
@@ -277,6 +306,15 @@ def is_lasting(path: str) -> bool:
     return path != "-" and os.path.isfile(path)
 
 
+def stamp_of(path: str) -> Stamp:
+    """By which a file that was replaced or written to differs from before; None for input that is read once."""
+    try:
+        status = os.stat(path) if is_lasting(path) else None
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status else None
+
+
 def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
     """Whether all of these inputs can be read a second time."""
     return all(map(is_lasting, expand_paths(paths)))
@@ -313,15 +351,14 @@ def analyze(
     """
     if not paths:
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
-    if not 1 <= max_flows < 2**31:
-        raise UsageError(f"max_flows {max_flows}: expected a number from 1 to {2**31 - 1:,}")
-    if block_size is not None and not BLOCK_LEAST <= block_size <= BLOCK_MOST:
-        raise UsageError(f"block_size {block_size}: expected {BLOCK_LEAST} to {BLOCK_MOST:,} bytes")
+    max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
+    if block_size is not None:
+        block_size = number_within("block_size", block_size, BLOCK_LEAST, BLOCK_MOST, " bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
-    inputs = expand_paths(paths)
+    inputs = {path: stamp_of(path) for path in expand_paths(paths)}
     options: dict[str, Any] = {
-        "filter": filter,
+        "filter": filter_text(filter),
         "start_ns": start_ns,
         "end_ns": end_ns,
         "max_flows": max_flows,
@@ -331,7 +368,7 @@ def analyze(
         "block_size": block_size or 0,
     }
     with core_errors(filter):
-        core = _core.Analysis(inputs, **options)
+        core = _core.Analysis(list(inputs), **options)
         with nullcontext() if captures_only else importing("wiretale.analyzer.findings"):
             interrupted = read_all(core, progress)
             core.finish()

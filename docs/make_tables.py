@@ -31,10 +31,10 @@ In CSV, text from a capture cannot steer a terminal or become a formula in a spr
 bidirectional controls are escaped (`\\n`, `\\x1b`, `\\u202e`), a backslash is doubled, and a text that then begins with
 `=`, `+`, `-`, `@` or `'` gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are as they are.
 
-The `packets` table has one row for each packet, so it is made only on request: `--tables packets`, `trace.packets()`, a
-query that names it, or `analyze(..., keep_packets=True)`. A file is read a second time for it if its rows were not kept.
-Standard input cannot be read twice: without `keep_packets=True` the table is an error, never 0 rows. It holds 2 million
-rows; `totals.packets_rows_dropped` counts the packets beyond them.
+The `packets` table has one row for each packet, so it is made only on request: `--tables packets` (also with `-o DIR`),
+`trace.packets()`, a query that names it, or `analyze(..., keep_packets=True)`. A file is read a second time for it
+if its rows were not kept. Standard input cannot be read twice: without `keep_packets=True` the table is an error, never
+0 rows. It holds 2 million rows; `totals.packets_rows_dropped` counts the packets beyond them.
 
 ## The JSON object
 

@@ -22,9 +22,14 @@ FORMATS = {
 }
 
 
-def table_files(formats: Sequence[str] = ("parquet",)) -> list[str]:
+def table_files(formats: Sequence[str] = ("parquet",), packets: bool = False) -> list[str]:
     """The names of the files that write_tables() writes."""
-    return [f"{name}.{suffix}" for name in TABLES for suffix in formats]
+    return [f"{name}.{suffix}" for name in written_tables(packets) for suffix in formats]
+
+
+def written_tables(packets: bool) -> tuple[str, ...]:
+    """Every table; packets, by far the largest, only on request."""
+    return (*TABLES, "packets") if packets else TABLES
 
 
 def rows_of(trace: Trace, name: str, suffix: str) -> str:
@@ -35,7 +40,7 @@ def rows_of(trace: Trace, name: str, suffix: str) -> str:
     return f"SELECT * REPLACE ({', '.join(f'{csv_sql(text)} AS {text}' for text in texts)}) FROM {name}"
 
 
-def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet",)) -> Path:
+def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet",), packets: bool = False) -> Path:
     """Writes `flows.parquet` and so on into a folder, made if it is not there, and returns its path.
 
     OutputError when something cannot be written; what was there before is still there then.
@@ -48,7 +53,9 @@ def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet"
         try:
             connection.execute("SET threads = 2; SET memory_limit = '400MB'")
             connection.execute("SET temp_directory = ?", [str(partial / "spilled")])
-            for name in TABLES:
+            if packets:
+                connection.register("packets", trace.table("packets"))
+            for name in written_tables(packets):
                 for suffix in formats:
                     target = str(partial / f"{name}.{suffix}").replace("'", "''")
                     rows = rows_of(trace, name, suffix)

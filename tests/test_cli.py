@@ -197,11 +197,39 @@ def test_any_locale_is_written_to(wiretale_run: Any, samples: Path, command: tup
 
 
 @NOT_SANITIZED
-@pytest.mark.parametrize("output", [(), ("--json",), ("--csv",)])
-def test_a_closed_output_is_no_error(samples: Path, output: tuple[str, ...]) -> None:
-    command = shlex.join([*WIRETALE, "analyze", str(samples / "vlan_ipv6.pcap"), *output]) + " >&-"
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyze FILE",
+        "analyze FILE --json",
+        "analyze FILE --csv",
+        "analyze FILE --report -",
+        "analyze FILE -o DIR",
+        "explain FILE",
+        "info FILE",
+        "theory --link 1G",
+        "--help",
+        "analyze --help",
+        "--version",
+    ],
+)
+def test_a_closed_output_is_an_error_and_costs_no_file(samples: Path, tmp_path: Path, words: str) -> None:
+    places = {"FILE": str(samples / "vlan_ipv6.pcap"), "DIR": str(tmp_path)}
+    command = shlex.join([*WIRETALE, *(places.get(word, word) for word in words.split())]) + " >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    *written, problem = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, problem) == (4, "", "wiretale: standard output is closed")
+    assert len(written) == 2 * ("DIR" in words) and (tmp_path / "report.html").exists() == ("DIR" in words)
+
+
+@NOT_SANITIZED
+def test_a_closed_output_that_nothing_is_written_to_is_no_error(samples: Path, tmp_path: Path) -> None:
+    page = tmp_path / "t.html"
+    command = shlex.join([*WIRETALE, "analyze", str(samples / "vlan_ipv6.pcap"), "-q", "--report", str(page)])
+    for closed in (">&-", "<&- >&-", "<&- >&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f"{command} {closed}"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "") and page.exists()
+        page.unlink()
 
 
 def test_a_report_on_stdout_is_the_report(samples: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import lzma
 import re
 import shutil
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import wiretale
 
 SAMPLE = "tcp_losses.pcap"
 TSHARK = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
@@ -105,6 +108,60 @@ def test_what_is_no_capture_is_told_by_its_first_bytes(
     file.write_bytes(content)
     text = failure(wiretale_run, file, code=4)
     assert text == f"{file} is not a capture: expected a pcap or pcapng magic number, found {found}"
+
+
+@pytest.mark.parametrize(
+    "command", [["analyze"], ["info"], ["explain"], ["analyze", "--json"], ["analyze", "-o", "out"]], ids=" ".join
+)
+def test_a_folder_names_the_captures_that_it_skips(
+    wiretale_run: Any, samples: Path, tmp_path: Path, command: list[str]
+) -> None:
+    folder = tmp_path / "day"
+    folder.mkdir()
+    for kind in ("bz2", "xz", "zip"):
+        compressed(kind, folder / f"b.pcap.{kind}", (samples / SAMPLE).read_bytes())
+    compressed("zip", folder / "a.docx", b"no capture")
+    (folder / "a.txt").write_text("no capture\n")
+    said = f"{folder}/b.pcap.bz2 is a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
+    text = failure(wiretale_run, *command, "day", code=4, cwd=tmp_path).replace("day/", f"{folder}/")
+    assert text == f"day: no capture files in this folder; {said} (and 2 more such)"
+    shutil.copy(samples / "timeouts.pcap", folder)
+    done = wiretale_run(*command, "day", cwd=tmp_path)
+    lines = [line for line in done.stderr.splitlines() if "wrote" not in line]
+    assert done.returncode == 0 and lines == [f"wiretale: skipped {said} (and 2 more such)".replace(str(folder), "day")]
+
+
+def test_a_folder_with_a_capture_of_another_program(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "with blank").write_bytes(b"snoop\0\0\0\0\0\0\2\0\0\0\4")
+    text = failure(wiretale_run, "analyze", tmp_path, code=4)
+    assert text.endswith(f"with blank is a snoop capture; convert it: editcap '{tmp_path}/with blank' out.pcapng")
+    shutil.copy(samples / SAMPLE, tmp_path)
+    with pytest.warns(wiretale.SkippedFileWarning, match="a snoop capture"):
+        assert wiretale.analyze(tmp_path).totals["packets"] == 345
+
+
+def test_a_compression_within_another_has_its_advice(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.pcap.xz.gz"
+    file.write_bytes(gzip.compress(lzma.compress((samples / SAMPLE).read_bytes())))
+    text = failure(wiretale_run, file, code=4)
+    assert text == f"{file} is an xz file within gzip: expected pcap or pcapng; decompress the gzip first"
+
+
+@pytest.mark.parametrize("kind", ["bz2", "xz", "snoop"])
+def test_no_report_replaces_a_capture_in_another_format(
+    wiretale_run: Any, samples: Path, tmp_path: Path, kind: str
+) -> None:
+    page = tmp_path / "page.html"
+    if kind == "snoop":
+        page.write_bytes(b"snoop\0\0\0\0\0\0\2\0\0\0\4")
+    else:
+        compressed(kind, page, (samples / SAMPLE).read_bytes())
+    before = page.read_bytes()
+    text = failure(wiretale_run, "analyze", samples / SAMPLE, "--report", page, code=2)
+    assert text == f"{page}: is a capture file: expected another name, or --overwrite to replace it"
+    assert page.read_bytes() == before
+    page.write_bytes(bz2.compress(b"an old page"))
+    assert wiretale_run("analyze", samples / SAMPLE, "-q", "--report", page).returncode == 0
 
 
 def test_an_empty_and_a_missing_file_are_one_line(wiretale_run: Any, tmp_path: Path) -> None:

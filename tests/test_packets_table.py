@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from conftest import Run
 
@@ -52,6 +53,29 @@ def test_packets_as_csv(wiretale_run: Run, samples: Path, tmp_path: Path) -> Non
     assert len(json_rows(run)) == 251 and (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.parametrize("name", ["timeouts.pcap", "-"])
+def test_a_folder_of_results_has_the_packets_on_request(
+    wiretale_run: Run, samples: Path, tmp_path: Path, name: str
+) -> None:
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        with (samples / "timeouts.pcap").open("rb") as stream:
+            return wiretale_run("analyze", samples / name if name != "-" else name, *words, stdin=stream)
+
+    assert run("-o", tmp_path / "plain", "-q").returncode == 0
+    assert not list((tmp_path / "plain").glob("packets.*"))
+    assert run("-o", tmp_path / "more", "--tables", "packets", "-q").returncode == 0
+    assert (tmp_path / "more" / "flows.parquet").exists() and not list((tmp_path / "more").glob("*.csv"))
+    parquet = str(tmp_path / "more" / "packets.parquet")
+    assert duckdb.sql(f"SELECT count(*) FROM '{parquet}'").fetchall() == [(251,)]
+    assert run("-o", tmp_path / "both", "--csv", "--tables", "packets,flows", "-q").returncode == 0
+    assert len(list(csv.DictReader((tmp_path / "both" / "packets.csv").read_text().splitlines()))) == 251
+    refused = run("-o", tmp_path / "other", "--csv", "--tables", "flows")
+    assert (
+        refused.returncode == 2 and "-o DIR has every table but packets, which --tables packets adds" in refused.stderr
+    )
+    assert not (tmp_path / "other").exists()
+
+
 def from_stdin(capture: Path, keep: str, folder: Path) -> Any:
     with capture.open("rb") as stream:
         command = [sys.executable, "-c", FROM_STDIN, keep, str(folder / "page.html")]
@@ -74,6 +98,27 @@ def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) ->
     assert "the packets table was not made" in error and "keep_packets=True" in error
     with pytest.raises(wiretale.UsageError, match="not made"):
         wiretale.analyze(samples / "timeouts.pcap", captures_only=True).packets()
+
+
+@pytest.mark.parametrize("how", ["replaced", "rewritten", "grown"])
+def test_a_file_that_changed_has_no_packets_of_another(samples: Path, tmp_path: Path, how: str) -> None:
+    file, other = tmp_path / "a.pcap", tmp_path / "b.pcap"
+    shutil.copy(samples / "timeouts.pcap", file)
+    shutil.copy(samples / "tcp_losses.pcap", other)
+    trace, kept = wiretale.analyze(file), wiretale.analyze(file, keep_packets=True)
+    assert len(trace.packets()) == 251
+    if how == "replaced":
+        other.replace(file)
+    elif how == "rewritten":
+        file.write_bytes(other.read_bytes())
+    else:
+        with file.open("ab") as stream:
+            stream.write(other.read_bytes()[24:])
+    for read in (trace.packets, lambda: trace.query("select count(*) from packets")):
+        with pytest.raises(wiretale.InputError, match=r"a\.pcap: changed since it was analyzed"):
+            read()
+    assert trace.report(tmp_path / "page.html").exists()  # without packets, as of a pipe
+    assert len(kept.packets()) == 251
 
 
 def test_only_a_query_for_packets_reads_again(samples: Path, tmp_path: Path) -> None:

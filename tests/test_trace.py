@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -124,3 +126,25 @@ def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -
     assert quick.captures.rows() == copies
     assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
     assert quick.totals["packets"] == whole.totals["packets"]
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"filter": 3}, "filter 3: expected a text as 'tcp port 443', or None"),
+        ({"max_flows": "a"}, "max_flows 'a': expected a whole number from 1 to 2,147,483,647"),
+        ({"max_flows": 0}, "max_flows 0: expected 1 to 2,147,483,647"),
+        ({"max_flows": None}, "max_flows None: expected a whole number from 1"),
+        ({"block_size": "8KiB"}, "block_size '8KiB': expected a whole number from 32 to 1,073,741,824 bytes"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(wiretale.UsageError, match=re.escape(said)):
+        wiretale.analyze(samples / "vlan_ipv6.pcap", **options)
+
+
+def test_results_need_a_path(samples: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    for write in (trace.report, trace.write):
+        with pytest.raises(wiretale.UsageError, match="None: expected a path to write to"):
+            write(None)  # type: ignore[arg-type]

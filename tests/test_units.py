@@ -96,6 +96,26 @@ def test_the_others_are_refused(wiretale_run: Any, samples: Path, kind: str, tex
     assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("text, value", SPELLINGS["size"].items())
+def test_a_block_size_takes_them(wiretale_run: Any, samples: Path, text: str, value: int) -> None:
+    file = samples / "vlan_ipv6.pcap"
+    taken = wiretale_run("analyze", file, f"--block-size={text}", "--none-such")
+    assert taken.returncode == 2 and "there is no option --none-such" in taken.stderr, (value, taken.stderr)
+
+
+@pytest.mark.parametrize("text", ["31", "2GiB", "1.5", "8KiBit", "8kbit", "-1", ""])
+def test_a_block_size_is_a_size(wiretale_run: Any, samples: Path, text: str) -> None:
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", f"--block-size={text}")
+    assert done.returncode == 2 and "expected 32 to 1,073,741,824 bytes" in done.stderr and "64KiB" in done.stderr
+    assert wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--block-size", "8KiB").returncode == 0
+
+
+@pytest.mark.parametrize("text", [text for kind, text in WRONG if kind == "rate" and "B" in text])
+def test_a_condition_refuses_bytes_for_a_rate(wiretale_run: Any, samples: Path, text: str) -> None:
+    done = wiretale_run("diff", *[samples / "vlan_ipv6.pcap"] * 2, "--fail-if", f"goodput<{text}")
+    assert done.returncode == 2 and done.stderr.endswith("(bit/s; bytes are not taken)\n") and not done.stdout
+
+
 @pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in PLAN_KEYS])
 def test_a_plan_refuses_the_others(wiretale_run: Any, tmp_path: Path, kind: str, text: str) -> None:
     plan = tmp_path / "plan.toml"

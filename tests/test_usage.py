@@ -28,6 +28,17 @@ def test_help_is_a_command(wiretale_run: Any, command: str) -> None:
     assert done.stdout == wiretale_run(*command.split(), "--help").stdout
 
 
+def test_the_help_of_help_and_the_end_of_options_are_taken(wiretale_run: Any, samples: Path) -> None:
+    assert wiretale_run("help", "help").stdout == wiretale_run("--help").stdout
+    assert wiretale_run("theory", "--link", "1G", "--").stdout == wiretale_run("theory", "--link", "1G").stdout
+    file = samples / "tcp_losses.pcap"
+    expected = wiretale_run("analyze", file).stdout
+    for words in (["--", file], ["--", "analyze", file], ["analyze", "--", file], ["analyze", file, "--"]):
+        done = wiretale_run(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, expected, ""), words
+    assert "unexpected argument '--json'" in refusal(wiretale_run, "theory", "--link", "1G", "--", "--json")
+
+
 @pytest.mark.parametrize("word", ["-V", "--version", "version"])
 def test_the_version_has_every_usual_spelling(wiretale_run: Any, word: str) -> None:
     done = wiretale_run(word)
@@ -61,6 +72,13 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
     "words, said",
     [
         ("analyse x", "there is no command 'analyse' (did you mean analyze?); see `wiretale --help`"),
+        ("analyse t.pcap --json", "there is no command 'analyse' (did you mean analyze?); see `wiretale --help`"),
+        ("experiment reprot . -o x", "there is no command 'reprot' (did you mean report?)"),
+        ("lab dwon --all", "there is no command 'dwon' (did you mean down?); see `wiretale lab --help`"),
+        ("--json t.pcap", "--json is an option of analyze: wiretale analyze FILE --json; see `wiretale --help`"),
+        ("-q t.pcap", "-q is an option of analyze: wiretale analyze FILE -q;"),
+        ("--report r.html t.pcap", "--report is an option of analyze: wiretale analyze FILE --report FILE;"),
+        ("analyze t.pcap --version", "--version is an option of wiretale itself: wiretale --version;"),
         ("frobnicate", "there is no command 'frobnicate' (expected analyze, explain,"),
         ("lab upp", "there is no command 'upp' (did you mean up?); see `wiretale lab --help`"),
         ("analyze --jsn x", "there is no option --jsn (did you mean --json?); see `wiretale analyze --help`"),

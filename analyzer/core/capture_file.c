@@ -113,6 +113,11 @@ static bool unknown_format(const struct capture_file *file, struct problem *prob
                            "%s is not a capture: expected a pcap or pcapng magic number, "
                            "found %02x %02x %02x %02x",
                            file->name, first[0], first[1], first[2], first[3]);
+    if (file->stream.codec)
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
+                           file->name, foreign->name, file->stream.codec->name,
+                           file->stream.codec->name);
     const char *place = strstr(foreign->command, "%s");
     return problem_set(problem, PROBLEM_UNREADABLE,
                        "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,

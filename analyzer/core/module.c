@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include "analysis.h"
+#include "foreign_format.h"
 #include "module.h"
 #include "vocabulary.h"
 
@@ -344,6 +345,18 @@ static PyObject *module_libraries(PyObject *module, PyObject *unused) {
                          ZSTD_versionString(), "lz4", lz4);
 }
 
+static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
+    char *bytes;
+    Py_ssize_t size;
+    (void)module;
+    if (PyBytes_AsStringAndSize(argument, &bytes, &size))
+        return NULL;
+    const struct foreign_format *foreign = foreign_format_of((const uint8_t *)bytes, (size_t)size);
+    if (!foreign)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(ss)", foreign->name, foreign->command);
+}
+
 static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
     PyObject *list = PyList_New(WORD_COUNT);
     (void)module;
@@ -359,6 +372,10 @@ static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
 static PyMethodDef module_methods[] = {
     METHOD("vocabulary", module_vocabulary, METH_NOARGS, "Every word of the tables, by number."),
     METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
+    METHOD(
+        "foreign_format", module_foreign_format, METH_O,
+        "Name of a file that this reader does not read, by its first bytes, and the command that "
+        "converts it; None if it is unknown."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},
 };

@@ -17,7 +17,14 @@ TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from wiretale.analyzer.errors import InputError, MissingToolError, OutputError, UsageError, WiretaleError
+    from wiretale.analyzer.errors import (
+        InputError,
+        MissingToolError,
+        OutputError,
+        SkippedFileWarning,
+        UsageError,
+        WiretaleError,
+    )
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace, analyze
 
@@ -25,6 +32,7 @@ __all__ = [
     "InputError",
     "MissingToolError",
     "OutputError",
+    "SkippedFileWarning",
     "Table",
     "Trace",
     "UsageError",
@@ -37,6 +45,7 @@ HOMES = {
     "InputError": "errors",
     "MissingToolError": "errors",
     "OutputError": "errors",
+    "SkippedFileWarning": "errors",
     "Table": "table",
     "Trace": "trace",
     "UsageError": "errors",

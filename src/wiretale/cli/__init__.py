@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import errno
 import gc
 import io
 import os
@@ -25,7 +26,7 @@ from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 EXAMPLES = """\
 # the summary in the terminal; then the same as an interactive page
@@ -107,8 +108,10 @@ def is_capture_name(word: str) -> bool:
 def as_command(arguments: list[str]) -> list[str]:
     """`help COMMAND` as `COMMAND --help`, `version` as the option, and captures without a command as analyze takes them."""
     first, *rest = arguments or [""]
+    if first == "--" and rest:
+        return rest if rest[0] in COMMANDS else ["analyze", *arguments]
     if first == "help":
-        return [*(word for word in rest if not word.startswith("-")), "--help"]
+        return [*(word for word in rest if word != "help" and not word.startswith("-")), "--help"]
     if first == "version":
         return ["--version"]
     if first not in COMMANDS and is_capture_name(first):
@@ -116,11 +119,31 @@ def as_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
+def show_skipped() -> None:
+    """Files that were skipped are one line on stderr, once for each folder, whatever the filters of warnings are."""
+    import warnings
+
+    from wiretale.analyzer.errors import SkippedFileWarning
+    from wiretale.analyzer.printable import printable
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *others: Any, **options: Any) -> None:
+        if issubclass(category, SkippedFileWarning):
+            print(f"wiretale: {printable(str(message))}", file=sys.stderr)
+        else:
+            usual(message, category, *others, **options)
+
+    warnings.showwarning = show
+    warnings.simplefilter("once", SkippedFileWarning)
+
+
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
     """Runs a command; an error is one line on stderr."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.printable import printable
 
+    show_skipped()
     try:
         return command(arguments)
     except WiretaleError as error:
@@ -151,10 +174,14 @@ def is_open(descriptor: int) -> bool:
 
 
 def prepare_streams() -> None:
-    """Streams that were closed swallow what is written; characters that the encoding lacks become plain ones."""
-    for descriptor, name in ((1, "stdout"), (2, "stderr")):
+    """A closed stdout refuses what is written, because results would be lost; a closed stderr swallows it.
+
+    Characters that the encoding lacks become plain ones.
+    """
+    for descriptor, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None or not is_open(descriptor):
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open as long as the process lives)
+            held = os.open(os.devnull, mode)  # also keeps a file from taking the stream's number
+            setattr(sys, name, open(held, "w"))  # noqa: SIM115 (open as long as the process lives)
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=plain_text.ERRORS)
@@ -209,7 +236,9 @@ def main(given: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         close_output()
-        print(f"wiretale: cannot write the output: {error.strerror}", file=sys.stderr)
+        closed = error.errno == errno.EBADF
+        problem = "standard output is closed" if closed else f"cannot write the output: {error.strerror}"
+        print(f"wiretale: {problem}", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
         print("wiretale: interrupted", file=sys.stderr)

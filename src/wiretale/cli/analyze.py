@@ -12,7 +12,7 @@ from pathlib import Path
 from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
 from wiretale.cli.interruption import interrupted_code
 from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.whole_number import size, whole_number
 from wiretale.version import __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
@@ -30,8 +30,9 @@ wiretale analyze transfer.pcapng
 wiretale analyze transfer.pcapng --report transfer.html
 # a part of several files
 wiretale analyze day/*.pcap.zst -f 'tcp port 443' --start 2026-01-15T12:00:00Z
-# every table as Parquet, and report.html
+# every table but packets as Parquet, and report.html; then with packets
 wiretale analyze transfer.pcapng -o transfer.wiretale
+wiretale analyze transfer.pcapng -o transfer.wiretale --tables packets
 # live traffic
 tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 # tables as JSON, for scripts
@@ -39,6 +40,7 @@ wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 REPORT = "report.html"  # in -o DIR
+BLOCK_BYTES = (32, 2**30)  # analyzer/trace.py; not imported for --help
 DAMAGED = 3
 
 
@@ -73,9 +75,9 @@ def add_reading(parser: Parser) -> None:
     )
     reading.add_argument(
         "--block-size",
-        type=whole_number(1),
-        metavar="N",
-        help="bytes of each block in TCP streams whose block headers were not captured",
+        type=size(*BLOCK_BYTES),
+        metavar="SIZE",
+        help="bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured",
     )
 
 
@@ -99,13 +101,20 @@ def add_command(commands: Commands) -> None:
     )
     output.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     output.add_argument(
-        "--csv", action="store_true", help="print one table as CSV (flows); with -o, also write every table as CSV"
+        "--csv", action="store_true", help="print one table as CSV (flows); with -o, also write its tables as CSV"
     )
     output.add_argument(
-        "--tables", type=table_names, metavar="A,B", help="tables for --json, or the table for --csv (docs/tables.md)"
+        "--tables",
+        type=table_names,
+        metavar="A,B",
+        help="tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR",
     )
     output.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="write every table as Parquet, and report.html"
+        "-o",
+        "--output",
+        type=folder,
+        metavar="DIR",
+        help="write every table but packets (add --tables packets) as Parquet, and report.html",
     )
     output.add_argument(
         "--report", type=page, metavar="FILE", help="write the interactive report; - for standard output"
@@ -173,7 +182,7 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
         from wiretale.reports.parquet import write_tables
 
         written += [
-            write_tables(trace, arguments.output, table_formats(arguments)),
+            write_tables(trace, arguments.output, table_formats(arguments), "packets" in (arguments.tables or [])),
             trace.report(arguments.output / REPORT, link, overwrite=overwrite),
         ]
     if arguments.report and arguments.report != STDOUT:
@@ -199,7 +208,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     if arguments.report and arguments.report != STDOUT:
         destination.check_outputs([arguments.report], arguments.files, arguments.overwrite, page=True)
     if arguments.output:
-        names = [*table_files(table_formats(arguments)), REPORT]
+        packets = "packets" in (arguments.tables or [])
+        names = [*table_files(table_formats(arguments), packets), REPORT]
         destination.check_folder(arguments.output, names, arguments.files, arguments.overwrite)
 
 
@@ -209,8 +219,10 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
     link_bps(arguments)
     csv_alone = arguments.csv and not arguments.output
-    if arguments.tables and not (arguments.json or csv_alone):
-        raise UsageError("--tables: expected --json or --csv with it")
+    if arguments.tables and not (arguments.json or csv_alone or arguments.output):
+        raise UsageError("--tables: expected --json, --csv or -o DIR with it")
+    if arguments.tables and not arguments.json and not csv_alone and "packets" not in arguments.tables:
+        raise UsageError("--tables: -o DIR has every table but packets, which --tables packets adds")
     if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
         raise UsageError("--json, --csv and --report -: expected only one, because all write to standard output")
     if csv_alone and len(arguments.tables or []) > 1:
@@ -275,7 +287,7 @@ def analyze(arguments: argparse.Namespace) -> int:
     try:
         write_stdout(trace, arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # `| head` must not cost the files
+    except OSError:  # `| head`, and a closed or full output, must not cost the files
         write_files(trace, arguments)
         raise
     write_files(trace, arguments)

@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         """Refuses unknown arguments itself, because it has the options that were probably meant."""
         self.given = list(sys.argv[1:] if args is None else args)
         found, extras = super().parse_known_args(self.given, namespace)
-        if extras:
+        if extras not in ([], ["--"]):  # the end of options is left over if no argument follows
             self.refuse(extras)
         return found, []
 
@@ -80,8 +80,10 @@ class Parser(argparse.ArgumentParser):
         """Ends with the first unknown option, or else the first argument that has no place."""
         from wiretale.cli.usage_hint import unknown_option
 
-        options = [one for one in extras if one.startswith("-") and one != "-"]
-        self.fail(unknown_option(self, options[0]) if options else f"unexpected argument {extras[0]!r}")
+        end = extras.index("--") if "--" in extras else len(extras)
+        options = [one for one in extras[:end] if one.startswith("-") and one != "-"]
+        arguments = [one for one in extras if one != "--"]
+        self.fail(unknown_option(self, options[0]) if options else f"unexpected argument {arguments[0]!r}")
 
     def error(self, message: str) -> NoReturn:
         """Ends with argparse's message in this program's words."""

@@ -32,7 +32,7 @@ FRAMINGS = ("ethernet", "vlan", "qinq", "mpls", "pppoe", "ip")  # analyzer/theor
 def add_command(commands: Commands) -> None:
     """The command and its options."""
     parser = commands.add_parser("theory", usage="wiretale theory --link RATE [options]", description=DESCRIPTION)
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2)
+    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 4)
     parser.add_argument("--link", required=True, metavar="RATE", help="rate of the link in bit/s: 100M, 1G, 2.5Gbit")
     parser.add_argument(
         "--mtu", type=whole_number(0), default=1500, metavar="N", help="maximum IP packet in bytes (default 1500)"

@@ -50,17 +50,44 @@ def unknown_option(parser: Parser, given: str) -> str:
     hint = HINTS.get(given[:2]) if command in ("", *READING) and not given.startswith("--") else None
     if hint:
         return f"there is no option {given[:2]}: {hint.format(command=command or 'analyze')}"
-    names = [one for one in option_names(parser) if one.startswith("--")]
-    near = [one for one in names if one.startswith(name)] if len(name) > 3 else []
-    near = near or get_close_matches(name, names, 1)
+    place = option_elsewhere(command, name)
+    if place:
+        return f"{name} is an option of {place}"
+    near = near_options(name, option_names(parser))
     return f"there is no option {name}" + (f" (did you mean {' or '.join(near)}?)" if near else "")
 
 
+def near_options(name: str, names: list[str]) -> list[str]:
+    """The long options that were probably meant; the dashes, which all have, make none similar."""
+    words = [one[2:] for one in names if one.startswith("--")]
+    given = name.lstrip("-")
+    near = [one for one in words if one.startswith(given)] if name.startswith("--") and len(given) > 1 else []
+    return [f"--{one}" for one in near or get_close_matches(given, words, 1)]
+
+
+def option_elsewhere(command: str, name: str) -> str:
+    """Where an option belongs that is given before a command, or to a command though it is wiretale's; empty if nowhere."""
+    from wiretale.cli import make_parser
+
+    if command:
+        return "wiretale itself: wiretale --version" if name == "--version" else ""
+    commands = next(one for one in make_parser("analyze")._actions if isinstance(one, argparse._SubParsersAction))
+    for action in commands.choices["analyze"]._actions:
+        if name in action.option_strings:
+            value = f" {action.metavar}" if action.nargs != 0 else ""
+            return f"analyze: wiretale analyze FILE {name}{value}"
+    return ""
+
+
 def unknown_in(parser: Parser) -> str | None:
-    """The first unknown option, where something else that is required is missing too."""
+    """The first unknown option, where something else that is required is missing too.
+
+    Options that follow a command's name are that command's, also if the name is misspelt.
+    """
     known = option_names(parser)
+    has_commands = any(isinstance(action, argparse._SubParsersAction) for action in parser._actions)
     for one in parser.given:
-        if one == "--":
+        if one == "--" or (has_commands and not one.startswith("-")):
             break
         takes = one[:2] in known and not one.startswith("--")
         if (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers as options take them."""
+"""Whole numbers and sizes as options take them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ def whole_number(least: int, most: int = MOST) -> Callable[[str], int]:
         count = parse_count(text)
         if count is None or not least <= count <= most:
             raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number {bounds}")
+        return count
+
+    return parse
+
+
+def size(least: int, most: int) -> Callable[[str], int]:
+    """An option's type: bytes, as `8192`, `9k` or `64KiB`."""
+
+    def parse(text: str) -> int:
+        from wiretale.analyzer.quantity import parse_bytes
+
+        count = parse_bytes(text)
+        if count is None or not least <= count <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected {least} to {most:,} bytes, as 8192, 9k or 64KiB")
         return count
 
     return parse
