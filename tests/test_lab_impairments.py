@@ -188,7 +188,8 @@ def test_tcp_finds_the_mtu_of_the_path_by_the_links_answer(tmp_path: Path, famil
     data = [row for row in rows if row["fate"] == "delivered" and row["direction"] == 0]
     full = [row["ip_bytes"] for row in data if row["payload_bytes"] > 1000]
     assert set(large) == {1500}
-    assert len(full) > 100 and set(full[:-1]) == {1300}
+    assert max(full) == 1300
+    assert full.count(1300) >= max(100, len(full) - 3)  # what is split anew for the MTU leaves rests
     assert {row["direction"] for row in rows if row["fate"] == "made"} == {1}
     assert sum(row["payload_bytes"] for row in data) >= 200_000
 
