@@ -110,7 +110,7 @@ static void say_gone(struct finisher *finisher, const struct finished *file) {
     if (!fstat(file->fd, &told) && !told.st_nlink)
         note_lost(finisher, file);
     else
-        warn_of("%s has another name than %s: somebody moved it before it was finished", file->name,
+        warn_of("%s has another name than %s: it was moved before it was finished", file->name,
                 file->temporary);
 }
 
