@@ -17,11 +17,12 @@ CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
-HEADERS = $(wildcard analyzer/core/*.h traffic/*.h)
-MODULE_SOURCES = $(wildcard analyzer/core/*.c)
-CORE_SOURCES = $(filter-out analyzer/core/module%.c,$(MODULE_SOURCES))
+HEADERS = $(wildcard analyzer/core/*/*.h traffic/*.h common/*.h)
+MODULE_SOURCES = $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
+CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
+CORE_INCLUDES = -I. -Ianalyzer/core
 PROGRAM_SOURCES = $(wildcard traffic/src/*.c traffic/link/*.c capture/src/*.c)
-C_TESTS = $(patsubst analyzer/core/test/%.c,%,$(wildcard analyzer/core/test/test_*.c))
+C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
 FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so
 # The folders of the C programs, and each program's name.
@@ -99,12 +100,12 @@ test-c: $(C_TESTS:%=build/test/%)
 
 build/core/%.o: analyzer/core/%.c
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) -MMD -MP -c $< -o $@
+	@$(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -MMD -MP -c $< -o $@
 
-build/test/%: analyzer/core/test/%.c $(CORE_SOURCES:analyzer/core/%.c=build/core/%.o)
+build/test/%: analyzer/core/%.c $(CORE_SOURCES:analyzer/core/%.c=build/core/%.o)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) -MMD -MP -Ianalyzer/core $< $(filter %.o,$^) -o $@ $(LIBRARIES)
+	@$(CC) $(CFLAGS_CORE) -MMD -MP $(CORE_INCLUDES) $< $(filter %.o,$^) -o $@ $(LIBRARIES)
 
 .PHONY: lint
 lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from code
@@ -117,13 +118,13 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
-	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
+	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) docs/make_tables.py --check
 	@$(PY) docs/make_findings.py --check
 
-C_FILES = program_libraries.h $(wildcard $(foreach folder,analyzer/core analyzer/core/test analyzer/core/fuzz traffic traffic/src traffic/src/test \
+C_FILES = program_libraries.h $(wildcard $(foreach folder,analyzer/core/* analyzer/core/*/test common traffic traffic/src traffic/src/test \
 	traffic/link traffic/link/test capture/src capture/src/test capture/src/fuzz benchmarks,$(folder)/*.[ch]))
 
 .PHONY: types
@@ -170,7 +171,7 @@ FUZZ = $(CLANG) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanit
 build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(FUZZ) -Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # The daemon's: with all of it but main() and its lines on stderr.
 CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard capture/src/*.c))
@@ -189,10 +190,10 @@ sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## all tests with Ad
 SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDIR)/build/sanitize/$(folder) \
 	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
 
-build/sanitize/%: analyzer/core/test/%.c $(CORE_SOURCES) $(HEADERS)
+build/sanitize/%: analyzer/core/%.c $(CORE_SOURCES) $(HEADERS)
 	$(call say,compiling $< with sanitizers)
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) -Ianalyzer/core $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
+	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 .PHONY: deb
 deb: ## a Debian package of the capture daemon, in dist/
@@ -211,4 +212,4 @@ clean: ## remove everything that was made, the virtual environment too
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .SECONDARY:
--include $(wildcard build/core/*.d build/test/*.d)
+-include $(wildcard build/core/*/*.d build/test/*/test/*.d)

@@ -37,8 +37,9 @@ INSTALLED = ["-Wl,--strip-debug"]
 
 CORE = Extension(
     "wiretale.analyzer._core",
-    sources=sorted(glob("analyzer/core/*.c")),
-    depends=sorted(glob("analyzer/core/*.h") + glob("traffic/*.h")),
+    sources=sorted(set(glob("analyzer/core/*/*.c")) - set(glob("analyzer/core/fuzz/*.c"))),
+    depends=sorted(glob("analyzer/core/*/*.h") + glob("traffic/*.h") + glob("common/*.h")),
+    include_dirs=[".", "analyzer/core"],
     libraries=["pcap", "z", "zstd", "lz4"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native core (analyzer/core/module.c)."""
+"""The native core (analyzer/core/python/module.c)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +39,7 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
 
 class Passages:
-    """The packets of one capture point, with what tells each from all others (analyzer/core/passage.h)."""
+    """The packets of one capture point, with what tells each from all others (analyzer/core/observation/observation.h)."""
 
     def __new__(cls, paths: list[str]) -> Passages: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...

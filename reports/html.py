@@ -118,7 +118,7 @@ def file_names(trace: Trace) -> list[str]:
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Packets of flows that fit as analyzer/core/packet_pack.h says; of a first flow larger than the page, its first."""
+    """Packets of flows that fit as analyzer/core/export/packet_pack.h says; of a first flow larger than the page, its first."""
     if not by_trouble or not trace.packets_made:
         return {"count": 0, "flows": [], "streams": {}, "cut": False}
     cut = sizes[by_trouble[0]] > PACKETS_MOST

@@ -278,7 +278,7 @@ def test_memory_does_not_grow_with_packets(tmp_path: Path) -> None:
 
     Which thread takes what is chance, and with it the memory by some MB.
 
-    The fewer ones fill both batches already (analyzer/core/batch.h).
+    The fewer ones fill both batches already (analyzer/core/pipeline/batch.h).
     """
     code = (
         "import sys, wiretale; wiretale.analyze(sys.argv[1])\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 PACKETS = 20_000
 RATIO_MOST = 3  # it was 6 when the table of encapsulations had no seed, and grew with the packets
-VXLAN, PRIME, MASK = 5, 0x100000001B3, 2**64 - 1  # kind of the encapsulation (analyzer/core/headers.h); FNV-1a
+VXLAN, PRIME, MASK = 5, 0x100000001B3, 2**64 - 1  # kind of the encapsulation (analyzer/core/decode/headers.h); FNV-1a
 
 
 def crafted_ids() -> Iterator[int]:

@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analysis.h"
-#include "arrow_stream.h"
-#include "table_json.h"
+#include "export/arrow_stream.h"
+#include "export/table_json.h"
+#include "pipeline/analysis.h"
 
 #define FLOWS_MOST 50 /* so that flows are evicted too */
 

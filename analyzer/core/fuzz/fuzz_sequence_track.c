@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../traffic/block.h"
-#include "sequence_track.h"
+#include "sequence/tracker.h"
+#include "traffic/block.h"
 
 #define PAYLOAD_BYTES 40u
 #define RECORD_BYTES  8u /* of the input, for each packet */

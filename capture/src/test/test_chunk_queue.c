@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The queue has its bound, keeps order, and holds nobody up. */
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "chunk_queue.h"
 #include "moment.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A step of the clock is seen once, with its size; a clock that runs is none. */
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "clock_watch.h"
 
 int main(void) {

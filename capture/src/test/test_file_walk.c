@@ -2,7 +2,7 @@
 /* The last whole block of a file is found, whatever follows it and whatever the bytes are. */
 #include <stdlib.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "file_recover.h"
 #include "made_file.h"
 

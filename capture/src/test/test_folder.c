@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "folder.h"
 
 static char place[] = "/tmp/wiretale-test-XXXXXX";

@@ -2,7 +2,7 @@
 /* JSON stays within its buffer and its quotes. */
 #include <string.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "json_text.h"
 
 int main(void) {

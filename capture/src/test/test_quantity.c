@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes, times and counts as people write them. */
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "quantity.h"
 
 static void check_bytes(const char *text, const char *bare, uint64_t expected) {

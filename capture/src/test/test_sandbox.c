@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "sandbox.h"
 
 static char place[] = "/tmp/wiretale-test-XXXXXX";

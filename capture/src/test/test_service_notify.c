@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "service_notify.h"
 
 int main(void) {

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "moment.h"
 #include "status_socket.h"
 

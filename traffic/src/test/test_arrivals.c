@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 
 static struct arrivals *fresh(void) {
     struct arrivals *arrivals = calloc(1, sizeof *arrivals);

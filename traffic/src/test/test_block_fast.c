@@ -2,7 +2,7 @@
 /* The fast way against block.h, byte for byte. */
 #include "block_fast.h"
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 
 enum { ROOM = 3000 };
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 #include "control.h"
 #include "exchange_lines.h"
 #include "handshake.h"

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 
 static struct pacer after(struct test_plan plan, unsigned blocks, uint32_t bytes) {
     struct pacer pacer;

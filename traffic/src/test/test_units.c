@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 
 static void test_whole(void) {
     static const struct {

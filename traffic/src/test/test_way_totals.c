@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../../../analyzer/core/test/check.h"
+#include "../../../common/check.h"
 
 static void begin(struct test *test) {
     *test = (struct test){.asks = true};

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One packet decoded: from the link to the transport header of the innermost IP packet.
+ *
+ * decode_packet() is a pure function of the packet's bytes. It fills what it could establish and
+ * says how far it came (`layer`) and why it stopped (`answer`, `reason`). Nothing is guessed: a
+ * field is meaningful only where the comment says so.
+ */
+#ifndef WIRETALE_HEADERS_H
+#define WIRETALE_HEADERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/packet.h"
+
+enum decode_answer {
+    DECODE_OK,
+    DECODE_CUT,            /* the snap length ended the bytes inside a header */
+    DECODE_NOT_UNDERSTOOD, /* well formed as far as seen, but of a kind this decoder does not read
+                            */
+    DECODE_MALFORMED,      /* breaks its own format */
+};
+
+/* Every way not to be decoded: symbol, answer, public name, sentence. */
+#define DECODE_REASONS(X)                                                                          \
+    X(NONE, OK, "ok", "decoded to the transport header")                                           \
+    X(LINK_TYPE, NOT_UNDERSTOOD, "link-type", "link type not understood")                          \
+    X(NOT_IP, NOT_UNDERSTOOD, "not-ip", "link-layer protocol other than IP (ARP, LLDP, STP, ...)") \
+    X(WLAN_NOT_DATA, NOT_UNDERSTOOD, "wlan-not-data", "802.11 management or control frame")        \
+    X(WLAN_PROTECTED, NOT_UNDERSTOOD, "wlan-protected", "encrypted 802.11 data")                   \
+    X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data", "802.11 data frame without a payload")         \
+    X(PPP_COMPRESSED, NOT_UNDERSTOOD, "ppp-protocol", "PPP protocol other than IP")                \
+    X(DEPTH, NOT_UNDERSTOOD, "too-deep", "more encapsulations than the decoder follows")           \
+    X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted", "encrypted payload (ESP)")                           \
+    X(LINK_CUT, CUT, "link-cut", "link header cut by the snap length")                             \
+    X(TUNNEL_CUT, CUT, "tunnel-cut", "encapsulation header cut by the snap length")                \
+    X(IP_CUT, CUT, "ip-cut", "IP header cut by the snap length")                                   \
+    X(TRANSPORT_CUT, CUT, "transport-cut", "transport header cut by the snap length")              \
+    X(OPTIONS_CUT, CUT, "tcp-options-cut", "TCP options cut by the snap length")                   \
+    X(LINK_SHORT, MALFORMED, "link-short", "frame shorter than its link header")                   \
+    X(LINK_BAD, MALFORMED, "link-bad", "link header with an impossible field")                     \
+    X(TUNNEL_SHORT, MALFORMED, "tunnel-short", "frame shorter than its encapsulation header")      \
+    X(TUNNEL_BAD, MALFORMED, "tunnel-bad", "encapsulation header with an impossible field")        \
+    X(IP_SHORT, MALFORMED, "ip-short", "packet shorter than an IP header")                         \
+    X(IP_VERSION, MALFORMED, "ip-version", "IP version neither 4 nor 6")                           \
+    X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length",                                             \
+      "IPv4 header length under 20 or over the packet")                                            \
+    X(IP_LENGTH, MALFORMED, "ip-length", "IP length under its header or over the frame")           \
+    X(IP_EXTENSION, MALFORMED, "ip-extension",                                                     \
+      "IPv6 extension header over the packet or repeated without end")                             \
+    X(IP_FRAGMENT, MALFORMED, "ip-fragment",                                                       \
+      "IP fragment past 65,535 bytes, or not a multiple of 8")                                     \
+    X(TRANSPORT_SHORT, MALFORMED, "transport-short", "packet shorter than its transport header")   \
+    X(TRANSPORT_BAD, MALFORMED, "transport-bad",                                                   \
+      "DCCP data offset or UDP-Lite coverage impossible")                                          \
+    X(TCP_OFFSET, MALFORMED, "tcp-data-offset", "TCP data offset under 5 or over the packet")      \
+    X(TCP_OPTIONS, MALFORMED, "tcp-options", "TCP option length of 0, 1 or over the header")       \
+    X(UDP_LENGTH, MALFORMED, "udp-length", "UDP length under 8 or over the packet")
+
+enum decode_reason {
+#define X(symbol, answer, name, sentence) REASON_##symbol,
+    DECODE_REASONS(X)
+#undef X
+        REASON_COUNT
+};
+
+/* IP protocol numbers that are told apart (IANA). */
+enum ip_protocol {
+    IP_HOP_BY_HOP = 0,
+    IP_ICMP = 1,
+    IP_IPV4 = 4,
+    IP_TCP = 6,
+    IP_UDP = 17,
+    IP_DCCP = 33,
+    IP_IPV6 = 41,
+    IP_ROUTING = 43,
+    IP_FRAGMENT = 44,
+    IP_GRE = 47,
+    IP_ESP = 50,
+    IP_AH = 51,
+    IP_ICMPV6 = 58,
+    IP_DESTINATION = 60,
+    IP_MOBILITY = 135,
+    IP_SCTP = 132,
+    IP_UDP_LITE = 136,
+    IP_MPLS = 137,
+    IP_HIP = 139,
+    IP_SHIM6 = 140,
+};
+
+/* The last layer whose header was read. What the reasons keep:
+ * IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED   LAYER_NETWORK if the fixed IP header was good:
+ * `protocol` and ip_header_length stop before the extension header that could not be read
+ * TRANSPORT_CUT, TRANSPORT_SHORT, TRANSPORT_BAD, TCP_OFFSET   LAYER_NETWORK, and the ports if
+ * ports_known OPTIONS_CUT, TCP_OPTIONS   LAYER_TRANSPORT: TCP's fixed header, the payload's length,
+ * and the options before the cut or the bad one UDP_LENGTH        LAYER_TRANSPORT, payload by the
+ * IP length (TRANSPORT_BAD of UDP-Lite: the same) A tunnel over IP whose inner packet is cut,
+ * malformed or too deep keeps the outer headers beside that reason. Inside UDP only "too deep"
+ * does: a port number proves no tunnel, so that anything else there is an ordinary datagram with
+ * answer DECODE_OK. */
+enum layer { LAYER_NONE, LAYER_LINK, LAYER_NETWORK, LAYER_TRANSPORT };
+
+/* One encapsulation around the innermost IP packet, outermost first; good at every layer. */
+enum path_kind {
+    PATH_VLAN,   /* id: VLAN id; QinQ is two steps */
+    PATH_MPLS,   /* id: label, one step for each label */
+    PATH_PPPOE,  /* id: session */
+    PATH_GRE,    /* id: key (PPTP: the call), or 0 without one */
+    PATH_IPIP,   /* id: 0 (IPv4 or IPv6 in IP) */
+    PATH_VXLAN,  /* id: VNI */
+    PATH_GENEVE, /* id: VNI */
+};
+#define PATH_DEPTH_MAX 8 /* steps; more is REASON_DEPTH */
+
+struct path_step {
+    uint32_t kind; /* enum path_kind */
+    uint32_t id;
+};
+
+#define SACK_BLOCKS_MAX 4
+
+/* TCP header flags as in the 12 low bits of its bytes 12-13. */
+enum tcp_flag {
+    TCP_FIN = 0x001,
+    TCP_SYN = 0x002,
+    TCP_RST = 0x004,
+    TCP_PSH = 0x008,
+    TCP_ACK = 0x010,
+    TCP_URG = 0x020,
+    TCP_ECE = 0x040,
+    TCP_CWR = 0x080,
+    TCP_AE = 0x100,
+};
+
+/* Which options a TCP header held. */
+enum tcp_option_seen {
+    TCP_OPTION_MSS = 1,
+    TCP_OPTION_WINDOW_SCALE = 2,
+    TCP_OPTION_SACK_PERMITTED = 4,
+    TCP_OPTION_TIMESTAMPS = 8,
+    TCP_OPTION_SACK = 16,
+    TCP_OPTION_MPTCP = 32,
+    TCP_OPTION_SIGNATURE = 64, /* MD5 (RFC 2385) or AO (RFC 5925) */
+    TCP_OPTION_FAST_OPEN = 128,
+    TCP_OPTION_OTHER = 256,
+    TCP_OPTION_CUT = 512, /* there were more than the capture holds */
+};
+
+struct tcp_header {
+    uint32_t sequence;
+    uint32_t acknowledgment;
+    uint16_t flags;   /* enum tcp_flag */
+    uint16_t window;  /* as sent, unscaled */
+    uint16_t options; /* enum tcp_option_seen */
+    uint8_t window_scale;
+    uint8_t sack_count;
+    uint32_t signature; /* not from the wire: see tcp_copy.h */
+    uint32_t timestamp_value;
+    uint32_t timestamp_echo;
+    uint16_t mss; /* what few have comes last */
+    struct {
+        uint32_t start, end;
+    } sack[SACK_BLOCKS_MAX]; /* sack_count of them */
+};
+
+/* The packet that an ICMP error quotes, as far as the quotation goes. */
+struct icmp_header {
+    uint8_t type, code;
+    uint16_t identifier; /* echo request and reply only */
+    uint32_t mtu;        /* fragmentation needed / packet too big, else 0 */
+    bool quotes;         /* the fields below are those of a quoted packet */
+    uint8_t quoted_protocol;
+    uint16_t quoted_source_port, quoted_destination_port; /* 0 where unknown */
+    uint32_t quoted_sequence;                             /* TCP */
+    uint8_t quoted_source[16], quoted_destination[16];    /* IPv4 in the first 4 bytes */
+};
+
+struct headers {
+    uint8_t answer; /* enum decode_answer */
+    uint8_t reason; /* enum decode_reason */
+    uint8_t layer;  /* enum layer */
+    uint8_t path_depth;
+
+    /* From LAYER_NETWORK: the innermost IP header. */
+    uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */
+    uint8_t traffic_class; /* DSCP and ECN */
+    uint8_t ttl;           /* hop limit */
+    uint8_t protocol;      /* after IPv6 extension headers */
+    bool fragment;         /* offset > 0 or more fragments; an atomic fragment (RFC 6946) is none */
+    bool more_fragments;
+    bool atomic_fragment;
+    bool dont_fragment;
+    bool length_from_frame;   /* the IP length was 0 (segmentation offload, jumbo): taken from the
+                                 frame */
+    uint32_t fragment_offset; /* bytes */
+    uint32_t
+        fragment_length; /* bytes of the datagram at that offset that this fragment holds, else 0 */
+    uint32_t identification; /* IPv4: 16 bits; IPv6: of the fragment header, else 0 */
+    uint32_t ip_length; /* header, extension headers and payload of this IP packet on the wire */
+    uint32_t ip_header_length; /* with extension headers up to the transport or fragment payload */
+    uint32_t outer_length;     /* bytes before the innermost IP header: link and encapsulations */
+    uint8_t source[16], destination[16]; /* IPv4 in the first 4 bytes, the rest 0 */
+
+    /* From LAYER_NETWORK too: what the innermost header that was read carries. Of a fragment with
+     * an offset (it ends at LAYER_NETWORK with DECODE_OK) that is the piece of the datagram it
+     * holds; of a first fragment what it holds behind the transport header. `payload` points into
+     * the packet's data, at its end where none was captured. */
+    uint32_t payload_length;   /* on the wire, from the IP length: Ethernet padding is none of it */
+    uint32_t payload_captured; /* of those, in the file */
+    const uint8_t *payload;    /* payload_captured bytes within the packet's data */
+
+    /* From LAYER_TRANSPORT (TCP, UDP, UDP-Lite, SCTP, DCCP, ICMP, ICMPv6), never in a fragment with
+     * an offset. Other protocols end at LAYER_NETWORK with answer DECODE_OK. 0 below. */
+    union {
+        struct {
+            uint16_t source_port, destination_port; /* 0 for ICMP; good as soon as ports_known */
+        };
+        uint32_t ports; /* both: the source's in the lower half */
+    };
+    uint32_t transport_header_length;
+    uint32_t udp_length; /* UDP: its own length field (whole datagram, also in a first fragment) */
+    uint16_t transport_checksum; /* UDP, UDP-Lite, TCP */
+    bool ports_known;            /* source_port and destination_port are good */
+    bool checksum_valid;         /* reserved for offload checks; false when not computed */
+
+    uint32_t link_hash; /* of the link header's addresses: tells copies from two mirror ports */
+    union {
+        struct tcp_header tcp;   /* protocol 6 */
+        struct icmp_header icmp; /* protocol 1 or 58 */
+    };
+    struct path_step path[PATH_DEPTH_MAX]; /* path_depth of them */
+};
+
+/* Decodes packet->data. Never reads past packet->captured; never fails. */
+void decode_packet(const struct packet *packet, struct headers *headers);
+
+const char *decode_reason_name(enum decode_reason reason);
+const char *decode_reason_sentence(enum decode_reason reason);
+enum decode_answer decode_reason_answer(enum decode_reason reason);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ICMP and ICMPv6, with the packet that an error quotes, as far as the quotation goes. */
+#include "decode/decode.h"
+
+#define ICMP_HEADER 8
+
+enum icmp_role { ICMP_OTHER, ICMP_ECHO, ICMP_ERROR };
+
+static const uint8_t icmpv4_roles[256] = {
+    [0] = ICMP_ECHO,  [8] = ICMP_ECHO,   [3] = ICMP_ERROR,  [4] = ICMP_ERROR,
+    [5] = ICMP_ERROR, [11] = ICMP_ERROR, [12] = ICMP_ERROR, /* RFC 792 */
+};
+
+static const uint8_t icmpv6_roles[256] = {
+    [128] = ICMP_ECHO, [129] = ICMP_ECHO, [1] = ICMP_ERROR,
+    [2] = ICMP_ERROR,  [3] = ICMP_ERROR,  [4] = ICMP_ERROR, /* RFC 4443 */
+};
+
+struct quotation {
+    const uint8_t *bytes;
+    uint32_t length; /* at hand */
+};
+
+static bool protocol_has_ports(uint8_t protocol) {
+    return protocol == IP_TCP || protocol == IP_UDP || protocol == IP_UDP_LITE ||
+           protocol == IP_SCTP || protocol == IP_DCCP;
+}
+
+/* RFC 792 promises 8 bytes of the quoted transport header: ports and TCP's sequence number. */
+static void quote_transport(struct icmp_header *icmp, struct quotation quoted, uint32_t offset) {
+    if (!protocol_has_ports(icmp->quoted_protocol) || offset + 4 > quoted.length)
+        return;
+    icmp->quoted_source_port = load_be16(quoted.bytes + offset);
+    icmp->quoted_destination_port = load_be16(quoted.bytes + offset + 2);
+    if (icmp->quoted_protocol == IP_TCP && offset + 8 <= quoted.length)
+        icmp->quoted_sequence = load_be32(quoted.bytes + offset + 4);
+}
+
+static void quote_ipv4(struct icmp_header *icmp, struct quotation quoted) {
+    uint32_t header_length = (quoted.bytes[0] & 15) * 4u;
+    if (quoted.length < IPV4_HEADER || header_length < IPV4_HEADER)
+        return;
+    icmp->quotes = true;
+    icmp->quoted_protocol = quoted.bytes[9];
+    memcpy(icmp->quoted_source, quoted.bytes + 12, 4);
+    memcpy(icmp->quoted_destination, quoted.bytes + 16, 4);
+    if ((load_be16(quoted.bytes + 6) & 0x1fff) == 0)
+        quote_transport(icmp, quoted, header_length);
+}
+
+/* Skips extension headers; false: the transport header is not in the quotation. */
+static bool quote_extensions(struct icmp_header *icmp, struct quotation quoted, uint32_t *offset) {
+    for (int count = 0; extension_is_known(icmp->quoted_protocol); count++) {
+        if (count == EXTENSIONS_MAX || *offset + 8 > quoted.length)
+            return false;
+        const uint8_t *extension = quoted.bytes + *offset;
+        bool fragment = icmp->quoted_protocol == IP_FRAGMENT;
+        *offset += extension_length(icmp->quoted_protocol, extension);
+        icmp->quoted_protocol = extension[0];
+        if (fragment && load_be16(extension + 2) & 0xfff8)
+            return false;
+    }
+    return true;
+}
+
+static void quote_ipv6(struct icmp_header *icmp, struct quotation quoted) {
+    uint32_t offset = IPV6_HEADER;
+    if (quoted.length < IPV6_HEADER)
+        return;
+    icmp->quotes = true;
+    icmp->quoted_protocol = quoted.bytes[6];
+    memcpy(icmp->quoted_source, quoted.bytes + 8, 16);
+    memcpy(icmp->quoted_destination, quoted.bytes + 24, 16);
+    if (quote_extensions(icmp, quoted, &offset))
+        quote_transport(icmp, quoted, offset);
+}
+
+/* An error quotes a packet of its own IP version. */
+static void quote_packet(struct headers *headers, struct quotation quoted) {
+    if (quoted.length == 0 || quoted.bytes[0] >> 4 != headers->ip_version)
+        return;
+    if (headers->ip_version == 4)
+        quote_ipv4(&headers->icmp, quoted);
+    else
+        quote_ipv6(&headers->icmp, quoted);
+}
+
+/* RFC 1191: fragmentation needed has the MTU in the header's last two bytes; RFC 4443, 3.2: packet
+ * too big in the last four. */
+static uint32_t icmp_mtu(const struct headers *headers, const uint8_t *icmp) {
+    if (headers->protocol == IP_ICMP && icmp[0] == 3 && icmp[1] == 4)
+        return load_be16(icmp + 6);
+    return headers->protocol == IP_ICMPV6 && icmp[0] == 2 ? load_be32(icmp + 4) : 0;
+}
+
+void decode_icmp(struct decoding *d, uint32_t offset) {
+    struct headers *headers = d->headers;
+    if (!decoding_has(d, offset, ICMP_HEADER, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
+        return;
+    const uint8_t *icmp = d->data + offset;
+    uint8_t role = (headers->protocol == IP_ICMP ? icmpv4_roles : icmpv6_roles)[icmp[0]];
+    headers->layer = LAYER_TRANSPORT;
+    headers->transport_header_length = ICMP_HEADER;
+    headers->icmp = (struct icmp_header){
+        .type = icmp[0],
+        .code = icmp[1],
+        .identifier = role == ICMP_ECHO ? load_be16(icmp + 4) : 0,
+        .mtu = icmp_mtu(headers, icmp),
+    };
+    decoding_payload(d, offset + ICMP_HEADER);
+    if (role == ICMP_ERROR)
+        quote_packet(headers, (struct quotation){headers->payload, headers->payload_captured});
+}

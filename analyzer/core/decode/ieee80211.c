@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header. */
+#include "decode/link.h"
+
+#define FCS_BYTES 4
+
+enum frame_control { /* IEEE 802.11, 9.2.4.1, as a little-endian word */
+                     CONTROL_VERSION = 0x0003,
+                     CONTROL_TYPE = 0x000c,
+                     CONTROL_DATA = 0x0008,
+                     CONTROL_NO_DATA = 0x0040,
+                     CONTROL_QOS = 0x0080,
+                     CONTROL_BOTH_DS = 0x0300,
+                     CONTROL_PROTECTED = 0x4000,
+                     CONTROL_ORDER = 0x8000,
+};
+
+/* Four addresses between access points; the order bit adds an HT control field to QoS frames. */
+static uint32_t wlan_header_length(uint16_t control) {
+    uint32_t length = 24;
+    if ((control & CONTROL_BOTH_DS) == CONTROL_BOTH_DS)
+        length += 6;
+    if (control & CONTROL_QOS)
+        length += control & CONTROL_ORDER ? 6 : 2;
+    return length;
+}
+
+static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
+    uint32_t qos = (control & CONTROL_BOTH_DS) == CONTROL_BOTH_DS ? 30 : 24;
+    return control & CONTROL_QOS && frame[qos] & 0x80;
+}
+
+/* An A-MSDU: several packets, of which the first is read. Each has addresses and a length. */
+static void decode_aggregate(struct decoding *d, uint32_t offset) {
+    if (!decoding_has(d, offset, ETHERNET_HEADER, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    uint32_t length = load_be16(d->data + offset + 12);
+    offset += ETHERNET_HEADER;
+    if (length > d->end - offset) {
+        d->headers->reason = REASON_LINK_BAD;
+        return;
+    }
+    decoding_narrow(d, offset + length);
+    decode_llc(d, offset);
+}
+
+static enum decode_reason wlan_refusal(uint16_t control) {
+    if (control & CONTROL_VERSION)
+        return REASON_LINK_BAD;
+    if ((control & CONTROL_TYPE) != CONTROL_DATA)
+        return REASON_WLAN_NOT_DATA;
+    if (control & CONTROL_NO_DATA)
+        return REASON_WLAN_NO_DATA;
+    return control & CONTROL_PROTECTED ? REASON_WLAN_PROTECTED : REASON_NONE;
+}
+
+/* Some drivers pad the header to a multiple of 4 and say so in radiotap. */
+static void decode_wlan_frame(struct decoding *d, uint32_t offset, bool padded) {
+    if (!decoding_has(d, offset, 2, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    const uint8_t *frame = d->data + offset;
+    uint16_t control = load_le16(frame);
+    d->headers->reason = wlan_refusal(control);
+    if (d->headers->reason != REASON_NONE)
+        return;
+    uint32_t length = wlan_header_length(control);
+    length = padded ? (length + 3) & ~3u : length;
+    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    d->headers->link_hash = link_hash(frame + 4);
+    d->headers->layer = LAYER_LINK;
+    if (wlan_is_aggregate(frame, control))
+        decode_aggregate(d, offset + length);
+    else if (offset + length == d->end)
+        d->headers->reason = REASON_WLAN_NO_DATA;
+    else
+        decode_llc(d, offset + length);
+}
+
+void decode_wlan(struct decoding *d, uint32_t offset) {
+    decode_wlan_frame(d, offset, false);
+}
+
+/* The frame from offset ends with its checksum. */
+static void drop_fcs(struct decoding *d, uint32_t offset) {
+    if (d->end - offset >= FCS_BYTES)
+        decoding_narrow(d, d->end - FCS_BYTES);
+}
+
+enum radiotap_flag { RADIOTAP_FCS = 0x10, RADIOTAP_PADDED = 0x20 };
+
+/* radiotap.org: the flags byte follows the presence words (bit 31: one more) and, if bit 0 of the
+ * first is set, an 8-byte time on an 8-byte boundary. */
+static uint8_t radiotap_flags(const uint8_t *radiotap, uint32_t length) {
+    uint32_t present = load_le32(radiotap + 4);
+    uint32_t at = 8;
+    for (uint32_t word = present; word & 0x80000000u; at += 4) {
+        if (at + 4 > length)
+            return 0;
+        word = load_le32(radiotap + at);
+    }
+    if (present & 1)
+        at = ((at + 7) & ~7u) + 8;
+    return present & 2 && at < length ? radiotap[at] : 0;
+}
+
+void decode_radiotap(struct decoding *d, uint32_t offset) {
+    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    const uint8_t *radiotap = d->data + offset;
+    uint32_t length = load_le16(radiotap + 2);
+    if (radiotap[0] != 0 || length < 8) {
+        d->headers->reason = REASON_LINK_BAD;
+        return;
+    }
+    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    uint8_t flags = radiotap_flags(radiotap, length);
+    if (flags & RADIOTAP_FCS)
+        drop_fcs(d, offset + length);
+    decode_wlan_frame(d, offset + length, flags & RADIOTAP_PADDED);
+}
+
+/* PPI's 802.11-Common field (type 2) says in bit 0 of its flags that the frame has its FCS. */
+static bool ppi_has_fcs(const uint8_t *ppi, uint32_t length) {
+    uint32_t at = 8;
+    while (at + 4 <= length) {
+        uint32_t size = load_le16(ppi + at + 2);
+        if (load_le16(ppi + at) == 2 && size >= 10 && at + 4 + 10 <= length)
+            return load_le16(ppi + at + 12) & 1;
+        at += 4 + size;
+        if (ppi[1] & 1) /* fields are aligned to 4 bytes */
+            at = (at + 3) & ~3u;
+    }
+    return false;
+}
+
+void decode_ppi(struct decoding *d, uint32_t offset) {
+    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    const uint8_t *ppi = d->data + offset;
+    uint32_t length = load_le16(ppi + 2);
+    if (ppi[0] != 0 || length < 8) {
+        d->headers->reason = REASON_LINK_BAD;
+        return;
+    }
+    if (load_le32(ppi + 4) != LINKTYPE_WLAN) {
+        d->headers->reason = REASON_LINK_TYPE;
+        return;
+    }
+    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    if (ppi_has_fcs(ppi, length))
+        drop_fcs(d, offset + length);
+    decode_wlan_frame(d, offset + length, false);
+}
+
+/* Prism's header starts with a message code and its own length in the sender's order; AVS headers,
+ * which some drivers put in its place, with 0x80211001 or ...2 and a big-endian length. */
+void decode_prism(struct decoding *d, uint32_t offset) {
+    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
+        return;
+    bool avs = load_be32(d->data + offset) >> 12 == 0x80211;
+    uint32_t length = avs ? load_be32(d->data + offset + 4) : load_le32(d->data + offset + 4);
+    if (length < 8) {
+        d->headers->reason = REASON_LINK_BAD;
+        return;
+    }
+    if (decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
+        decode_wlan_frame(d, offset + length, false);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TCP with its options, UDP, UDP-Lite, SCTP and DCCP. */
+#include "decode/decode.h"
+
+#define TCP_HEADER  20
+#define UDP_HEADER  8
+#define SCTP_HEADER 12
+#define DCCP_HEADER 12
+#define PORTS       4
+
+static inline bool transport_has(struct decoding *d, uint32_t offset, uint32_t bytes) {
+    return decoding_has(d, offset, bytes, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT);
+}
+
+/* Whether the header's `bytes` are at hand. Ports come first in every protocol that has them; they
+ * may be all that was captured. */
+static inline bool read_ports(struct decoding *d, uint32_t offset, uint32_t bytes) {
+    struct headers *headers = d->headers;
+    const uint8_t *wire = d->data + offset;
+    bool whole = transport_has(d, offset, bytes);
+    if (LIKELY(whole) || (uint64_t)offset + PORTS <= d->captured) {
+        uint32_t ports = load_be32(wire);
+        headers->ports = ports << 16 | ports >> 16;
+        headers->ports_known = true;
+    }
+    return whole;
+}
+
+static inline void transport_reached(struct decoding *d, uint32_t offset, uint32_t header_length) {
+    decoding_payload(d, offset + header_length);
+    d->headers->transport_header_length = header_length;
+    d->headers->layer = LAYER_TRANSPORT;
+}
+
+enum tcp_option_kind {
+    OPTION_END = 0,
+    OPTION_NOP = 1,
+    OPTION_MSS = 2,
+    OPTION_WINDOW_SCALE = 3,
+    OPTION_SACK_PERMITTED = 4,
+    OPTION_SACK = 5,
+    OPTION_TIMESTAMPS = 8,
+    OPTION_MD5 = 19,
+    OPTION_AO = 29,
+    OPTION_MPTCP = 30,
+    OPTION_FAST_OPEN = 34,
+    OPTION_EXPERIMENT = 254,
+};
+
+/* The lengths each option may have: one of other length is TCP_OPTION_OTHER. */
+static const struct {
+    uint8_t kind, least, most;
+    uint16_t seen;
+} tcp_option_rules[] = {
+    {OPTION_TIMESTAMPS, 10, 10, TCP_OPTION_TIMESTAMPS}, /* RFC 7323 */
+    {OPTION_SACK, 10, 34, TCP_OPTION_SACK},             /* RFC 2018 */
+    {OPTION_MSS, 4, 4, TCP_OPTION_MSS},                 /* RFC 9293 */
+    {OPTION_WINDOW_SCALE, 3, 3, TCP_OPTION_WINDOW_SCALE},
+    {OPTION_SACK_PERMITTED, 2, 2, TCP_OPTION_SACK_PERMITTED},
+    {OPTION_MPTCP, 3, 40, TCP_OPTION_MPTCP}, /* RFC 8684 */
+    {OPTION_MD5, 18, 18, TCP_OPTION_SIGNATURE},
+    {OPTION_AO, 4, 40, TCP_OPTION_SIGNATURE},
+    {OPTION_FAST_OPEN, 2, 18, TCP_OPTION_FAST_OPEN}, /* RFC 7413 */
+};
+#define TCP_OPTION_RULES     (sizeof tcp_option_rules / sizeof *tcp_option_rules)
+#define FAST_OPEN_EXPERIMENT 0xf989 /* RFC 7413, 4.1.1 and appendix A */
+
+static uint16_t tcp_option_seen(const uint8_t *option) {
+    for (size_t i = 0; i < TCP_OPTION_RULES; i++)
+        if (tcp_option_rules[i].kind == option[0])
+            return option[1] >= tcp_option_rules[i].least && option[1] <= tcp_option_rules[i].most
+                       ? tcp_option_rules[i].seen
+                       : TCP_OPTION_OTHER;
+    if (option[0] == OPTION_EXPERIMENT && option[1] >= 4 &&
+        load_be16(option + 2) == FAST_OPEN_EXPERIMENT)
+        return TCP_OPTION_FAST_OPEN;
+    return TCP_OPTION_OTHER;
+}
+
+static inline void fill_timestamps(struct tcp_header *tcp, const uint8_t *values) {
+    tcp->options |= TCP_OPTION_TIMESTAMPS;
+    tcp->timestamp_value = load_be32(values);
+    tcp->timestamp_echo = load_be32(values + 4);
+}
+
+static void fill_sack(struct tcp_header *tcp, const uint8_t *blocks, uint32_t count) {
+    tcp->sack_count = (uint8_t)count;
+    for (uint32_t i = 0; i < count; i++, blocks += 8) {
+        tcp->sack[i].start = load_be32(blocks);
+        tcp->sack[i].end = load_be32(blocks + 4);
+    }
+}
+
+/* A whole option of a valid length. */
+static void read_tcp_option(struct tcp_header *tcp, const uint8_t *option) {
+    uint16_t seen = tcp_option_seen(option);
+    if (seen == TCP_OPTION_SACK && (option[1] - 2) % 8)
+        seen = TCP_OPTION_OTHER;
+    tcp->options |= seen;
+    switch (seen) {
+    case TCP_OPTION_MSS: tcp->mss = load_be16(option + 2); return;
+    case TCP_OPTION_WINDOW_SCALE: tcp->window_scale = option[2]; return;
+    case TCP_OPTION_TIMESTAMPS: fill_timestamps(tcp, option + 2); return;
+    case TCP_OPTION_SACK: fill_sack(tcp, option + 2, (option[1] - 2u) / 8); return;
+    }
+}
+
+/* `size` bytes of options, of which the first `at_hand` were captured. */
+static enum decode_reason read_tcp_options(struct tcp_header *tcp, const uint8_t *options,
+                                           uint32_t size, uint32_t at_hand) {
+    uint32_t at = 0;
+    while (at < at_hand && options[at] != OPTION_END) {
+        if (options[at] == OPTION_NOP) {
+            at++;
+            continue;
+        }
+        if (at + 2 > size)
+            return REASON_TCP_OPTIONS;
+        if (at + 2 > at_hand)
+            return REASON_OPTIONS_CUT;
+        uint32_t length = options[at + 1];
+        if (length < 2 || length > size - at)
+            return REASON_TCP_OPTIONS;
+        if (length > at_hand - at)
+            return REASON_OPTIONS_CUT;
+        read_tcp_option(tcp, options + at);
+        at += length;
+    }
+    return at_hand < size && at >= at_hand ? REASON_OPTIONS_CUT : REASON_NONE;
+}
+
+static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
+    struct tcp_header *tcp = &headers->tcp;
+    headers->transport_checksum = load_be16(wire + 16);
+    tcp->sequence = load_be32(wire + 4);
+    tcp->acknowledgment = load_be32(wire + 8);
+    tcp->flags = load_be16(wire + 12) & 0x0fff;
+    tcp->window = load_be16(wire + 14);
+    tcp->options = 0;
+    tcp->mss = 0;
+    tcp->window_scale = 0;
+    tcp->sack_count = 0;
+    tcp->signature = 0;
+    tcp->timestamp_value = 0;
+    tcp->timestamp_echo = 0;
+}
+
+#define NOP_NOP_TIMESTAMPS                                                                         \
+    0x0101080a /* RFC 7323, appendix A: how nearly all segments have them                          \
+                */
+
+static __attribute__((noinline)) void decode_other_options(struct decoding *d, uint32_t offset,
+                                                           uint32_t size) {
+    struct headers *headers = d->headers;
+    uint32_t at_hand = d->captured - offset < size ? d->captured - offset : size;
+    headers->reason = read_tcp_options(&headers->tcp, d->data + offset, size, at_hand);
+    if (headers->reason == REASON_OPTIONS_CUT)
+        headers->tcp.options |= TCP_OPTION_CUT;
+}
+
+static inline void decode_tcp_options(struct decoding *d, uint32_t offset, uint32_t size) {
+    const uint8_t *options = d->data + offset;
+    if (LIKELY(size == 12 && d->captured - offset >= 12 &&
+               load_be32(options) == NOP_NOP_TIMESTAMPS))
+        fill_timestamps(&d->headers->tcp, options + 4);
+    else
+        decode_other_options(d, offset, size);
+}
+
+/* False when the header was not reached. */
+static inline bool decode_tcp(struct decoding *d, uint32_t offset) {
+    if (!read_ports(d, offset, TCP_HEADER))
+        return false;
+    const uint8_t *tcp = d->data + offset;
+    uint32_t header_length = (tcp[12] & 0xf0) >> 2; /* the upper half counts words of 4 bytes */
+    if (header_length < TCP_HEADER || header_length > d->end - offset) {
+        d->headers->reason = REASON_TCP_OFFSET;
+        return false;
+    }
+    transport_reached(d, offset, header_length);
+    fill_tcp(d->headers, tcp);
+    if (header_length > TCP_HEADER)
+        decode_tcp_options(d, offset + TCP_HEADER, header_length - TCP_HEADER);
+    return true;
+}
+
+/* The datagram's own length ends the payload; the IP packet may be longer (RFC 9868). In a first
+ * fragment it is that of the whole datagram; a super-segment without an IP length may leave it 0
+ * too (RFC 2675). */
+static void decode_udp(struct decoding *d, uint32_t offset) {
+    struct headers *headers = d->headers;
+    if (!read_ports(d, offset, UDP_HEADER))
+        return;
+    uint32_t length = load_be16(d->data + offset + 4);
+    uint32_t room = d->end - offset;
+    bool left_out = length == 0 && headers->length_from_frame;
+    headers->udp_length = length;
+    headers->transport_checksum = load_be16(d->data + offset + 6);
+    if (!left_out && length >= UDP_HEADER && length < room)
+        decoding_narrow(d, offset + length);
+    transport_reached(d, offset, UDP_HEADER);
+    if (!left_out && (length < UDP_HEADER || (length > room && !headers->fragment)))
+        headers->reason = REASON_UDP_LENGTH;
+    else if (!headers->fragment)
+        decode_udp_tunnel(d, offset + UDP_HEADER);
+}
+
+/* RFC 3828, 3.1: in place of a length the bytes that the checksum covers, 0 for all. */
+static void decode_udp_lite(struct decoding *d, uint32_t offset) {
+    if (!read_ports(d, offset, UDP_HEADER))
+        return;
+    uint32_t coverage = load_be16(d->data + offset + 4);
+    bool over = coverage > d->end - offset && !d->headers->fragment;
+    d->headers->transport_checksum = load_be16(d->data + offset + 6);
+    transport_reached(d, offset, UDP_HEADER);
+    if (over || (coverage && coverage < UDP_HEADER))
+        d->headers->reason = REASON_TRANSPORT_BAD;
+}
+
+static void decode_sctp(struct decoding *d, uint32_t offset) {
+    if (read_ports(d, offset, SCTP_HEADER))
+        transport_reached(d, offset, SCTP_HEADER);
+}
+
+/* RFC 4340, 5.1: the data offset counts words of 4 bytes; 48-bit sequence numbers (the X bit) make
+ * the generic header 16 bytes. */
+static void decode_dccp(struct decoding *d, uint32_t offset) {
+    if (!read_ports(d, offset, DCCP_HEADER))
+        return;
+    uint32_t least = d->data[offset + 8] & 1 ? 16 : 12;
+    uint32_t header_length = d->data[offset + 4] * 4u;
+    if (header_length < least) {
+        d->headers->reason = REASON_TRANSPORT_BAD;
+        return;
+    }
+    if (transport_has(d, offset, header_length))
+        transport_reached(d, offset, header_length);
+}
+
+/* Fragments of a tunnel's packets hold pieces of the inner packet: they stay the outer packet's. */
+static __attribute__((noinline)) void decode_other_transport(struct decoding *d, uint32_t offset) {
+    switch (d->headers->protocol) {
+    case IP_UDP: decode_udp(d, offset); return;
+    case IP_ICMP:
+    case IP_ICMPV6: decode_icmp(d, offset); return;
+    case IP_UDP_LITE: decode_udp_lite(d, offset); return;
+    case IP_SCTP: decode_sctp(d, offset); return;
+    case IP_DCCP: decode_dccp(d, offset); return;
+    case IP_ESP: d->headers->reason = REASON_ENCRYPTED; return;
+    }
+    if (!d->headers->fragment)
+        decode_ip_tunnel(d, offset);
+}
+
+void decode_transport(struct decoding *d, uint32_t offset) {
+    if (LIKELY(d->headers->protocol == IP_TCP) && decode_tcp(d, offset))
+        return;
+    decoding_payload(d, offset);
+    decode_other_transport(d, offset);
+}

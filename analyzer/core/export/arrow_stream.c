@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches are unpacked one at a time as the consumer asks, so that a table is never in memory
+ * twice. */
+#include "export/arrow_stream.h"
+#include "base/utf8.h"
+#include "base/vocabulary.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_BYTES    (4u << 20) /* of one batch's fixed-width values, about */
+#define BATCH_ROWS_MAX 65536u
+#define ROWS_AT_ONCE   32 /* whole bytes of a bitmap, no more than a word; 1 kB of stack each */
+
+static const char *const formats[] = {
+    [TYPE_INT] = "l",  [TYPE_REAL] = "g",    [TYPE_BOOL] = "b", [TYPE_WORD] = "u",
+    [TYPE_TEXT] = "u", [TYPE_ADDRESS] = "u", [TYPE_PATH] = "u",
+};
+
+static bool is_text(const struct column *column) {
+    return formats[column->type][0] == 'u';
+}
+
+int arrow_schema_export(const struct schema *schema, struct ArrowSchema *out) {
+    struct arrow_field fields[COLUMNS_MAX];
+    for (size_t i = 0; i < schema->column_count; i++)
+        fields[i] = (struct arrow_field){schema->columns[i].name, formats[schema->columns[i].type]};
+    return arrow_struct_schema(schema->name, fields, schema->column_count, out);
+}
+
+/* A column of a batch while it fills: buffers[0] validity, [1] values or text offsets, [2] text. */
+struct filling {
+    struct ArrowArray *array;
+    void *values;
+    size_t text_used, text_room;
+};
+
+static size_t values_size(const struct column *column, size_t rows) {
+    if (column->type == TYPE_BOOL)
+        return (rows + 7) / 8;
+    return is_text(column) ? (rows + 1) * sizeof(int32_t) : rows * sizeof(int64_t);
+}
+
+static bool begin_column(struct filling *filling, struct ArrowArray *array,
+                         const struct column *column, size_t rows) {
+    if (!arrow_child_begin(array, rows, is_text(column) ? 3 : 2))
+        return false;
+    *filling = (struct filling){.array = array, .values = calloc(1, values_size(column, rows) + 1)};
+    array->buffers[1] = filling->values;
+    return filling->values;
+}
+
+static bool append_text(struct filling *filling, const char *text, size_t size) {
+    if (filling->text_used + size > INT32_MAX)
+        return false;
+    if (filling->text_used + size > filling->text_room) {
+        size_t room = (filling->text_used + size) * 2 + 64;
+        void *grown = realloc((void *)filling->array->buffers[2], room);
+        if (!grown)
+            return false;
+        filling->array->buffers[2] = grown;
+        filling->text_room = room;
+    }
+    memcpy((char *)filling->array->buffers[2] + filling->text_used, text, size);
+    filling->text_used += size;
+    return true;
+}
+
+/* Arrow's strings are UTF-8: other bytes of a path become U+FFFD. */
+static bool append_path(struct filling *filling, const char *path, size_t size) {
+    char text[3 * TEXT_MAX + 1];
+    return append_text(filling, text, valid_text_copy(text, sizeof text, path, size));
+}
+
+static bool fill_text(struct filling *filling, const struct table *table, unsigned type,
+                      int64_t value) {
+    char address[ADDRESS_TEXT_MAX];
+    size_t size;
+    if (type == TYPE_WORD)
+        return append_text(filling, word_text((enum word)value),
+                           strlen(word_text((enum word)value)));
+    if (type == TYPE_ADDRESS) {
+        size = text_store_address(table->texts, value, address);
+        return append_text(filling, address, size);
+    }
+    const char *text = text_store_get(table->texts, value, &size);
+    return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
+}
+
+/* A bit for each of these rows. */
+static void put_bits(void *bitmap, size_t at, uint64_t bits, size_t count) {
+    bits = htole64(bits);
+    memcpy((uint8_t *)bitmap + at / 8, &bits, (count + 7) / 8);
+}
+
+static bool fill_texts(struct filling *filling, const struct table *table, unsigned column,
+                       const struct row *rows, size_t count, size_t at) {
+    uint8_t type = table->schema->columns[column].type;
+    for (size_t i = 0; i < count; i++) {
+        if (row_known(&rows[i], column) && !fill_text(filling, table, type, rows[i].value[column]))
+            return false;
+        ((int32_t *)filling->values)[at + i + 1] = (int32_t)filling->text_used;
+    }
+    return true;
+}
+
+/* Rows `at` and following, which begin a byte of the bitmaps. */
+static bool fill_column(struct filling *filling, const struct table *table, unsigned column,
+                        const struct row *rows, size_t count, size_t at) {
+    uint64_t known = 0, set = 0;
+    for (size_t i = 0; i < count; i++)
+        known |= (uint64_t)row_known(&rows[i], column) << i;
+    put_bits((void *)filling->array->buffers[0], at, known, count);
+    filling->array->null_count += (int64_t)count - __builtin_popcountll(known);
+    switch (table->schema->columns[column].type) {
+    case TYPE_INT:
+    case TYPE_REAL:
+        for (size_t i = 0; i < count; i++)
+            ((int64_t *)filling->values)[at + i] = rows[i].value[column];
+        return true;
+    case TYPE_BOOL:
+        for (size_t i = 0; i < count; i++)
+            set |= (uint64_t)(rows[i].value[column] != 0) << i;
+        put_bits(filling->values, at, set, count);
+        return true;
+    default: return fill_texts(filling, table, column, rows, count, at);
+    }
+}
+
+struct reading {
+    const struct table *table;
+    struct table_cursor cursor;
+    void *owner;
+    void (*disown)(void *owner);
+    const char *error;
+};
+
+static size_t batch_rows(const struct reading *reading) {
+    uint64_t left = reading->table->row_count - reading->cursor.row;
+    size_t most = BATCH_BYTES / (reading->table->schema->column_count * sizeof(int64_t));
+    if (most > BATCH_ROWS_MAX)
+        most = BATCH_ROWS_MAX;
+    return left < most ? (size_t)left : most;
+}
+
+/* Rows are unpacked some at a time, so that each column's values are put side by side. */
+static bool fill_rows(struct reading *reading, struct filling *filling, size_t count, size_t at) {
+    struct row rows[ROWS_AT_ONCE];
+    for (size_t i = 0; i < count; i++)
+        if (!table_next(reading->table, &reading->cursor, &rows[i]))
+            return false;
+    for (unsigned c = 0; c < reading->table->schema->column_count; c++)
+        if (!fill_column(&filling[c], reading->table, c, rows, count, at))
+            return false;
+    return true;
+}
+
+static bool fill_batch(struct reading *reading, struct ArrowArray *out, size_t rows) {
+    const struct schema *schema = reading->table->schema;
+    struct filling filling[COLUMNS_MAX];
+    for (size_t c = 0; c < schema->column_count; c++)
+        if (!begin_column(&filling[c], out->children[c], &schema->columns[c], rows))
+            return false;
+    for (size_t at = 0; at < rows; at += ROWS_AT_ONCE)
+        if (!fill_rows(reading, filling, rows - at < ROWS_AT_ONCE ? rows - at : ROWS_AT_ONCE, at))
+            return false;
+    return true;
+}
+
+static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+    struct reading *reading = stream->private_data;
+    size_t rows = batch_rows(reading);
+    *out = (struct ArrowArray){0};
+    if (!rows)
+        return 0;
+    if (arrow_struct_begin(out, reading->table->schema->column_count, rows) &&
+        fill_batch(reading, out, rows))
+        return 0;
+    if (out->release)
+        out->release(out);
+    reading->error = "out of memory";
+    return ENOMEM;
+}
+
+static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+    struct reading *reading = stream->private_data;
+    return arrow_schema_export(reading->table->schema, out);
+}
+
+static const char *stream_error(struct ArrowArrayStream *stream) {
+    return ((struct reading *)stream->private_data)->error;
+}
+
+static void release_stream(struct ArrowArrayStream *stream) {
+    struct reading *reading = stream->private_data;
+    reading->disown(reading->owner);
+    free(reading);
+    stream->release = NULL;
+}
+
+int arrow_stream_export(const struct table *table, struct ArrowArrayStream *out, void *owner,
+                        void (*disown)(void *owner)) {
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (!reading)
+        return ENOMEM;
+    *reading = (struct reading){.table = table, .owner = owner, .disown = disown};
+    *out = (struct ArrowArrayStream){.get_schema = stream_schema,
+                                     .get_next = next_batch,
+                                     .get_last_error = stream_error,
+                                     .release = release_stream,
+                                     .private_data = reading};
+    return 0;
+}

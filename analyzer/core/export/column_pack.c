@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/column_pack.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct code {
+    char code;
+    uint8_t size; /* bytes */
+    bool real;
+    int64_t least, most;
+} codes[] = {
+    {'b', 1, false, INT8_MIN, INT8_MAX},
+    {'B', 1, false, 0, UINT8_MAX},
+    {'H', 2, false, 0, UINT16_MAX},
+    {'i', 4, false, INT32_MIN, INT32_MAX},
+    {'I', 4, false, 0, UINT32_MAX},
+    {'f', 4, true, 0, 0},
+    {'d', 8, true, 0, 0},
+};
+
+static const struct code *find_code(char code) {
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].code == code)
+            return &codes[i];
+    return NULL;
+}
+
+size_t column_pack_size(char code) {
+    const struct code *found = find_code(code);
+    return found ? found->size : 0;
+}
+
+static double real_of(int64_t value, uint8_t type) {
+    double real;
+    memcpy(&real, &value, sizeof real);
+    return type == TYPE_REAL ? real : (double)value;
+}
+
+static int64_t bounded(const struct code *code, const struct column_pack *pack, int64_t value) {
+    int64_t moved;
+    if (__builtin_sub_overflow(value, pack->offset, &moved))
+        return value < 0 ? code->least : code->most;
+    moved = pack->divisor == -1 && moved == INT64_MIN ? INT64_MAX : moved / pack->divisor;
+    if (moved < code->least)
+        return code->least;
+    return moved > code->most ? code->most : moved;
+}
+
+static void put(uint8_t *out, uint64_t bits, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        out[i] = (uint8_t)(bits >> 8 * i);
+}
+
+static void put_real(uint8_t *out, double value, size_t size) {
+    float narrow = (float)value;
+    uint32_t narrow_bits;
+    uint64_t bits;
+    memcpy(&narrow_bits, &narrow, sizeof bits / 2);
+    memcpy(&bits, &value, sizeof bits);
+    put(out, size == sizeof narrow ? narrow_bits : bits, size);
+}
+
+/* Exact where the difference is a whole number of units below 2^53. */
+static double real_value(const struct column_pack *pack, int64_t value, uint8_t type) {
+    int64_t moved;
+    if (type == TYPE_REAL || __builtin_sub_overflow(value, pack->offset, &moved))
+        return (real_of(value, type) - (double)pack->offset) / (double)pack->divisor;
+    return (double)moved / (double)pack->divisor;
+}
+
+static bool is_chosen(const struct flow_choice *choice, int64_t flow) {
+    size_t low = 0, high = choice->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (choice->flows[middle] < flow)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < choice->count && choice->flows[low] == flow;
+}
+
+/* A column as it fills. */
+struct filling {
+    const struct column_pack *pack;
+    const struct code *code;
+    uint8_t type;
+    int64_t before;
+    uint8_t *out;
+};
+
+static void put_value(struct filling *filling, const struct row *row) {
+    const struct code *code = filling->code;
+    const struct column_pack *pack = filling->pack;
+    bool known = row_known(row, pack->column);
+    int64_t value = known ? row->value[pack->column] : 0;
+    uint8_t *out = filling->out;
+    filling->out += code->size;
+    if (code->real) {
+        put_real(out, known ? real_value(pack, value, filling->type) : (double)NAN, code->size);
+        return;
+    }
+    value = known ? bounded(code, pack, value) : code->most;
+    put(out, (uint64_t)value - (pack->delta ? (uint64_t)filling->before : 0), code->size);
+    filling->before = value;
+}
+
+/* Goes through the chosen rows. */
+struct choosing {
+    const struct table *table;
+    const struct flow_choice *choice;
+    int flow_column;
+    size_t columns; /* that are wanted, from the first */
+    struct table_cursor cursor;
+    size_t next;   /* of the choice, in a grouped table */
+    uint32_t left; /* rows left of its group */
+};
+
+static struct choosing begin_choosing(const struct table *table, const struct flow_choice *choice,
+                                      size_t columns) {
+    int flow_column = choice->flows ? schema_column(table->schema, "flow") : -1;
+    size_t needed = (size_t)(flow_column + 1);
+    return (struct choosing){.table = table,
+                             .choice = choice,
+                             .flow_column = flow_column,
+                             .columns = columns < needed ? needed : columns};
+}
+
+/* Of a grouped table only the groups asked for are read. */
+static bool next_of_groups(struct choosing *choosing, struct row *row) {
+    while (!choosing->left) {
+        if (choosing->next == choosing->choice->count)
+            return false;
+        choosing->left = table_enter_group(choosing->table, &choosing->cursor,
+                                           choosing->choice->flows[choosing->next++]);
+    }
+    choosing->left--;
+    return table_next_of(choosing->table, &choosing->cursor, choosing->columns, row);
+}
+
+static bool next_chosen(struct choosing *choosing, struct row *row) {
+    if (choosing->table->grouped && choosing->choice->flows)
+        return next_of_groups(choosing, row);
+    while (table_next_of(choosing->table, &choosing->cursor, choosing->columns, row))
+        if (choosing->flow_column < 0 ||
+            is_chosen(choosing->choice, row->value[choosing->flow_column]))
+            return true;
+    return false;
+}
+
+size_t column_pack_rows(const struct table *table, const struct flow_choice *choice) {
+    struct choosing choosing = begin_choosing(table, choice, 0);
+    struct row row;
+    size_t count = 0;
+    if (!choice->flows)
+        return table->row_count;
+    while (next_chosen(&choosing, &row))
+        count++;
+    return count;
+}
+
+void column_pack(const struct table *table, const struct column_pack *packs, size_t count,
+                 const struct flow_choice *choice, uint8_t *const *out) {
+    struct filling filling[COLUMNS_MAX];
+    struct row row;
+    size_t columns = 0;
+    for (size_t i = 0; i < count; i++) {
+        filling[i] = (struct filling){.pack = &packs[i],
+                                      .code = find_code(packs[i].code),
+                                      .type = table->schema->columns[packs[i].column].type,
+                                      .out = out[i]};
+        if (!filling[i].code)
+            return;
+        columns = packs[i].column >= columns ? packs[i].column + 1 : columns;
+    }
+    struct choosing choosing = begin_choosing(table, choice, columns);
+    while (next_chosen(&choosing, &row))
+        for (size_t i = 0; i < count; i++)
+            put_value(&filling[i], &row);
+}

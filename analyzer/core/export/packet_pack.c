@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/packet_pack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VARINT_MAX 10 /* bytes */
+#define NOT_LISTED UINT32_MAX
+
+const char *const packet_stream_names[STREAM_COUNT] = {
+#define X(name) #name,
+    PACKET_STREAMS(X)
+#undef X
+};
+
+/* The last packet of one direction of a flow. */
+struct before {
+    int64_t size, end, ack, window, flags;
+};
+
+struct packing {
+    struct packet_streams *out;
+    struct before *before; /* two a flow */
+    uint32_t *places;      /* by flow number */
+    uint32_t place_count;
+    int64_t time_ns, frame;
+};
+
+static bool make_room(struct packet_streams *out, unsigned stream) {
+    size_t room = out->streams[stream].room ? 2 * out->streams[stream].room : 4096;
+    uint8_t *bytes = realloc(out->streams[stream].bytes, room);
+    if (!bytes)
+        return false;
+    out->streams[stream].bytes = bytes;
+    out->streams[stream].room = room;
+    return true;
+}
+
+/* make_rooms() has made sure of the room. */
+static void put(struct packing *packing, enum packet_stream stream, int64_t value) {
+    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    uint8_t *out = packing->out->streams[stream].bytes + packing->out->streams[stream].used;
+    uint8_t *begin = out;
+    for (; bits >= 0x80; bits >>= 7)
+        *out++ = (uint8_t)bits | 0x80;
+    *out++ = (uint8_t)bits;
+    packing->out->streams[stream].used += (size_t)(out - begin);
+}
+
+static bool make_rooms(struct packet_streams *out) {
+    for (unsigned i = 0; i < STREAM_COUNT; i++)
+        if (out->streams[i].room - out->streams[i].used < VARINT_MAX && !make_room(out, i))
+            return false;
+    return true;
+}
+
+/* The difference, wrapping as the page's numbers never do: positions stay below 2^53. */
+static int64_t less(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+static int64_t change(int64_t value, int64_t *before) {
+    int64_t difference = less(value, *before);
+    *before = value;
+    return difference;
+}
+
+static void put_tcp(struct packing *packing, struct before *before, const struct row *row) {
+    const int64_t *value = row->value;
+    if (row_known(row, packets_sequence)) {
+        put(packing, STREAM_sequence, less(value[packets_sequence], before->end));
+        before->end = value[packets_sequence] + value[packets_payload_bytes];
+    }
+    if (row_known(row, packets_acknowledged))
+        put(packing, STREAM_ack, change(value[packets_acknowledged], &before->ack));
+    if (row_known(row, packets_window))
+        put(packing, STREAM_window, change(value[packets_window], &before->window));
+    if (row_known(row, packets_flags))
+        put(packing, STREAM_flags, change(value[packets_flags], &before->flags));
+    if (row_known(row, packets_rtt_ns))
+        put(packing, STREAM_rtt, value[packets_rtt_ns]);
+}
+
+static bool is_repeated(const struct row *row) {
+    return row_known(row, packets_unique_bytes) &&
+           row->value[packets_unique_bytes] != row->value[packets_payload_bytes];
+}
+
+static bool has_sack(const struct row *row) {
+    return row_known(row, packets_sack_start) && row_known(row, packets_acknowledged);
+}
+
+static int64_t known_of(const struct row *row) {
+    return (row_known(row, packets_sequence) ? PACKET_SEQUENCE : 0) |
+           (row_known(row, packets_acknowledged) ? PACKET_ACK : 0) |
+           (row_known(row, packets_window) ? PACKET_WINDOW : 0) |
+           (row_known(row, packets_flags) ? PACKET_FLAGS : 0) |
+           (is_repeated(row) ? PACKET_REPEATED : 0) |
+           (row_known(row, packets_rtt_ns) ? PACKET_RTT : 0) |
+           (row_known(row, packets_fragment_offset) ? PACKET_FRAGMENT : 0) |
+           (has_sack(row) ? PACKET_SACK : 0);
+}
+
+static void pack_row(struct packing *packing, const struct row *row, uint32_t place) {
+    const int64_t *value = row->value;
+    uint32_t who = 2 * place + (uint32_t)value[packets_direction];
+    struct before *before = &packing->before[who];
+    put(packing, STREAM_who, who);
+    put(packing, STREAM_time, change(value[packets_time_ns], &packing->time_ns));
+    put(packing, STREAM_frame, change(value[packets_frame], &packing->frame));
+    put(packing, STREAM_capture, value[packets_capture]);
+    put(packing, STREAM_known, known_of(row));
+    put(packing, STREAM_size, change(value[packets_payload_bytes], &before->size));
+    put_tcp(packing, before, row);
+    if (is_repeated(row))
+        put(packing, STREAM_unique, value[packets_unique_bytes]);
+    if (row_known(row, packets_fragment_offset))
+        put(packing, STREAM_offset, value[packets_fragment_offset]);
+    if (has_sack(row)) {
+        put(packing, STREAM_sack, less(value[packets_sack_start], value[packets_acknowledged]));
+        put(packing, STREAM_sacked, less(value[packets_sack_end], value[packets_sack_start]));
+    }
+    packing->out->packets++;
+}
+
+static bool list_places(struct packing *packing, const uint32_t *flows, size_t count) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = flows[i] >= most && flows[i] < NOT_LISTED ? flows[i] + 1 : most;
+    packing->places = malloc(((size_t)most + 1) * sizeof *packing->places);
+    packing->before = calloc(2 * count + 1, sizeof *packing->before);
+    if (!packing->places || !packing->before)
+        return false;
+    memset(packing->places, 0xFF, ((size_t)most + 1) * sizeof *packing->places);
+    packing->place_count = most;
+    for (size_t i = 0; i < count; i++)
+        if (flows[i] < most)
+            packing->places[flows[i]] = (uint32_t)i;
+    return true;
+}
+
+static bool pack_rows(struct packing *packing, const struct table *packets) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    while (table_next(packets, &cursor, &row)) {
+        uint64_t flow = (uint64_t)row.value[packets_flow];
+        uint32_t place = flow < packing->place_count ? packing->places[flow] : NOT_LISTED;
+        if (place == NOT_LISTED || !row_known(&row, packets_time_ns))
+            continue;
+        if (!make_rooms(packing->out))
+            return false;
+        pack_row(packing, &row, place);
+    }
+    return true;
+}
+
+bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
+                 struct packet_streams *out) {
+    struct packing packing = {.out = out, .time_ns = base_ns};
+    memset(out, 0, sizeof *out);
+    bool packed = list_places(&packing, flows, count) && pack_rows(&packing, packets);
+    free(packing.places);
+    free(packing.before);
+    return packed;
+}
+
+void packet_streams_free(struct packet_streams *streams) {
+    for (unsigned i = 0; i < STREAM_COUNT; i++)
+        free(streams->streams[i].bytes);
+}

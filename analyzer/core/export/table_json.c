@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON for every table by its schema. Integers are written whole: a reader that keeps numbers as
+ * doubles is off by up to 128 ns in a time, which int64-keeping readers (Python, jq 1.7) are not.
+ */
+#include "export/table_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/vocabulary.h"
+
+#define ESCAPED_MAX 6  /* bytes that one byte of a text becomes at most: \u001f, \udce9 */
+#define VALUE_ROOM  64 /* of one that is no text */
+#define DIGITS_MAX  20 /* of an integer */
+#define KEY_ROOM    32 /* of a column's name with what stands around it; copied whole, it is less */
+
+/* What stands before a value: the comma or brace, the name, the colon. */
+struct keys {
+    char text[COLUMNS_MAX][KEY_ROOM];
+    uint8_t size[COLUMNS_MAX];
+};
+
+#define X(name, type, unit, meaning)                                                               \
+    _Static_assert(sizeof #name + 3 <= KEY_ROOM, "the name of column " #name " is too long");
+CAPTURES_COLUMNS(X)
+FLOWS_COLUMNS(X)
+DIRECTIONS_COLUMNS(X)
+EVENTS_COLUMNS(X)
+SERIES_COLUMNS(X)
+DATAGRAMS_COLUMNS(X)
+PACKETS_COLUMNS(X)
+BLOCKS_COLUMNS(X)
+FINDINGS_COLUMNS(X)
+#undef X
+
+static char *put(char *out, const char *text, size_t size) {
+    memcpy(out, text, size);
+    return out + size;
+}
+
+/* 00 to 99 */
+static const char pairs[] = "0001020304050607080910111213141516171819"
+                            "2021222324252627282930313233343536373839"
+                            "4041424344454647484950515253545556575859"
+                            "6061626364656667686970717273747576777879"
+                            "8081828384858687888990919293949596979899";
+
+/* Two digits at a time; as many bytes as the longest number has are copied, whatever its length. */
+static char *put_integer(char *out, int64_t value) {
+    char digits[2 * DIGITS_MAX];
+    size_t first = DIGITS_MAX;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    if (rest < 10 && value >= 0) { /* most are */
+        *out = (char)('0' + rest);
+        return out + 1;
+    }
+    if (value < 0)
+        *out++ = '-';
+    for (; rest >= 10; rest /= 100)
+        memcpy(&digits[first -= 2], &pairs[rest % 100 * 2], 2);
+    if (rest)
+        digits[--first] = (char)('0' + rest);
+    memcpy(out, &digits[first], DIGITS_MAX);
+    return out + (DIGITS_MAX - first);
+}
+
+static char *put_real(char *out, int64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (!isfinite(value))
+        return put(out, "null", 4);
+    return out + sprintf(out, "%.17g", value);
+}
+
+static bool is_plain(unsigned char c) {
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+/* C1 controls and the controls of bidirectional text: a terminal or an editor that obeys them shows
+ * another text than the one that is there. */
+static bool is_steering(uint32_t code) {
+    return code < 0xA0 || code == 0x061C || code == 0x200E || code == 0x200F ||
+           (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* The code of a well-formed character of two or three bytes. */
+static uint32_t code_of(const char *text, size_t length) {
+    uint32_t code = (uint32_t)text[0] & (length == 2 ? 0x1F : 0x0F);
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((uint32_t)text[i] & 0x3F);
+    return code;
+}
+
+/* Puts the character at `text`, which is no plain one, and moves past it. A byte of a path that is
+ * no part of UTF-8 becomes a lone surrogate, as with Python's surrogateescape. */
+static char *put_escaped(char *out, const char **text, size_t size) {
+    unsigned char first = (unsigned char)**text;
+    size_t length = valid_text_character(*text, size);
+    const char *character = *text;
+    *text += length ? length : 1;
+    if (!length)
+        return out + sprintf(out, "\\udc%02x", first);
+    if (length == 1) {
+        if (first < 0x20 || first == 0x7F)
+            return out + sprintf(out, "\\u%04x", first);
+        *out++ = '\\';
+    } else if (length < 4 && is_steering(code_of(character, length))) {
+        return out + sprintf(out, "\\u%04x", code_of(character, length));
+    }
+    return put(out, character, length);
+}
+
+static char *put_string(char *out, const char *text, size_t size) {
+    const char *end = text + size;
+    *out++ = '"';
+    while (text < end) {
+        if (is_plain((unsigned char)*text))
+            *out++ = *text++;
+        else
+            out = put_escaped(out, &text, (size_t)(end - text));
+    }
+    *out++ = '"';
+    return out;
+}
+
+static char *put_text(char *out, const struct table *table, unsigned type, int64_t value) {
+    char address[ADDRESS_TEXT_MAX];
+    size_t size;
+    if (type == TYPE_WORD)
+        return put_string(out, word_text((enum word)value), strlen(word_text((enum word)value)));
+    if (type == TYPE_ADDRESS) {
+        size = text_store_address(table->texts, value, address);
+        return put_string(out, address, size);
+    }
+    const char *text = text_store_get(table->texts, value, &size);
+    return put_string(out, text, size);
+}
+
+static char *put_value(char *out, const struct table *table, unsigned type, int64_t value) {
+    switch (type) {
+    case TYPE_INT: return put_integer(out, value);
+    case TYPE_REAL: return put_real(out, value);
+    case TYPE_BOOL: return value ? put(out, "true", 4) : put(out, "false", 5);
+    default: return put_text(out, table, type, value);
+    }
+}
+
+static void make_keys(struct keys *keys, const struct schema *schema) {
+    for (size_t c = 0; c < schema->column_count; c++) {
+        char *end = keys->text[c];
+        *end++ = c ? ',' : '{';
+        end = put_string(end, schema->columns[c].name, strlen(schema->columns[c].name));
+        *end++ = ':';
+        keys->size[c] = (uint8_t)(end - keys->text[c]);
+    }
+}
+
+static char *put_row(char *out, const struct table *table, const struct keys *keys,
+                     const struct row *row) {
+    const struct schema *schema = table->schema;
+    for (unsigned c = 0; c < schema->column_count; c++) {
+        memcpy(out, keys->text[c], KEY_ROOM);
+        out += keys->size[c];
+        out = row_known(row, c) ? put_value(out, table, schema->columns[c].type, row->value[c])
+                                : put(out, "null", 4);
+    }
+    *out++ = '}';
+    return out;
+}
+
+static bool is_long(unsigned type) {
+    return type == TYPE_TEXT || type == TYPE_PATH;
+}
+
+/* The room that the widest row could take: every text of the greatest length, all of it escaped. */
+size_t table_json_room(const struct schema *schema) {
+    size_t room = 4;
+    for (size_t c = 0; c < schema->column_count; c++)
+        room += KEY_ROOM + VALUE_ROOM +
+                (is_long(schema->columns[c].type) ? (size_t)TEXT_MAX * ESCAPED_MAX : 0);
+    return room;
+}
+
+size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room) {
+    size_t widest = table_json_room(table->schema);
+    char *begin = out;
+    struct keys keys = {0};
+    struct row row;
+    make_keys(&keys, table->schema);
+    while (room - (size_t)(out - begin) >= widest) {
+        bool first = cursor->row == 0;
+        if (!table_next(table, cursor, &row))
+            break;
+        *out++ = first ? '[' : ',';
+        *out++ = '\n';
+        out = put_row(out, table, &keys, &row);
+    }
+    return (size_t)(out - begin);
+}

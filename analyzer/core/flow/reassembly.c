@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buckets with chains, and two lists for the oldest: open ones in the order of their first
+ * fragments, complete ones in the order of their last. */
+#include "flow/reassembly.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash_seed.h"
+
+#define NONE        UINT32_MAX
+#define BUCKETS     65536u
+#define NS_A_SECOND INT64_C(1000000000)
+/* How long a receiver waits for the rest: Linux' 30 s (net.ipv4.ipfrag_time, RFC 1122 section 3.3.2
+ * asks for 60 to 120), IPv6 60 s (RFC 8200 section 4.5). */
+#define REASSEMBLY_NS_IPV4 (30 * NS_A_SECOND)
+#define REASSEMBLY_NS_IPV6 (60 * NS_A_SECOND)
+#define KEPT_NS            (120 * NS_A_SECOND)
+/* A copy follows its original within a round trip or so; identifications come back sooner than one
+ * would like (RFC 4963: 65,536 datagrams at 1 Gb/s last 4 s). */
+#define COPY_NS 250000000
+
+struct datagram_table {
+    datagram_finished *finished;
+    void *context;
+    struct allowance *allowance;
+    struct datagram *datagrams;
+    uint32_t room, used, free, count;
+    uint32_t oldest[2], newest[2]; /* [0] open, [1] complete */
+    uint64_t seed[2], evicted;
+    uint32_t *buckets; /* allocated with the first datagram */
+};
+
+struct datagram_table *datagram_table_open(datagram_finished *finished, void *context,
+                                           struct allowance *allowance) {
+    struct datagram_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->finished = finished;
+    table->context = context;
+    table->allowance = allowance;
+    table->free = NONE;
+    memset(table->oldest, 0xFF, sizeof table->oldest);
+    memset(table->newest, 0xFF, sizeof table->newest);
+    hash_seed_fill(table->seed, sizeof table->seed / sizeof *table->seed);
+    return table;
+}
+
+static uint32_t hash_key(const struct datagram_table *table, const struct datagram_key *key) {
+    uint64_t words[6] = {0}, hash = table->seed[0];
+    memcpy(words, key, sizeof *key);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_fold(hash ^ words[i], table->seed[1]);
+    return (uint32_t)hash;
+}
+
+static struct datagram *find(struct datagram_table *table, uint32_t hash,
+                             const struct datagram_key *key) {
+    if (!table->buckets)
+        return NULL;
+    for (uint32_t at = table->buckets[hash % BUCKETS]; at != NONE; at = table->datagrams[at].chain)
+        if (!memcmp(&table->datagrams[at].key, key, sizeof *key))
+            return &table->datagrams[at];
+    return NULL;
+}
+
+static void unchain(struct datagram_table *table, const struct datagram *datagram) {
+    uint32_t number = (uint32_t)(datagram - table->datagrams);
+    uint32_t *link = &table->buckets[datagram->hash % BUCKETS];
+    while (*link != number)
+        link = &table->datagrams[*link].chain;
+    *link = datagram->chain;
+}
+
+static void enlist(struct datagram_table *table, struct datagram *datagram) {
+    uint32_t number = (uint32_t)(datagram - table->datagrams);
+    uint32_t *newest = &table->newest[datagram->complete];
+    datagram->older = *newest;
+    datagram->newer = NONE;
+    if (*newest == NONE)
+        table->oldest[datagram->complete] = number;
+    else
+        table->datagrams[*newest].newer = number;
+    *newest = number;
+}
+
+static void delist(struct datagram_table *table, const struct datagram *datagram) {
+    if (datagram->older == NONE)
+        table->oldest[datagram->complete] = datagram->newer;
+    else
+        table->datagrams[datagram->older].newer = datagram->newer;
+    if (datagram->newer == NONE)
+        table->newest[datagram->complete] = datagram->older;
+    else
+        table->datagrams[datagram->newer].older = datagram->older;
+}
+
+static void release_lists(struct datagram_table *table, struct datagram *datagram) {
+    allowance_release(table->allowance, datagram->holes, datagram->hole_room,
+                      sizeof *datagram->holes);
+    allowance_release(table->allowance, datagram->waiting, datagram->waiting_room,
+                      sizeof *datagram->waiting);
+}
+
+static void finish(struct datagram_table *table, struct datagram *datagram) {
+    table->finished(table->context, datagram);
+    unchain(table, datagram);
+    delist(table, datagram);
+    release_lists(table, datagram);
+    *datagram = (struct datagram){.chain = table->free};
+    table->free = (uint32_t)(datagram - table->datagrams);
+    table->count--;
+}
+
+void datagram_table_finish(struct datagram_table *table) {
+    for (unsigned list = 0; list < 2; list++)
+        while (table->oldest[list] != NONE)
+            finish(table, &table->datagrams[table->oldest[list]]);
+}
+
+void datagram_table_close(struct datagram_table *table) {
+    for (uint32_t i = 0; i < table->used; i++)
+        release_lists(table, &table->datagrams[i]);
+    allowance_release(table->allowance, table->datagrams, table->room, sizeof *table->datagrams);
+    free(table->buckets);
+    free(table);
+}
+
+void datagram_table_expire(struct datagram_table *table, int64_t now_ns) {
+    while (table->oldest[1] != NONE &&
+           now_ns - table->datagrams[table->oldest[1]].complete_ns > COPY_NS)
+        finish(table, &table->datagrams[table->oldest[1]]);
+    while (table->oldest[0] != NONE &&
+           now_ns - table->datagrams[table->oldest[0]].first_ns > KEPT_NS)
+        finish(table, &table->datagrams[table->oldest[0]]);
+}
+
+uint32_t datagram_table_count(const struct datagram_table *table) {
+    return table->count;
+}
+
+uint64_t datagram_table_evicted(const struct datagram_table *table) {
+    return table->evicted;
+}
+
+static uint32_t take_place(struct datagram_table *table) {
+    if (table->count == DATAGRAMS_MOST) {
+        bool open = table->oldest[1] == NONE;
+        finish(table, &table->datagrams[table->oldest[!open]]);
+        table->evicted += open;
+    }
+    if (table->free != NONE) {
+        uint32_t number = table->free;
+        table->free = table->datagrams[number].chain;
+        return number;
+    }
+    if (table->used == table->room &&
+        !allowance_grow(table->allowance, (void **)&table->datagrams, &table->room,
+                        sizeof *table->datagrams, 64, DATAGRAMS_MOST))
+        return NONE;
+    return table->used++;
+}
+
+static bool make_buckets(struct datagram_table *table) {
+    if (table->buckets)
+        return true;
+    table->buckets = malloc(BUCKETS * sizeof *table->buckets);
+    if (table->buckets)
+        memset(table->buckets, 0xFF, BUCKETS * sizeof *table->buckets);
+    return table->buckets;
+}
+
+static struct datagram *add(struct datagram_table *table, uint32_t hash,
+                            const struct datagram_key *key, const struct sighting *seen) {
+    uint32_t number = make_buckets(table) ? take_place(table) : NONE;
+    if (number == NONE)
+        return NULL;
+    struct datagram *datagram = &table->datagrams[number];
+    *datagram = (struct datagram){.key = *key,
+                                  .hash = hash,
+                                  .chain = table->buckets[hash % BUCKETS],
+                                  .first_ns = seen->time_ns,
+                                  .first_frame = seen->frame,
+                                  .capture = seen->capture,
+                                  .timed = seen->time_known};
+    table->buckets[hash % BUCKETS] = number;
+    enlist(table, datagram);
+    table->count++;
+    if (allowance_grow(table->allowance, (void **)&datagram->holes, &datagram->hole_room,
+                       sizeof *datagram->holes, 4, DATAGRAM_HOLES_MOST))
+        datagram->holes[datagram->hole_count++] = (struct datagram_hole){0, DATAGRAM_UNBOUNDED};
+    else
+        datagram->holes_lost = true;
+    return datagram;
+}
+
+/* Bytes of [start, end) that have not been seen. */
+static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint32_t end) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < datagram->hole_count; i++) {
+        uint32_t from = start > datagram->holes[i].start ? start : datagram->holes[i].start;
+        uint32_t to = end < datagram->holes[i].end ? end : datagram->holes[i].end;
+        bytes += from < to ? to - from : 0;
+    }
+    return bytes;
+}
+
+static void drop_hole(struct datagram *datagram, uint32_t at) {
+    datagram->hole_count--;
+    memmove(&datagram->holes[at], &datagram->holes[at + 1],
+            (datagram->hole_count - at) * sizeof *datagram->holes);
+}
+
+static void split_hole(struct datagram_table *table, struct datagram *datagram, uint32_t at,
+                       uint32_t start, uint32_t end) {
+    uint32_t upper_end = datagram->holes[at].end;
+    datagram->holes[at].end = start;
+    if (datagram->hole_count == datagram->hole_room &&
+        !allowance_grow(table->allowance, (void **)&datagram->holes, &datagram->hole_room,
+                        sizeof *datagram->holes, 4, DATAGRAM_HOLES_MOST)) {
+        datagram->holes_lost = true;
+        return;
+    }
+    memmove(&datagram->holes[at + 2], &datagram->holes[at + 1],
+            (datagram->hole_count - at - 1) * sizeof *datagram->holes);
+    datagram->holes[at + 1] = (struct datagram_hole){end, upper_end};
+    datagram->hole_count++;
+}
+
+static void fill(struct datagram_table *table, struct datagram *datagram, uint32_t start,
+                 uint32_t end) {
+    for (uint32_t i = 0; i < datagram->hole_count;) {
+        struct datagram_hole *hole = &datagram->holes[i];
+        if (end <= hole->start || start >= hole->end) {
+            i++;
+        } else if (start <= hole->start && end >= hole->end) {
+            drop_hole(datagram, i);
+        } else if (start <= hole->start) {
+            hole->start = end;
+            i++;
+        } else if (end >= hole->end) {
+            hole->end = start;
+            i++;
+        } else {
+            split_hole(table, datagram, i, start, end);
+            return;
+        }
+    }
+}
+
+/* The last fragment tells the end: nothing above it is missing. */
+static void learn_end(struct datagram *datagram, uint32_t end) {
+    if (datagram->end_known)
+        return;
+    datagram->end_known = true;
+    datagram->size = end;
+    while (datagram->hole_count && datagram->holes[datagram->hole_count - 1].start >= end)
+        datagram->hole_count--;
+    if (datagram->hole_count && datagram->holes[datagram->hole_count - 1].end > end)
+        datagram->holes[datagram->hole_count - 1].end = end;
+}
+
+static int64_t reassembly_ns(const struct datagram *datagram) {
+    return datagram->key.ip_version == 4 ? REASSEMBLY_NS_IPV4 : REASSEMBLY_NS_IPV6;
+}
+
+/* Whether a fragment of the same addresses and identification belongs to another, later datagram.
+ */
+static bool is_another(const struct datagram *datagram, uint32_t start, uint32_t end,
+                       int64_t now_ns) {
+    uint32_t missing = missing_in(datagram, start, end);
+    if (datagram->complete)
+        return missing || now_ns - datagram->complete_ns > COPY_NS;
+    if (now_ns - datagram->first_ns > reassembly_ns(datagram))
+        return missing < end - start;
+    return !missing && now_ns - datagram->last_ns > COPY_NS;
+}
+
+static enum fragment_verdict judge(const struct datagram *datagram, uint32_t start, uint32_t end,
+                                   bool last) {
+    uint32_t missing = missing_in(datagram, start, end);
+    if (datagram->end_known && (end > datagram->size || (last && end != datagram->size)))
+        return FRAGMENT_OVERLAP; /* two ends: no whole datagram has them */
+    if (!missing)
+        return FRAGMENT_DUPLICATE;
+    return missing < end - start ? FRAGMENT_OVERLAP : FRAGMENT_NEW;
+}
+
+static void take(struct datagram_table *table, struct datagram *datagram,
+                 const struct headers *headers, const struct sighting *seen,
+                 enum fragment_verdict verdict) {
+    uint32_t start = headers->fragment_offset;
+    uint32_t end = start + headers->ip_length - headers->ip_header_length;
+    bool late = datagram->complete || seen->time_ns - datagram->first_ns > reassembly_ns(datagram);
+    datagram->fragments++;
+    datagram->duplicates += verdict == FRAGMENT_DUPLICATE;
+    datagram->overlaps += verdict == FRAGMENT_OVERLAP;
+    datagram->out_of_order += verdict != FRAGMENT_DUPLICATE && start < datagram->highest;
+    datagram->late += late;
+    datagram->received += missing_in(datagram, start, end);
+    fill(table, datagram, start, end);
+    if (!headers->more_fragments)
+        learn_end(datagram, end);
+    datagram->highest = start > datagram->highest ? start : datagram->highest;
+    datagram->last_ns = seen->time_ns;
+    datagram->last_frame = seen->frame;
+    if (!datagram->complete && datagram->end_known && !datagram->hole_count &&
+        !datagram->holes_lost) {
+        delist(table, datagram);
+        datagram->complete = true;
+        datagram->complete_ns = seen->time_ns;
+        enlist(table, datagram);
+    }
+}
+
+struct datagram *datagram_table_take(struct datagram_table *table, const struct headers *headers,
+                                     uint32_t path, const struct sighting *seen,
+                                     enum fragment_verdict *verdict) {
+    struct datagram_key key = {.identification = headers->identification,
+                               .path = path,
+                               .protocol = headers->protocol,
+                               .ip_version = headers->ip_version};
+    memcpy(key.source, headers->source, sizeof key.source);
+    memcpy(key.destination, headers->destination, sizeof key.destination);
+    uint32_t hash = hash_key(table, &key), start = headers->fragment_offset;
+    uint32_t end = start + headers->ip_length - headers->ip_header_length;
+    struct datagram *datagram = find(table, hash, &key);
+    if (datagram && is_another(datagram, start, end, seen->time_ns)) {
+        finish(table, datagram);
+        datagram = NULL;
+    }
+    if (!datagram && !(datagram = add(table, hash, &key, seen)))
+        return NULL;
+    *verdict = judge(datagram, start, end, !headers->more_fragments);
+    take(table, datagram, headers, seen, *verdict);
+    return datagram;
+}
+
+bool datagram_wait(struct datagram_table *table, struct datagram *datagram,
+                   const struct sighting *seen) {
+    if (datagram->waiting_count == datagram->waiting_room &&
+        !allowance_grow(table->allowance, (void **)&datagram->waiting, &datagram->waiting_room,
+                        sizeof *datagram->waiting, 2, DATAGRAM_WAITING_MOST))
+        return false;
+    datagram->waiting[datagram->waiting_count++] = *seen;
+    return true;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* IP datagrams that came in fragments: which of their bytes were seen, and in what order.
+ *
+ * Nothing is reassembled; what is missing is kept as holes (RFC 815). At most DATAGRAMS_MOST are
+ * open at once, the oldest finished first.
+ */
+#ifndef WIRETALE_DATAGRAM_TABLE_H
+#define WIRETALE_DATAGRAM_TABLE_H
+
+#include "base/pool.h"
+#include "decode/headers.h"
+#include "flow/flow.h"
+
+#define DATAGRAMS_MOST        65536u
+#define DATAGRAM_HOLES_MOST   4096u
+#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last hole while the datagram's is not known */
+#define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
+
+struct datagram_hole {
+    uint32_t start, end; /* bytes of the IP payload */
+};
+
+struct datagram_key {
+    uint8_t source[16], destination[16];
+    uint32_t identification, path;
+    uint8_t protocol, ip_version;
+    uint16_t zero; /* compared as bytes */
+};
+
+struct datagram {
+    struct datagram_key key;
+    uint32_t hash, chain, older, newer;
+    bool complete, end_known, first_seen, holes_lost, counted;
+    bool timed;                             /* the times are those of its fragments */
+    uint8_t transport_header;               /* bytes before the payload in the first fragment */
+    uint16_t source_port, destination_port; /* of the first fragment */
+    uint32_t tcp_sequence;                  /* of the first payload byte */
+    int64_t first_ns, last_ns, complete_ns;
+    uint64_t first_frame, last_frame;
+    uint32_t capture;
+    uint32_t flow, direction; /* of the last sighting counted, while `counted` */
+    uint32_t fragments, duplicates, overlaps, out_of_order, late;
+    uint32_t size, received, highest; /* bytes; the highest offset */
+    uint64_t overhead_bytes;
+    struct datagram_hole *holes; /* ascending */
+    uint32_t hole_count, hole_room;
+    struct sighting *waiting;
+    uint32_t waiting_count, waiting_room;
+};
+
+enum fragment_verdict { FRAGMENT_NEW, FRAGMENT_DUPLICATE, FRAGMENT_OVERLAP };
+
+struct datagram_table;
+
+/* Called for each datagram when it is over; it is freed afterwards. */
+typedef void datagram_finished(void *context, struct datagram *datagram);
+
+struct datagram_table *datagram_table_open(datagram_finished *finished, void *context,
+                                           struct allowance *allowance);
+void datagram_table_close(struct datagram_table *table);
+
+/* The datagram that a fragment belongs to, with the fragment taken in; NULL without memory. */
+struct datagram *datagram_table_take(struct datagram_table *table, const struct headers *headers,
+                                     uint32_t path, const struct sighting *seen,
+                                     enum fragment_verdict *verdict);
+/* Keeps a fragment until the first one tells its flow; false when no more can wait. */
+bool datagram_wait(struct datagram_table *table, struct datagram *datagram,
+                   const struct sighting *seen);
+
+void datagram_table_expire(struct datagram_table *table, int64_t now_ns);
+void datagram_table_finish(struct datagram_table *table);
+/* Those that are kept. */
+uint32_t datagram_table_count(const struct datagram_table *table);
+uint64_t datagram_table_evicted(const struct datagram_table *table);
+
+#endif

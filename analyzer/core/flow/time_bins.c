@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow/time_bins.h"
+
+#include <string.h>
+
+_Static_assert(BINS_MOST <= UINT16_MAX, "count and room fit");
+
+#define DOUBLINGS_MAX 43 /* 1 ms << 43: all of an int64 of ns is then within 2 bins */
+
+/* The bin on the grid, rounded down also below 0, where all bits are turned over before and after:
+ * the division is by a constant, the rest a shift. */
+static inline int64_t bin_number(int64_t time_ns, uint8_t doublings) {
+    uint64_t turn = (uint64_t)(time_ns >> 63);
+    uint64_t least = (((uint64_t)time_ns ^ turn) / BIN_WIDTH_LEAST_NS) ^ turn;
+    return (int64_t)least >> doublings;
+}
+
+int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
+    return (series->first + index) * series_bins_width_ns(series);
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* BIN_BYTES_NONE is the greatest number, so a known value is always less. */
+static uint32_t most_known(uint32_t a, uint32_t b) {
+    if (a == BIN_BYTES_NONE)
+        return b;
+    return b != BIN_BYTES_NONE && b > a ? b : a;
+}
+
+static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
+    sum->packets += bin->packets;
+    sum->wire_bytes += bin->wire_bytes;
+    sum->ip_bytes += bin->ip_bytes;
+    sum->payload_bytes += bin->payload_bytes;
+    sum->unique_bytes += bin->unique_bytes;
+    sum->retransmitted_bytes += bin->retransmitted_bytes;
+    sum->lost += bin->lost;
+    sum->rtt_us = least_of(sum->rtt_us, bin->rtt_us);
+    sum->flight = most_known(sum->flight, bin->flight);
+    sum->window = least_of(sum->window, bin->window);
+}
+
+/* The bin's index when the width is doubled; `within`: where the first bin lies in the wider one.
+ */
+static inline uint32_t doubled_index(const struct series_bin *bin, uint32_t within) {
+    return (within + bin->index) >> 1;
+}
+
+/* Bins that come to lie in one are joined, in place: those before the first such pair only get new
+ * indexes. */
+static __attribute__((noinline)) void double_width(struct series_bins *series) {
+    struct series_bin *bin = series->bins, *end = bin + series->count;
+    uint32_t within = series->first & 1, index = UINT32_MAX;
+    for (; bin < end && doubled_index(bin, within) != index; bin++)
+        bin->index = index = doubled_index(bin, within);
+    struct series_bin *last = bin - 1;
+    for (; bin < end; bin++) {
+        if (doubled_index(bin, within) == index) {
+            add_bin(last, bin);
+            continue;
+        }
+        index = doubled_index(bin, within);
+        *++last = *bin;
+        last->index = index;
+    }
+    series->count = (uint16_t)(last - series->bins + 1);
+    series->first >>= 1;
+    series->doublings++;
+}
+
+static uint32_t bins_allowed(uint64_t packets) {
+    uint64_t allowed = packets / PACKETS_A_BIN;
+    return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
+}
+
+static __attribute__((noinline)) bool move_first(struct series_bins *series, int64_t number) {
+    int64_t shift = series->first - number;
+    if (series->bins[series->count - 1].index + shift >= BINS_MOST)
+        return false;
+    for (uint32_t i = 0; i < series->count; i++)
+        series->bins[i].index += (uint32_t)shift;
+    series->first = number;
+    return true;
+}
+
+/* Whether the span from the first bin to the one at `number` fits, as it does up to the last; an
+ * earlier first bin is moved to. */
+static inline bool spans(struct series_bins *series, int64_t number) {
+    return number >= series->first ? number - series->first < BINS_MOST
+                                   : move_first(series, number);
+}
+
+static uint32_t place_of(const struct series_bins *series, uint32_t index) {
+    uint32_t place = series->count;
+    while (place && series->bins[place - 1].index >= index)
+        place--;
+    return place;
+}
+
+/* The list grows by half: most flows are small, and bins are most of their memory. */
+static __attribute__((noinline)) bool make_room(struct series_bins *series, uint64_t packets,
+                                                struct allowance *allowance) {
+    uint32_t allowed = bins_allowed(packets), room = series->room;
+    uint32_t wanted = room ? room + (room + 1) / 2 : 2;
+    if (series->count >= allowed ||
+        !allowance_grow_to(allowance, (void **)&series->bins, &room, sizeof *series->bins,
+                           wanted < allowed ? wanted : allowed))
+        return false;
+    series->room = (uint16_t)room;
+    return true;
+}
+
+static inline bool has_room(struct series_bins *series, uint64_t packets,
+                            struct allowance *allowance) {
+    return series->count < series->room || make_room(series, packets, allowance);
+}
+
+static inline struct series_bin *open_bin(struct series_bins *series, uint32_t place,
+                                          uint32_t index) {
+    struct series_bin *bin = &series->bins[place];
+    if (place < series->count)
+        memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
+    *bin = (struct series_bin){
+        .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
+    series->count++;
+    return bin;
+}
+
+static __attribute__((noinline)) struct series_bin *find_or_open(struct series_bins *series,
+                                                                 int64_t time_ns, uint64_t packets,
+                                                                 struct allowance *allowance) {
+    for (;;) {
+        int64_t number = bin_number(time_ns, series->doublings);
+        if (!series->count) {
+            series->first = number;
+            return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
+        }
+        if (spans(series, number)) {
+            uint32_t index = (uint32_t)(number - series->first);
+            struct series_bin *newest = &series->bins[series->count - 1];
+            if (newest->index == index)
+                return newest;
+            uint32_t place = place_of(series, index);
+            if (place < series->count && series->bins[place].index == index)
+                return &series->bins[place];
+            if (has_room(series, packets, allowance))
+                return open_bin(series, place, index);
+        }
+        if (series->doublings == DOUBLINGS_MAX)
+            return &series->bins[series->count - 1];
+        double_width(series);
+    }
+}
+
+/* Whether the bin comes behind the last one, and there is room: so do most that are opened. */
+static inline bool is_next(const struct series_bins *series, int64_t index) {
+    return series->count && series->count < series->room && index < BINS_MOST &&
+           index > series->bins[series->count - 1].index;
+}
+
+/* Where the last bin starts and how wide it is, for series_bins_at(). */
+static inline void note_newest(struct series_bins *series, int64_t number) {
+    int64_t width = series_bins_width_ns(series), end;
+    series->newest = &series->bins[series->count - 1];
+    series->newest_span_ns = 0;
+    if (!__builtin_mul_overflow(number, width, &series->newest_ns) &&
+        !__builtin_add_overflow(series->newest_ns, width, &end))
+        series->newest_span_ns = (uint64_t)width;
+}
+
+struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
+                                      struct allowance *allowance) {
+    struct series_bin *bin;
+    int64_t number = bin_number(time_ns, series->doublings), index = number - series->first;
+    if (is_next(series, index)) {
+        bin = open_bin(series, series->count, (uint32_t)index);
+    } else {
+        bin = find_or_open(series, time_ns, packets, allowance);
+        if (!bin)
+            return NULL;
+        number = series->first + series->bins[series->count - 1].index;
+    }
+    note_newest(series, number);
+    return bin;
+}
+
+void series_bins_free(struct series_bins *series, struct allowance *allowance) {
+    allowance_release(allowance, series->bins, series->room, sizeof *series->bins);
+    *series = (struct series_bins){0};
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame around the format readers: opening, refilling the window, damage. */
+#include "format/capture_file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/foreign_format.h"
+#include "format/pcap_read.h"
+#include "format/pcapng_read.h"
+
+#define PACKET_MAX (256u << 10) /* MAXIMUM_SNAPLEN of libpcap's pcap-int.h */
+#define NAME_SHOWN 96           /* bytes of a long path that a damage text shows: its end */
+
+static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format};
+
+uint32_t link_type_packet_max(uint16_t link_type) {
+    /* max_snaplen_for_dlt() of libpcap's pcap-common.c. */
+    static const struct {
+        uint16_t link_type;
+        uint32_t packet_max;
+    } larger[] = {
+        {231, 128u << 20}, /* DBUS */
+        {279, 8u << 20},   /* EBHSCR */
+        {189, 128u << 20}, /* USB_LINUX */
+        {220, 128u << 20}, /* USB_LINUX_MMAPPED */
+        {249, 128u << 20}, /* USBPCAP */
+    };
+    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)
+        if (larger[i].link_type == link_type)
+            return larger[i].packet_max;
+    return PACKET_MAX;
+}
+
+uint16_t link_type_normalize(uint16_t link_type) {
+    enum { RAW_OF_MOST = 12, RAW_OF_OPENBSD = 14, LINKTYPE_RAW = 101 };
+    return link_type == RAW_OF_MOST || link_type == RAW_OF_OPENBSD ? LINKTYPE_RAW : link_type;
+}
+
+static const char *shown_name(const struct capture_file *file) {
+    size_t length = strlen(file->name);
+    if (length <= NAME_SHOWN)
+        return file->name;
+    const char *name = file->name + length - NAME_SHOWN;
+    while ((*name & 0xC0) == 0x80) /* not within a character */
+        name++;
+    return name;
+}
+
+void capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...) {
+    char what[160], where[64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (file->frame)
+        snprintf(where, sizeof where, "record after frame %" PRIu64, file->frame);
+    else
+        snprintf(where, sizeof where, "before the first frame");
+    struct damage *damage = &file->damage;
+    *damage = (struct damage){.present = true, .offset = offset, .frame = file->frame};
+    /* The name is what gives way in a text that is too long. */
+    char tail[sizeof damage->text];
+    snprintf(tail, sizeof tail, ": at byte %" PRIu64 ": %s (%s)", offset, what, where);
+    size_t room = sizeof tail - 1 - strlen(tail), length = strlen(shown_name(file));
+    length = length < room ? length : room;
+    memcpy(damage->text, shown_name(file), length);
+    memcpy(damage->text + length, tail, strlen(tail) + 1);
+    file->ended = true;
+}
+
+static bool header_problem(const struct capture_file *file, struct problem *problem,
+                           const char *what) {
+    return problem_set(problem, PROBLEM_UNREADABLE, "%s: at byte 0: %s", file->name, what);
+}
+
+bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
+                              struct problem *problem) {
+    enum input_state state;
+    do
+        state = input_stream_fill(&file->stream, need);
+    while (state == INPUT_WAITING);
+    if (state == INPUT_READY)
+        return true;
+    if (state == INPUT_INTERRUPTED)
+        return header_problem(file, problem, "interrupted before its header was read");
+    if (state == INPUT_FAILED)
+        return header_problem(file, problem, file->stream.error);
+    size_t there = input_stream_available(&file->stream);
+    if (!there)
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s: empty, expected a pcap or pcapng header", file->name);
+    return problem_set(problem, PROBLEM_UNREADABLE,
+                       "%s: at byte 0: expected %s of %zu bytes, found %zu", file->name, what, need,
+                       there);
+}
+
+/* The name as a shell takes it; FILE for one that needs quotes, and for a pipe. */
+static const char *name_in_command(const struct capture_file *file) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "_./+,:@%-";
+    bool is_plain = !file->name[strspn(file->name, plain)] && file->name[0] != '-';
+    return is_plain && strlen(file->name) <= NAME_SHOWN ? file->name : "FILE";
+}
+
+static bool unknown_format(const struct capture_file *file, struct problem *problem) {
+    const uint8_t *first = file->stream.cursor;
+    const struct foreign_format *foreign =
+        foreign_format_of(first, input_stream_available(&file->stream));
+    if (!foreign)
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s is not a capture: expected a pcap or pcapng magic number, "
+                           "found %02x %02x %02x %02x",
+                           file->name, first[0], first[1], first[2], first[3]);
+    if (file->stream.codec)
+        return problem_set(problem, PROBLEM_UNREADABLE,
+                           "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
+                           file->name, foreign->name, file->stream.codec->name,
+                           file->stream.codec->name);
+    const char *place = strstr(foreign->command, "%s");
+    return problem_set(problem, PROBLEM_UNREADABLE,
+                       "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
+                       foreign->name, (int)(place - foreign->command), foreign->command,
+                       name_in_command(file), place + 2);
+}
+
+static bool begin_reading(struct capture_file *file, struct problem *problem) {
+    enum { MAGIC_SIZE = 4 };
+    if (!capture_file_need_header(file, MAGIC_SIZE, "a magic number", problem))
+        return false;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (!formats[i]->match(file->stream.cursor))
+            continue;
+        file->format = formats[i];
+        return file->format->begin(file, problem);
+    }
+    return unknown_format(file, problem);
+}
+
+bool capture_file_open(struct capture_file *file, struct problem *problem) {
+    file->open = true;
+    file->frame = 0;
+    for (uint32_t i = 0; i < file->interface_count; i++)
+        file->list->items[file->interfaces[i]]->comments = 0;
+    enum input_state state = input_stream_open(&file->stream, file->path);
+    file->regular = file->stream.regular;
+    file->bytes_total = file->stream.bytes_total;
+    bool opened = false;
+    if (state == INPUT_FAILED)
+        problem_set(problem, PROBLEM_UNREADABLE, "%s: %s", file->name, file->stream.error);
+    else if (state == INPUT_INTERRUPTED)
+        header_problem(file, problem, "interrupted before its header was read");
+    else
+        opened = begin_reading(file, problem);
+    if (!opened)
+        capture_file_close(file);
+    return opened;
+}
+
+void capture_file_close(struct capture_file *file) {
+    if (!file->open)
+        return;
+    file->bytes_read = file->stream.bytes_read;
+    if (file->reader)
+        file->format->close(file->reader);
+    file->reader = NULL;
+    input_stream_close(&file->stream);
+    file->open = false;
+}
+
+void capture_file_free(struct capture_file *file) {
+    capture_file_close(file);
+    free(file->interfaces);
+    file->interfaces = NULL;
+}
+
+static void end_file(struct capture_file *file) {
+    size_t left = input_stream_available(&file->stream);
+    file->ended = true;
+    if (left)
+        capture_file_set_damage(file, input_stream_offset(&file->stream),
+                                "cut short: a record needs %zu bytes or more, only %zu are left",
+                                file->need, left);
+}
+
+size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
+                         enum input_state *state) {
+    *state = INPUT_READY;
+    while (!file->ended) {
+        size_t count = file->format->parse(file, packets, most);
+        if (count || file->ended)
+            return count;
+        *state = input_stream_fill(&file->stream, file->need);
+        if (*state == INPUT_WAITING || *state == INPUT_INTERRUPTED)
+            return 0;
+        if (*state == INPUT_ENDED)
+            end_file(file);
+        if (*state == INPUT_FAILED)
+            capture_file_set_damage(file, input_stream_offset(&file->stream), "%s",
+                                    file->stream.error);
+    }
+    return 0;
+}
+
+uint64_t capture_file_bytes_read(const struct capture_file *file) {
+    return file->open ? file->stream.bytes_read : file->bytes_read;
+}
+
+static bool grow_interfaces(struct capture_file *file) {
+    if (file->interface_count < file->interface_room)
+        return true;
+    uint32_t room = file->interface_room ? file->interface_room * 2 : 4;
+    uint32_t *wider = realloc(file->interfaces, room * sizeof *wider);
+    if (!wider)
+        return false;
+    file->interfaces = wider;
+    file->interface_room = room;
+    return true;
+}
+
+struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
+                                         uint32_t *number, bool *fresh) {
+    *fresh = index == file->interface_count;
+    if (index >= INTERFACES_PER_FILE_MAX)
+        return NULL;
+    if (!*fresh) {
+        *number = file->interfaces[index];
+        return file->list->items[*number];
+    }
+    if (!grow_interfaces(file))
+        return NULL;
+    struct interface *added = interface_list_add(file->list, number);
+    if (!added)
+        return NULL;
+    file->interfaces[file->interface_count++] = *number;
+    added->file = file->path;
+    added->file_index = file->index;
+    added->index = index;
+    added->compression = file->stream.codec ? file->stream.codec->name : "none";
+    return added;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One capture file: its format told by its first bytes, its packets read in batches. */
+#ifndef WIRETALE_CAPTURE_FILE_H
+#define WIRETALE_CAPTURE_FILE_H
+
+#include "input/input_stream.h"
+#include "input/interfaces.h"
+#include "pipeline/merged_input.h"
+
+#define INTERFACES_PER_FILE_MAX 65536u
+#define RECORD_SIZE_MAX         (16u << 20) /* bytes of a pcapng block, as in libpcap */
+
+struct capture_file;
+
+/* What a file format has to offer. A reader parses what lies whole in the window. */
+struct capture_format {
+    /* Whether a file that begins with these four bytes is of this format. */
+    bool (*match)(const uint8_t *first);
+    /* Reads the file header and sets file->reader; false with `problem` set. */
+    bool (*begin)(struct capture_file *file, struct problem *problem);
+    /* Packets that are whole in the window. With 0, file->need says how many bytes must be
+     * available to go on, unless file->ended. */
+    size_t (*parse)(struct capture_file *file, struct packet *packets, size_t most);
+    void (*close)(void *reader);
+};
+
+struct capture_file {
+    const char *path; /* as given; lives as long as the file */
+    const char *name; /* the path for people, valid UTF-8 */
+    uint32_t index;
+    struct interface_list *list;
+    uint32_t *interfaces; /* numbers in the list of the file's own, kept when it is opened again */
+    uint32_t interface_count, interface_room;
+    struct input_stream stream;
+    const struct capture_format *format;
+    void *reader;
+    size_t need;
+    uint64_t frame; /* of the last packet read */
+    uint64_t bytes_read, bytes_total;
+    bool open, ended, regular;
+    struct damage damage;
+};
+
+/* False with `problem` set when the file cannot be opened or is no capture. */
+bool capture_file_open(struct capture_file *file, struct problem *problem);
+/* Keeps what was learnt of the file; it can be opened again and then begins anew. */
+void capture_file_close(struct capture_file *file);
+void capture_file_free(struct capture_file *file);
+
+/* Packets in the file's order, 0 at its end (file->ended) or when the caller should have a turn
+ * (`*state` INPUT_WAITING or INPUT_INTERRUPTED). They are valid until the next call for this file.
+ */
+size_t capture_file_read(struct capture_file *file, struct packet *packets, size_t most,
+                         enum input_state *state);
+
+uint64_t capture_file_bytes_read(const struct capture_file *file);
+
+/* For the format readers. */
+
+/* Makes `need` bytes of a file header available; false with `problem` set. */
+bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
+                              struct problem *problem);
+/* Ends the reading at the record at `offset`; the text goes on "FILE: at byte N: ". */
+__attribute__((format(printf, 3, 4))) void
+capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...);
+/* The file's interface `index`, made when it is new (`*fresh`). NULL at the bound or without
+ * memory. */
+struct interface *capture_file_interface(struct capture_file *file, uint32_t index,
+                                         uint32_t *number, bool *fresh);
+/* The most bytes that a packet of this link type may have, as libpcap has it. */
+uint32_t link_type_packet_max(uint16_t link_type);
+/* DLT_RAW values of the BSDs, which some files carry, become LINKTYPE_RAW; others stay. */
+uint16_t link_type_normalize(uint16_t link_type);
+
+/* Leaves a frame check sequence of `fcs` bytes at the packet's end out of both lengths. */
+static inline void packet_strip_fcs(struct packet *packet, uint32_t fcs) {
+    if (packet->length < fcs || packet->captured > packet->length)
+        return;
+    packet->length -= fcs;
+    if (packet->captured > packet->length)
+        packet->captured = packet->length;
+}
+
+#endif

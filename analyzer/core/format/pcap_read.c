@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follows libpcap's sf-pcap.c in what is accepted, and in cutting packets at the snap length. */
+#include "format/pcap_read.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+
+#define FILE_HEADER      24
+#define RECORD_HEADER    16
+#define MODIFIED_HEADER  24
+#define FCS_PRESENT      0x04000000u
+#define COOKED_ETHERNET  14 /* see snap_length_of() */
+#define VERSION_MAJOR    2
+#define VERSION_MINOR    4
+#define VERSION_OF_DG_UX 543
+
+enum length_order { CAPTURED_FIRST, LENGTH_FIRST, EITHER_FIRST };
+
+struct pcap_reader {
+    uint32_t interface;
+    uint16_t link_type;
+    bool big_endian;
+    enum length_order order;
+    uint32_t fraction_ns; /* of the second time field's unit */
+    uint32_t header_size;
+    uint32_t packet_max;
+    uint32_t snap_length;
+    uint32_t fcs;
+};
+
+struct pcap_variant {
+    uint32_t magic;
+    const char *format;
+    uint32_t fraction_ns;
+    uint32_t header_size;
+};
+
+static const struct pcap_variant variants[] = {
+    {0xA1B2C3D4, "pcap", 1000, RECORD_HEADER},
+    {0xA1B23C4D, "pcap-ns", 1, RECORD_HEADER},
+    {0xA1B2CD34, "pcap-modified", 1000, MODIFIED_HEADER}, /* Alexey Kuznetzov's */
+};
+
+static inline uint32_t load_u32(const uint8_t *p, bool big_endian) {
+    return big_endian ? load_be32(p) : load_le32(p);
+}
+
+static const struct pcap_variant *find_variant(const uint8_t *first, bool *big_endian) {
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        *big_endian = load_be32(first) == variants[i].magic;
+        if (*big_endian || load_le32(first) == variants[i].magic)
+            return &variants[i];
+    }
+    return NULL;
+}
+
+static bool match_pcap(const uint8_t *first) {
+    bool big_endian;
+    return find_variant(first, &big_endian);
+}
+
+/* 2.3 exchanged the two lengths, but some writers of 2.3 did not. */
+static bool order_of_version(unsigned major, unsigned minor, enum length_order *order) {
+    *order = CAPTURED_FIRST;
+    if (major == VERSION_OF_DG_UX && minor == 0) {
+        *order = LENGTH_FIRST;
+        return true;
+    }
+    if (major != VERSION_MAJOR || minor > VERSION_MINOR)
+        return false;
+    if (minor < 3)
+        *order = LENGTH_FIRST;
+    if (minor == 3)
+        *order = EITHER_FIRST;
+    return true;
+}
+
+/* No snap length means the greatest; the patched libpcap put an Ethernet header of its own before
+ * packets of up to the snap length. */
+static uint32_t snap_length_of(uint32_t told, uint16_t link_type, uint32_t header_size) {
+    uint32_t length = told == 0 || told > INT_MAX ? link_type_packet_max(link_type) : told;
+    if (header_size == MODIFIED_HEADER && link_type == 1 && length <= INT_MAX - COOKED_ETHERNET)
+        length += COOKED_ETHERNET;
+    return length;
+}
+
+static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
+                          const struct pcap_variant *variant, uint32_t snaplen) {
+    bool fresh;
+    struct interface *added = capture_file_interface(file, 0, &reader->interface, &fresh);
+    if (!added)
+        return false;
+    added->format = variant->format;
+    added->link_type = reader->link_type;
+    added->snaplen = snaplen;
+    added->time_resolution_ns = variant->fraction_ns;
+    return true;
+}
+
+static bool check_version(const struct capture_file *file, bool big_endian,
+                          enum length_order *order, struct problem *problem) {
+    const uint8_t *p = file->stream.cursor;
+    unsigned major = big_endian ? load_be16(p + 4) : load_le16(p + 4);
+    unsigned minor = big_endian ? load_be16(p + 6) : load_le16(p + 6);
+    if (order_of_version(major, minor, order))
+        return true;
+    return problem_set(problem, PROBLEM_UNREADABLE,
+                       "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
+                       major, minor);
+}
+
+static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_variant *variant,
+                                       bool big_endian, enum length_order order) {
+    struct pcap_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    uint32_t snaplen = load_u32(p + 16, big_endian), network = load_u32(p + 20, big_endian);
+    uint16_t link_type = link_type_normalize((uint16_t)network);
+    *reader = (struct pcap_reader){
+        .link_type = link_type,
+        .big_endian = big_endian,
+        .order = order,
+        .fraction_ns = variant->fraction_ns,
+        .header_size = variant->header_size,
+        .packet_max = link_type_packet_max(link_type),
+        .snap_length = snap_length_of(snaplen, link_type, variant->header_size),
+        .fcs = network & FCS_PRESENT ? (network >> 28) * 2 : 0,
+    };
+    return reader;
+}
+
+static bool begin_pcap(struct capture_file *file, struct problem *problem) {
+    if (!capture_file_need_header(file, FILE_HEADER, "a pcap header", problem))
+        return false;
+    const uint8_t *p = file->stream.cursor;
+    bool big_endian;
+    enum length_order order;
+    const struct pcap_variant *variant = find_variant(p, &big_endian);
+    if (!check_version(file, big_endian, &order, problem))
+        return false;
+    struct pcap_reader *reader = make_reader(p, variant, big_endian, order);
+    file->reader = reader;
+    if (!reader || !add_interface(file, reader, variant, load_u32(p + 16, big_endian)))
+        return problem_set(problem, PROBLEM_MEMORY, "%s: out of memory", file->name);
+    file->stream.cursor += FILE_HEADER;
+    return true;
+}
+
+static inline void load_lengths(const struct pcap_reader *reader, const uint8_t *p,
+                                struct packet *packet) {
+    uint32_t first = load_u32(p + 8, reader->big_endian);
+    uint32_t second = load_u32(p + 12, reader->big_endian);
+    bool exchanged =
+        reader->order == LENGTH_FIRST || (reader->order == EITHER_FIRST && first > second);
+    packet->captured = exchanged ? second : first;
+    packet->length = exchanged ? first : second;
+}
+
+static void report_length(struct capture_file *file, uint64_t offset, uint32_t captured) {
+    const struct pcap_reader *reader = file->reader;
+    capture_file_set_damage(file, offset,
+                            "captured length %u is more than a packet of link type %u can have "
+                            "(%u; the snap length is %u)",
+                            captured, reader->link_type, reader->packet_max, reader->snap_length);
+}
+
+/* Packets that lie whole between the stream's cursor and its end. */
+static inline __attribute__((always_inline)) size_t read_records(struct capture_file *file,
+                                                                 struct packet *packets,
+                                                                 size_t most,
+                                                                 struct pcap_reader reader) {
+    const uint8_t *p = file->stream.cursor, *end = file->stream.end;
+    const uint64_t frame = file->frame + 1;
+    size_t count = 0, need = 0;
+    for (; count < most; count++) {
+        struct packet *packet = &packets[count];
+        size_t left = (size_t)(end - p);
+        need = reader.header_size;
+        if (left < need)
+            break;
+        load_lengths(&reader, p, packet);
+        if (packet->captured > reader.packet_max)
+            break;
+        need += packet->captured;
+        if (left < need)
+            break;
+        packet->time_ns = (int64_t)load_u32(p, reader.big_endian) * 1000000000 +
+                          (int64_t)load_u32(p + 4, reader.big_endian) * reader.fraction_ns;
+        packet->frame = frame + count;
+        packet->data = p + reader.header_size;
+        packet->interface = reader.interface;
+        packet->link_type = reader.link_type;
+        p += need;
+        if (packet->captured > reader.snap_length)
+            packet->captured = reader.snap_length;
+        if (reader.fcs)
+            packet_strip_fcs(packet, reader.fcs);
+    }
+    file->need = need;
+    file->stream.cursor = p;
+    file->frame += count;
+    return count;
+}
+
+/* What nearly all files are: the loop is made for them, and once more for all others. */
+static size_t read_plain_records(struct capture_file *file, struct packet *packets, size_t most,
+                                 struct pcap_reader reader) {
+    reader.big_endian = false;
+    reader.order = CAPTURED_FIRST;
+    reader.header_size = RECORD_HEADER;
+    reader.fcs = 0;
+    return read_records(file, packets, most, reader);
+}
+
+static size_t parse_pcap(struct capture_file *file, struct packet *packets, size_t most) {
+    const struct pcap_reader *reader = file->reader;
+    bool plain = !reader->big_endian && reader->order == CAPTURED_FIRST &&
+                 reader->header_size == RECORD_HEADER && !reader->fcs;
+    size_t count = plain ? read_plain_records(file, packets, most, *reader)
+                         : read_records(file, packets, most, *reader);
+    /* Only a length that is too great leaves the loop with the record's header in the window. */
+    if (count < most && file->need == reader->header_size &&
+        input_stream_available(&file->stream) >= file->need)
+        report_length(file, input_stream_offset(&file->stream), packets[count].captured);
+    return count;
+}
+
+const struct capture_format pcap_format = {match_pcap, begin_pcap, parse_pcap, free};

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Section headers, interface descriptions and interface statistics. A lying option ends the list of
+ * options; only in an interface description, where the time's unit may be among those lost, it is
+ * damage, as it is for libpcap. */
+#include "format/pcapng_section.h"
+
+#include <stdlib.h>
+
+#define SECTION_FIXED    16
+#define INTERFACE_FIXED  8
+#define STATISTICS_FIXED 12
+#define VERSION_MAJOR    1
+#define MICROSECONDS     6 /* the default of if_tsresol */
+#define FCS_BITS_MIN     8
+#define OPTIONS_ROOM     (128u << 10) /* libpcap's allowance for the options of a greatest packet */
+
+enum section_option { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
+
+enum interface_option {
+    IF_NAME = 2,
+    IF_DESCRIPTION = 3,
+    IF_SPEED = 8,
+    IF_TSRESOL = 9,
+    IF_FILTER = 11,
+    IF_OS = 12,
+    IF_FCSLEN = 13,
+    IF_TSOFFSET = 14,
+    IF_HARDWARE = 15,
+};
+
+enum statistics_option {
+    ISB_RECEIVED = 4,
+    ISB_DROPPED = 5,
+    ISB_ACCEPTED = 6,
+    ISB_DROPPED_BY_OS = 7,
+    ISB_DELIVERED = 8
+};
+
+/* An interface description while it is read. */
+struct description {
+    const char *name, *text, *filter, *hardware, *system, *comment;
+    uint64_t speed;
+    int64_t time_offset_s;
+    uint8_t time_resolution;
+    uint8_t fcs;
+};
+
+static bool damage_section(struct capture_file *file, const char *what, unsigned value,
+                           unsigned other) {
+    capture_file_set_damage(file, input_stream_offset(&file->stream), what, value, other);
+    return false;
+}
+
+static struct pcapng_options options_after(const struct pcapng_block *block, size_t fixed) {
+    return (struct pcapng_options){.cursor = block->body + fixed,
+                                   .left = block->size - fixed,
+                                   .big_endian = block->big_endian};
+}
+
+static const char *option_text(struct capture_file *file, const struct pcapng_option *option) {
+    return interface_list_text(file->list, (const char *)option->value, option->length);
+}
+
+static void add_comment(struct capture_file *file, const char **comment,
+                        const struct pcapng_option *option) {
+    *comment = interface_list_join(file->list, *comment, option_text(file, option));
+}
+
+static void read_section_options(struct capture_file *file, struct pcapng_options options) {
+    struct pcapng_reader *reader = file->reader;
+    while (pcapng_options_next(&options)) {
+        const struct pcapng_option *option = &options.current;
+        switch (option->code) {
+        case OPTION_COMMENT: add_comment(file, &reader->comment, option); break;
+        case SHB_HARDWARE: reader->hardware = option_text(file, option); break;
+        case SHB_OS: reader->system = option_text(file, option); break;
+        case SHB_APPLICATION: reader->application = option_text(file, option); break;
+        }
+    }
+}
+
+static bool take_section(struct capture_file *file, const struct pcapng_block *block) {
+    struct pcapng_reader *reader = file->reader;
+    if (block->size < SECTION_FIXED)
+        return damage_section(file, "a section header body has %u bytes, expected %u",
+                              (unsigned)block->size, SECTION_FIXED);
+    const uint8_t *body = block->body;
+    unsigned major = block->big_endian ? load_be16(body + 4) : load_le16(body + 4);
+    unsigned minor = block->big_endian ? load_be16(body + 6) : load_le16(body + 6);
+    if (major != VERSION_MAJOR || (minor != 0 && minor != 2)) /* 1.2 is read as 1.0 */
+        return damage_section(file, "expected pcapng version 1.0, found %u.%u", major, minor);
+    reader->big_endian = block->big_endian;
+    reader->count = 0;
+    reader->hardware = reader->system = reader->application = reader->comment = NULL;
+    read_section_options(file, options_after(block, SECTION_FIXED));
+    return true;
+}
+
+/* The first byte tells a libpcap expression (0) from BPF code (1). */
+static const char *filter_text(struct capture_file *file, const struct pcapng_option *option) {
+    if (option->length < 2 || option->value[0] != 0)
+        return NULL;
+    return interface_list_text(file->list, (const char *)option->value + 1, option->length - 1u);
+}
+
+static void read_description_text(struct capture_file *file, struct description *told,
+                                  const struct pcapng_option *option) {
+    switch (option->code) {
+    case OPTION_COMMENT: add_comment(file, &told->comment, option); break;
+    case IF_NAME: told->name = option_text(file, option); break;
+    case IF_DESCRIPTION: told->text = option_text(file, option); break;
+    case IF_FILTER: told->filter = filter_text(file, option); break;
+    case IF_OS: told->system = option_text(file, option); break;
+    case IF_HARDWARE: told->hardware = option_text(file, option); break;
+    }
+}
+
+/* False where the value has not the length that its meaning needs. */
+static bool read_description_number(struct description *told, const struct pcapng_option *option,
+                                    bool big_endian) {
+    static const uint8_t lengths[] = {
+        [IF_SPEED] = 8, [IF_TSRESOL] = 1, [IF_FCSLEN] = 1, [IF_TSOFFSET] = 8};
+    if (option->code >= sizeof lengths || !lengths[option->code])
+        return true;
+    if (option->length != lengths[option->code])
+        return option->code == IF_SPEED || option->code == IF_FCSLEN;
+    switch (option->code) {
+    case IF_SPEED: told->speed = pcapng_load_u64(option->value, big_endian); break;
+    case IF_TSRESOL: told->time_resolution = *option->value; break;
+    case IF_FCSLEN: told->fcs = *option->value; break;
+    case IF_TSOFFSET:
+        told->time_offset_s = (int64_t)pcapng_load_u64(option->value, big_endian);
+        break;
+    }
+    return true;
+}
+
+static bool read_description(struct capture_file *file, const struct pcapng_block *block,
+                             struct description *told, bool fresh) {
+    struct pcapng_options options = options_after(block, INTERFACE_FIXED);
+    *told = (struct description){.time_resolution = MICROSECONDS};
+    while (pcapng_options_next(&options)) {
+        const struct pcapng_option *option = &options.current;
+        if (!read_description_number(told, option, block->big_endian))
+            return damage_section(file, "option %u of an interface description is %u bytes long",
+                                  option->code, option->length);
+        if (fresh)
+            read_description_text(file, told, option);
+    }
+    if (options.lied)
+        return damage_section(file,
+                              "option %u of an interface description claims %u bytes, more "
+                              "than its block has",
+                              options.current.code, options.current.length);
+    return true;
+}
+
+static void describe_interface(struct capture_file *file, struct interface *added,
+                               const struct description *told) {
+    const struct pcapng_reader *reader = file->reader;
+    added->format = "pcapng";
+    added->name = told->name;
+    added->description = told->text;
+    added->filter = told->filter;
+    added->hardware = reader->hardware ? reader->hardware : told->hardware;
+    added->system = reader->system ? reader->system : told->system;
+    added->application = reader->application;
+    added->comment = interface_list_join(file->list, reader->comment, told->comment);
+    added->speed_bps = told->speed > INT64_MAX ? INT64_MAX : (int64_t)told->speed;
+}
+
+static struct pcapng_interface *grow_section(struct pcapng_reader *reader) {
+    if (reader->count < reader->room)
+        return &reader->interfaces[reader->count];
+    uint32_t room = reader->room ? reader->room * 2 : 4;
+    struct pcapng_interface *wider = realloc(reader->interfaces, room * sizeof *wider);
+    if (!wider)
+        return NULL;
+    reader->interfaces = wider;
+    reader->room = room;
+    return &wider[reader->count];
+}
+
+/* The specification counts if_fcslen in bits, its example and most writers in bytes. */
+static uint32_t fcs_bytes(uint8_t told) {
+    return told < FCS_BITS_MIN ? told : told / 8u;
+}
+
+static void allow_large_blocks(struct pcapng_reader *reader, uint16_t link_type) {
+    uint32_t most = link_type_packet_max(link_type) + OPTIONS_ROOM;
+    if (most > reader->block_max)
+        reader->block_max = most;
+}
+
+/* Adds the interface to the section, and to the set's list unless an earlier opening of the file
+ * has done so. */
+static bool add_interface(struct capture_file *file, const struct pcapng_block *block,
+                          const struct pcapng_time *time, const struct description *told,
+                          struct interface *added, uint32_t number) {
+    struct pcapng_reader *reader = file->reader;
+    struct pcapng_interface *interface = grow_section(reader);
+    if (!interface)
+        return damage_section(file, "out of memory for interface %u (%u in the section)",
+                              reader->described, reader->count);
+    const uint8_t *body = block->body;
+    uint16_t link_type = block->big_endian ? load_be16(body) : load_le16(body);
+    *interface = (struct pcapng_interface){
+        .number = number,
+        .snaplen = pcapng_load_u32(body + 4, block->big_endian),
+        .fcs = fcs_bytes(told->fcs),
+        .link_type = link_type_normalize(link_type),
+        .time = *time,
+    };
+    reader->count++;
+    reader->described++;
+    allow_large_blocks(reader, interface->link_type);
+    added->link_type = interface->link_type;
+    added->snaplen = interface->snaplen;
+    added->time_resolution_ns = time->resolution_ns;
+    return true;
+}
+
+static bool take_interface(struct capture_file *file, const struct pcapng_block *block) {
+    struct pcapng_reader *reader = file->reader;
+    if (block->size < INTERFACE_FIXED)
+        return damage_section(file, "an interface description has %u bytes, expected %u",
+                              (unsigned)block->size, INTERFACE_FIXED);
+    bool new = reader->described == file->interface_count;
+    struct description told;
+    struct pcapng_time time;
+    if (!read_description(file, block, &told, new))
+        return false;
+    if (!pcapng_time_set(&time, told.time_resolution, told.time_offset_s))
+        return damage_section(file, "a time resolution of %u^-%u seconds is too fine",
+                              told.time_resolution & 0x80 ? 2 : 10, told.time_resolution & 0x7F);
+    uint32_t number;
+    bool fresh;
+    struct interface *added = capture_file_interface(file, reader->described, &number, &fresh);
+    if (!added)
+        return damage_section(file,
+                              "interface %u of the file is beyond this reader's %u or its "
+                              "memory",
+                              reader->described, INTERFACES_PER_FILE_MAX);
+    if (fresh)
+        describe_interface(file, added, &told);
+    return add_interface(file, block, &time, &told, added, number);
+}
+
+static void read_statistics(struct interface *interface, struct pcapng_options options) {
+    while (pcapng_options_next(&options)) {
+        const struct pcapng_option *option = &options.current;
+        if (option->length != 8)
+            continue;
+        uint64_t value = pcapng_load_u64(option->value, options.big_endian);
+        switch (option->code) {
+        case ISB_RECEIVED: interface->received = value; break;
+        case ISB_DROPPED: interface->dropped_interface = value; break;
+        case ISB_ACCEPTED: interface->accepted = value; break;
+        case ISB_DROPPED_BY_OS: interface->dropped_kernel = value; break;
+        case ISB_DELIVERED: interface->delivered = value; break;
+        }
+    }
+}
+
+/* The last block for an interface wins. Statistics of an interface that is not described tell
+ * nothing and do no harm. */
+static bool take_statistics(struct capture_file *file, const struct pcapng_block *block) {
+    const struct pcapng_reader *reader = file->reader;
+    if (block->size < STATISTICS_FIXED)
+        return damage_section(file, "interface statistics have %u bytes, expected %u",
+                              (unsigned)block->size, STATISTICS_FIXED);
+    uint32_t number = pcapng_load_u32(block->body, block->big_endian);
+    if (number >= reader->count)
+        return true;
+    read_statistics(file->list->items[reader->interfaces[number].number],
+                    options_after(block, STATISTICS_FIXED));
+    return true;
+}
+
+bool pcapng_section_take(struct capture_file *file, const struct pcapng_block *block) {
+    if (block->type == BLOCK_SECTION)
+        return take_section(file, block);
+    if (block->type == BLOCK_INTERFACE)
+        return take_interface(file, block);
+    return take_statistics(file, block);
+}
+
+void pcapng_reader_close(void *state) {
+    struct pcapng_reader *reader = state;
+    free(reader->interfaces);
+    free(reader);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One small adapter for each library, all with the same three verbs. Members and frames that follow
+ * one another are one stream, as gzip, zstd and lz4 themselves read them. */
+#include "input/decompressor.h"
+
+#include <lz4frame.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define GZIP_WINDOW_BITS (15 + 16) /* zlib: the largest window, gzip framing only */
+
+struct gzip_decoder {
+    z_stream stream;
+    bool between; /* after a member, before the next */
+};
+
+static void *open_gzip(void) {
+    struct gzip_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return NULL;
+    if (inflateInit2(&decoder->stream, GZIP_WINDOW_BITS) == Z_OK)
+        return decoder;
+    free(decoder);
+    return NULL;
+}
+
+static void close_gzip(void *state) {
+    struct gzip_decoder *decoder = state;
+    inflateEnd(&decoder->stream);
+    free(decoder);
+}
+
+/* Zeros after a member are padding (tape blocks), which gzip(1) skips too. */
+static enum codec_state start_next_member(struct gzip_decoder *decoder,
+                                          struct codec_buffers *buffers, const char **error) {
+    while (buffers->in_size && *buffers->in == 0) {
+        buffers->in++;
+        buffers->in_size--;
+    }
+    if (!buffers->in_size)
+        return CODEC_BOUNDARY;
+    if (*buffers->in != 0x1F) {
+        *error = "garbage follows the gzip stream";
+        return CODEC_FAILED;
+    }
+    inflateReset(&decoder->stream);
+    decoder->between = false;
+    return CODEC_WITHIN;
+}
+
+static enum codec_state inflate_some(struct gzip_decoder *decoder, struct codec_buffers *buffers,
+                                     const char **error) {
+    z_stream *z = &decoder->stream;
+    z->next_in = (Bytef *)(uintptr_t)buffers->in;
+    z->avail_in = (uInt)buffers->in_size;
+    z->next_out = buffers->out;
+    z->avail_out = (uInt)buffers->out_size;
+    int result = inflate(z, Z_NO_FLUSH);
+    *buffers = (struct codec_buffers){z->next_in, z->avail_in, z->next_out, z->avail_out};
+    decoder->between = result == Z_STREAM_END;
+    if (result == Z_STREAM_END)
+        return CODEC_BOUNDARY;
+    if (result == Z_OK || result == Z_BUF_ERROR)
+        return CODEC_WITHIN;
+    *error = z->msg ? z->msg : "the gzip data are damaged";
+    return CODEC_FAILED;
+}
+
+static enum codec_state step_gzip(void *state, struct codec_buffers *buffers, const char **error) {
+    struct gzip_decoder *decoder = state;
+    if (!decoder->between)
+        return inflate_some(decoder, buffers, error);
+    enum codec_state next = start_next_member(decoder, buffers, error);
+    return next == CODEC_WITHIN ? inflate_some(decoder, buffers, error) : next;
+}
+
+static void *open_zstd(void) {
+    return ZSTD_createDStream();
+}
+
+static void close_zstd(void *state) {
+    ZSTD_freeDStream(state);
+}
+
+static enum codec_state step_zstd(void *state, struct codec_buffers *buffers, const char **error) {
+    ZSTD_inBuffer in = {buffers->in, buffers->in_size, 0};
+    ZSTD_outBuffer out = {buffers->out, buffers->out_size, 0};
+    size_t result = ZSTD_decompressStream(state, &out, &in);
+    buffers->in += in.pos;
+    buffers->in_size -= in.pos;
+    buffers->out += out.pos;
+    buffers->out_size -= out.pos;
+    if (!ZSTD_isError(result))
+        return result == 0 ? CODEC_BOUNDARY : CODEC_WITHIN;
+    *error = ZSTD_getErrorName(result);
+    return CODEC_FAILED;
+}
+
+static void *open_lz4(void) {
+    LZ4F_dctx *context;
+    return LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)) ? NULL : context;
+}
+
+static void close_lz4(void *state) {
+    LZ4F_freeDecompressionContext(state);
+}
+
+static enum codec_state step_lz4(void *state, struct codec_buffers *buffers, const char **error) {
+    size_t in_size = buffers->in_size, out_size = buffers->out_size;
+    size_t result = LZ4F_decompress(state, buffers->out, &out_size, buffers->in, &in_size, NULL);
+    if (LZ4F_isError(result)) {
+        *error = LZ4F_getErrorName(result);
+        return CODEC_FAILED;
+    }
+    buffers->in += in_size;
+    buffers->in_size -= in_size;
+    buffers->out += out_size;
+    buffers->out_size -= out_size;
+    return result == 0 ? CODEC_BOUNDARY : CODEC_WITHIN;
+}
+
+static const struct codec gzip_codec = {"gzip", open_gzip, close_gzip, step_gzip};
+static const struct codec zstd_codec = {"zstd", open_zstd, close_zstd, step_zstd};
+static const struct codec lz4_codec = {"lz4", open_lz4, close_lz4, step_lz4};
+
+/* A skippable frame (RFC 8878, 3.1.2) may open a zstd stream (pzstd writes one) or, by the same
+ * magic numbers, an lz4 stream; only zstd's tools do it, so it is taken for theirs. */
+static const struct {
+    uint8_t magic[CODEC_MAGIC_MAX], mask[CODEC_MAGIC_MAX];
+    size_t size;
+    const struct codec *codec;
+} magics[] = {
+    {{0x1F, 0x8B}, {0xFF, 0xFF}, 2, &gzip_codec},
+    {{0x28, 0xB5, 0x2F, 0xFD}, {0xFF, 0xFF, 0xFF, 0xFF}, 4, &zstd_codec},
+    {{0x50, 0x2A, 0x4D, 0x18}, {0xF0, 0xFF, 0xFF, 0xFF}, 4, &zstd_codec},
+    {{0x04, 0x22, 0x4D, 0x18}, {0xFF, 0xFF, 0xFF, 0xFF}, 4, &lz4_codec},
+};
+
+static bool match_magic(const uint8_t *first, const uint8_t *magic, const uint8_t *mask,
+                        size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if ((first[i] & mask[i]) != magic[i])
+            return false;
+    return true;
+}
+
+const struct codec *codec_find(const uint8_t *first, size_t size) {
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (size >= magics[i].size &&
+            match_magic(first, magics[i].magic, magics[i].mask, magics[i].size))
+            return magics[i].codec;
+    return NULL;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain files are read straight into the window, compressed ones through a second buffer. */
+#include "input/input_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COMPRESSED_BUFFER (128u << 10)
+
+static enum input_state fail(struct input_stream *stream, const char *what, const char *why) {
+    snprintf(stream->error, sizeof stream->error, "%s%s%s", what, why ? ": " : "", why ? why : "");
+    return stream->last = INPUT_FAILED;
+}
+
+static enum input_state wait_for_data(const struct input_stream *stream) {
+    struct pollfd waited = {.fd = stream->file, .events = POLLIN};
+    int ready = poll(&waited, 1, INPUT_WAIT_MS);
+    if (ready > 0)
+        return INPUT_READY;
+    if (ready == 0)
+        return INPUT_WAITING;
+    return errno == EINTR ? INPUT_INTERRUPTED : INPUT_READY; /* read() will tell what is wrong */
+}
+
+/* One read(2). A pipe is polled first, so that a signal that comes just before is not slept over.
+ */
+static enum input_state read_some(struct input_stream *stream, uint8_t *place, size_t room,
+                                  size_t *got) {
+    *got = 0;
+    enum input_state state = stream->regular ? INPUT_READY : wait_for_data(stream);
+    if (state != INPUT_READY)
+        return state;
+    size_t size = room < stream->read_size ? room : stream->read_size;
+    ssize_t count = read(stream->file, place, size);
+    if (count < 0 && errno == EINTR)
+        return INPUT_INTERRUPTED;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return INPUT_WAITING;
+    if (count < 0)
+        return fail(stream, "reading failed", strerror(errno));
+    if (count == 0)
+        return stream->last = INPUT_ENDED;
+    if (stream->read_size < stream->capacity)
+        stream->read_size *= 2;
+    *got = (size_t)count;
+    stream->bytes_read += *got;
+    return INPUT_READY;
+}
+
+static enum input_state fill_compressed(struct input_stream *stream) {
+    size_t got;
+    enum input_state state = read_some(stream, stream->compressed, COMPRESSED_BUFFER, &got);
+    stream->compressed_cursor = stream->compressed;
+    stream->compressed_size = got;
+    if (state != INPUT_ENDED || stream->codec_state == CODEC_BOUNDARY)
+        return state;
+    fail(stream, stream->codec->name, "the compressed stream is cut short");
+    return INPUT_FAILED;
+}
+
+static size_t window_room(const struct input_stream *stream) {
+    return (size_t)(stream->window + stream->capacity - stream->end);
+}
+
+static enum input_state decompress_some(struct input_stream *stream) {
+    if (!stream->compressed_size && !stream->output_pending) {
+        enum input_state state = fill_compressed(stream);
+        if (state != INPUT_READY)
+            return state;
+    }
+    struct codec_buffers buffers = {stream->compressed_cursor, stream->compressed_size,
+                                    stream->window + (stream->end - stream->window),
+                                    window_room(stream)};
+    const char *error = NULL;
+    stream->codec_state = stream->codec->step(stream->decoder, &buffers, &error);
+    stream->compressed_cursor = buffers.in;
+    stream->compressed_size = buffers.in_size;
+    stream->end_offset += (uint64_t)(buffers.out - stream->end);
+    stream->end = buffers.out;
+    stream->output_pending = !buffers.out_size && stream->codec_state == CODEC_WITHIN;
+    return error ? fail(stream, stream->codec->name, error) : INPUT_READY;
+}
+
+static enum input_state read_plain(struct input_stream *stream) {
+    size_t got;
+    uint8_t *place = stream->window + (stream->end - stream->window);
+    enum input_state state = read_some(stream, place, window_room(stream), &got);
+    stream->end += got;
+    stream->end_offset += got;
+    return state;
+}
+
+static void move_to_front(struct input_stream *stream) {
+    size_t left = input_stream_available(stream);
+    if (stream->cursor == stream->window)
+        return;
+    memmove(stream->window, stream->cursor, left);
+    stream->cursor = stream->window;
+    stream->end = stream->window + left;
+}
+
+/* Called with the cursor at the window's start. */
+static bool grow_window(struct input_stream *stream) {
+    size_t left = input_stream_available(stream);
+    uint8_t *wider = realloc(stream->window, stream->capacity * 2);
+    if (!wider)
+        return false;
+    stream->window = wider;
+    stream->capacity *= 2;
+    stream->cursor = wider;
+    stream->end = wider + left;
+    return true;
+}
+
+enum input_state input_stream_fill(struct input_stream *stream, size_t need) {
+    if (input_stream_available(stream) >= need)
+        return INPUT_READY;
+    move_to_front(stream);
+    while (input_stream_available(stream) < need) {
+        if (stream->last != INPUT_READY)
+            return stream->last;
+        if (!window_room(stream) && !grow_window(stream))
+            return fail(stream, "out of memory", NULL);
+        enum input_state state = stream->codec ? decompress_some(stream) : read_plain(stream);
+        if (state == INPUT_WAITING || state == INPUT_INTERRUPTED)
+            return state;
+    }
+    return INPUT_READY;
+}
+
+static enum input_state open_file(struct input_stream *stream, const char *path) {
+    stream->owns_file = strcmp(path, "-") != 0;
+    stream->file = stream->owns_file ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (stream->file < 0 && errno == EINTR)
+        return INPUT_INTERRUPTED;
+    if (stream->file < 0)
+        return fail(stream, strerror(errno), NULL);
+    struct stat status;
+    if (fstat(stream->file, &status) < 0)
+        return fail(stream, strerror(errno), NULL);
+    if (S_ISDIR(status.st_mode))
+        return fail(stream, "expected a file, found a folder", NULL);
+    stream->regular = S_ISREG(status.st_mode);
+    if (!stream->regular)
+        return INPUT_READY;
+    stream->bytes_total = (uint64_t)status.st_size;
+    (void)posix_fadvise(stream->file, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return INPUT_READY;
+}
+
+/* What was read to tell the compression is the decoder's first input. */
+static enum input_state start_decoder(struct input_stream *stream) {
+    size_t left = input_stream_available(stream);
+    stream->codec = codec_find(stream->cursor, left);
+    if (!stream->codec)
+        return INPUT_READY;
+    stream->decoder = stream->codec->open();
+    stream->compressed = malloc(left > COMPRESSED_BUFFER ? left : COMPRESSED_BUFFER);
+    if (!stream->decoder || !stream->compressed)
+        return fail(stream, "out of memory", NULL);
+    memcpy(stream->compressed, stream->cursor, left);
+    stream->compressed_cursor = stream->compressed;
+    stream->compressed_size = left;
+    stream->codec_state = CODEC_WITHIN;
+    stream->cursor = stream->end = stream->window;
+    stream->end_offset = 0;
+    stream->last = INPUT_READY;
+    return INPUT_READY;
+}
+
+enum input_state input_stream_open(struct input_stream *stream, const char *path) {
+    *stream = (struct input_stream){.file = -1, .read_size = INPUT_FIRST_READ};
+    enum input_state state = open_file(stream, path);
+    if (state != INPUT_READY)
+        return state;
+    stream->window = malloc(INPUT_WINDOW);
+    if (!stream->window)
+        return fail(stream, "out of memory", NULL);
+    stream->capacity = INPUT_WINDOW;
+    stream->cursor = stream->end = stream->window;
+    do
+        state = input_stream_fill(stream, CODEC_MAGIC_MAX);
+    while (state == INPUT_WAITING);
+    if (state == INPUT_FAILED || state == INPUT_INTERRUPTED)
+        return state;
+    return start_decoder(stream);
+}
+
+void input_stream_close(struct input_stream *stream) {
+    if (stream->decoder)
+        stream->codec->close(stream->decoder);
+    free(stream->compressed);
+    free(stream->window);
+    if (stream->owns_file && stream->file >= 0)
+        close(stream->file);
+    *stream = (struct input_stream){.file = -1};
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts are kept in a chain and freed together. */
+#include "input/interfaces.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+struct text_node {
+    struct text_node *next;
+    char text[];
+};
+
+static bool grow_list(struct interface_list *list) {
+    if (list->count < list->room)
+        return true;
+    size_t room = list->room ? list->room * 2 : 16;
+    struct interface **items = realloc(list->items, room * sizeof *items);
+    if (!items)
+        return false;
+    list->items = items;
+    list->room = room;
+    return true;
+}
+
+struct interface *interface_list_add(struct interface_list *list, uint32_t *number) {
+    if (list->count > UINT32_MAX || !grow_list(list))
+        return NULL;
+    struct interface *added = calloc(1, sizeof *added);
+    if (!added)
+        return NULL;
+    added->received = added->accepted = added->delivered = DROPS_UNKNOWN;
+    added->dropped_interface = added->dropped_kernel = DROPS_UNKNOWN;
+    *number = (uint32_t)list->count;
+    list->items[list->count++] = added;
+    return added;
+}
+
+uint64_t interface_dropped_program(const struct interface *interface) {
+    uint64_t accepted = interface->accepted, delivered = interface->delivered;
+    uint64_t kernel = interface->dropped_kernel == DROPS_UNKNOWN ? 0 : interface->dropped_kernel;
+    if (accepted == DROPS_UNKNOWN || delivered == DROPS_UNKNOWN)
+        return DROPS_UNKNOWN;
+    return accepted >= kernel && accepted - kernel > delivered ? accepted - kernel - delivered : 0;
+}
+
+static const char *keep_text(struct interface_list *list, const char *text, size_t length) {
+    size_t size = sizeof(struct text_node) + length + 1;
+    if (!length || size > INTERFACE_TEXTS_MAX - list->texts_size)
+        return NULL;
+    struct text_node *node = malloc(size);
+    if (!node)
+        return NULL;
+    memcpy(node->text, text, length + 1);
+    node->next = list->texts;
+    list->texts = node;
+    list->texts_size += size;
+    return node->text;
+}
+
+const char *interface_list_text(struct interface_list *list, const char *bytes, size_t size) {
+    char clean[INTERFACE_TEXT_MAX];
+    size_t length = valid_text_copy(clean, sizeof clean, bytes, size);
+    return keep_text(list, clean, length);
+}
+
+const char *interface_list_join(struct interface_list *list, const char *before,
+                                const char *after) {
+    char joined[2 * INTERFACE_TEXT_MAX + 2];
+    if (!before || !after)
+        return before ? before : after;
+    int length = snprintf(joined, sizeof joined, "%s; %s", before, after);
+    return interface_list_text(list, joined, length > 0 ? (size_t)length : 0);
+}
+
+void interface_list_free(struct interface_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i]);
+    free(list->items);
+    while (list->texts) {
+        struct text_node *next = list->texts->next;
+        free(list->texts);
+        list->texts = next;
+    }
+    *list = (struct interface_list){0};
+}

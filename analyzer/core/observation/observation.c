@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets to rows: decoded, fragments gathered by datagram, blocks and digests told. */
+#include "observation/observation.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/bytes.h"
+#include "base/pool.h"
+#include "decode/headers.h"
+#include "flow/encapsulation.h"
+#include "flow/reassembly.h"
+#include "traffic/block.h"
+
+#define PACKETS_AT_ONCE 64u
+#define FRAGMENT_BYTES  ((size_t)128 << 20) /* bound of all that open datagrams hold */
+#define TOLD            65536u              /* conversations remembered as told */
+#define UDP_HEADER      8u
+#define WAIT_NS         1000000 /* a pipe that has nothing yet */
+/* Times beyond (about 1896 to 2116) are taken as the bound, so that no difference overflows. */
+#define TIME_LEAST_NS (-(INT64_C(1) << 61))
+#define TIME_MOST_NS  (INT64_C(1) << 62)
+
+struct passage_reader {
+    struct capture_set *captures;
+    struct datagram_table *datagrams;
+    struct path_table *paths;
+    struct allowance allowance;
+    struct packet packets[PACKETS_AT_ONCE];
+    size_t packet_count, packet_next;
+    struct headers headers;                  /* of the packet at hand */
+    uint32_t rest, rest_offset, rest_length; /* blocks of it that are not given yet */
+    struct passage again;                    /* what they share with the first */
+    uint32_t datagram_count;
+    int64_t row_packet; /* number of the next packet that becomes a row */
+    struct passage_counts counts;
+    uint64_t told[TOLD]; /* conversations and sides whose ends were written lately */
+};
+
+static void forget_datagram(void *context, struct datagram *datagram) {
+    (void)context;
+    (void)datagram;
+}
+
+struct passage_reader *passage_reader_open(const char *const *paths, size_t count,
+                                           struct problem *problem) {
+    struct capture_set *captures = capture_set_open(paths, count, problem);
+    if (!captures)
+        return NULL;
+    struct passage_reader *reader = calloc(1, sizeof *reader);
+    if (reader) {
+        reader->captures = captures;
+        reader->allowance.most = FRAGMENT_BYTES;
+        reader->paths = path_table_open();
+        reader->datagrams = datagram_table_open(forget_datagram, NULL, &reader->allowance);
+    } else {
+        capture_set_close(captures);
+    }
+    if (reader && reader->paths && reader->datagrams)
+        return reader;
+    passage_reader_close(reader);
+    problem_set(problem, PROBLEM_MEMORY, "out of memory");
+    return NULL;
+}
+
+void passage_reader_close(struct passage_reader *reader) {
+    if (!reader)
+        return;
+    if (reader->datagrams)
+        datagram_table_close(reader->datagrams);
+    if (reader->paths)
+        path_table_close(reader->paths);
+    allowance_close(&reader->allowance);
+    capture_set_close(reader->captures);
+    free(reader);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    __extension__ unsigned __int128 product =
+        (unsigned __int128)(hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The same bytes give the same digest in every capture: no seed. */
+static uint64_t digest_of(const uint8_t *bytes, uint32_t count, uint64_t hash) {
+    uint64_t word;
+    for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        hash = mix(hash + 1, word);
+    }
+    word = 0;
+    memcpy(&word, bytes, count);
+    return block_mix(mix(hash + count, word));
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static int compare_ends(const struct headers *headers) {
+    int order = memcmp(headers->source, headers->destination, sizeof headers->source);
+    return order ? order : (int)headers->source_port - (int)headers->destination_port;
+}
+
+/* The two ends in a fixed order, so that both directions have one number. */
+static void name_conversation(struct passage *row, const struct headers *headers, uint32_t path) {
+    bool second = compare_ends(headers) > 0;
+    const uint8_t *low = second ? headers->destination : headers->source;
+    const uint8_t *high = second ? headers->source : headers->destination;
+    uint32_t ports = second ? (uint32_t)headers->destination_port << 16 | headers->source_port
+                            : (uint32_t)headers->source_port << 16 | headers->destination_port;
+    uint64_t hash = digest_of(low, 16, (uint64_t)headers->protocol << 32 | path);
+    row->conversation = mix(digest_of(high, 16, hash), ports);
+    row->side = second;
+}
+
+static void write_ends(struct passage_reader *reader, struct passage *row,
+                       const struct headers *headers, uint32_t path) {
+    char source[INET6_ADDRSTRLEN] = "", destination[INET6_ADDRSTRLEN] = "", chain[PATH_TEXT_MAX];
+    uint64_t name = row->conversation ^ row->side;
+    int family = headers->ip_version == 4 ? AF_INET : AF_INET6;
+    row->ends_told = reader->told[name % TOLD] != name;
+    if (!row->ends_told)
+        return;
+    reader->told[name % TOLD] = name;
+    inet_ntop(family, headers->source, source, sizeof source);
+    inet_ntop(family, headers->destination, destination, sizeof destination);
+    path_table_text(reader->paths, path, chain);
+    snprintf(row->ends, sizeof row->ends, "%u|%s|%u|%s|%u|%s", headers->protocol, source,
+             headers->source_port, destination, headers->destination_port, chain);
+}
+
+/* What tells one segment without payload from another: all that its sender chose. */
+static uint64_t digest_of_tcp(const struct tcp_header *tcp) {
+    uint64_t hash = mix((uint64_t)tcp->flags << 16 | tcp->window, tcp->timestamp_value);
+    hash = mix(hash, (uint64_t)tcp->timestamp_echo << 8 | tcp->sack_count);
+    for (unsigned i = 0; i < tcp->sack_count && i < SACK_BLOCKS_MAX; i++)
+        hash = mix(hash, tcp->sack[i].end - tcp->sack[i].start);
+    return block_mix(hash);
+}
+
+static uint64_t digest_seed(const struct headers *headers) {
+    bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
+    if (!icmp || headers->layer != LAYER_TRANSPORT)
+        return 0;
+    return (uint64_t)headers->icmp.type << 24 | (uint64_t)headers->icmp.code << 16 |
+           headers->icmp.identifier;
+}
+
+static void tell_payload(struct passage *row, const uint8_t *bytes, uint32_t captured,
+                         uint64_t seed) {
+    struct block_header block;
+    row->run = row->number = PASSAGE_UNKNOWN;
+    row->digested = (uint8_t)least(captured, PASSAGE_DIGEST_MAX);
+    row->digest = captured ? digest_of(bytes, row->digested, seed) : 0;
+    row->digest_short =
+        captured ? digest_of(bytes, least(captured, PASSAGE_DIGEST_LEAST), seed) : 0;
+    if (!block_read_header(&block, bytes, captured))
+        return;
+    row->run = block.run;
+    row->stream = block.stream;
+    row->number = (int64_t)block.sequence;
+}
+
+static void tell_tcp(struct passage *row, const struct tcp_header *tcp) {
+    row->flags = tcp->flags;
+    row->sequence = tcp->sequence;
+    row->acknowledgment = tcp->acknowledgment;
+    row->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
+    if (!row->payload)
+        row->digest = row->digest_short = digest_of_tcp(tcp);
+}
+
+/* The whole datagram's payload, where its first fragment tells it. */
+static uint32_t payload_of(const struct headers *headers) {
+    bool udp = headers->protocol == IP_UDP && headers->layer == LAYER_TRANSPORT;
+    if (udp && headers->udp_length >= UDP_HEADER)
+        return headers->udp_length - UDP_HEADER;
+    return headers->payload_length;
+}
+
+static void tell_fragment(struct passage_reader *reader, struct passage *row,
+                          const struct packet *packet, const struct headers *headers,
+                          uint32_t path) {
+    struct sighting seen = {.time_ns = row->time_ns,
+                            .frame = packet->frame,
+                            .capture = packet->interface,
+                            .fragment = true,
+                            .fragment_offset = headers->fragment_offset,
+                            .time_known = packet->time_ns != TIME_UNKNOWN};
+    enum fragment_verdict verdict;
+    if (!seen.time_known)
+        seen.time_ns = 0;
+    datagram_table_expire(reader->datagrams, seen.time_ns);
+    struct datagram *datagram =
+        datagram_table_take(reader->datagrams, headers, path, &seen, &verdict);
+    row->fragment_start = headers->fragment_offset;
+    row->fragment_end = headers->fragment_offset + headers->ip_length - headers->ip_header_length;
+    reader->counts.unassigned += !datagram;
+    if (!datagram)
+        return;
+    if (!datagram->counted)
+        datagram->flow = reader->datagram_count++;
+    datagram->counted = true;
+    row->datagram = datagram->flow;
+    /* `direction` is ours to use: whether the completing fragment was told. */
+    row->completes = datagram->complete && !datagram->direction;
+    datagram->direction |= row->completes;
+}
+
+static int64_t time_of(const struct packet *packet) {
+    if (packet->time_ns == TIME_UNKNOWN)
+        return PASSAGE_UNKNOWN;
+    if (packet->time_ns < TIME_LEAST_NS)
+        return TIME_LEAST_NS;
+    return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
+}
+
+static bool is_telling(struct passage_reader *reader, const struct headers *headers) {
+    bool read = headers->layer == LAYER_TRANSPORT ||
+                (headers->layer == LAYER_NETWORK && headers->answer == DECODE_OK);
+    reader->counts.not_ip += headers->layer < LAYER_NETWORK;
+    reader->counts.unread += headers->layer >= LAYER_NETWORK && !read;
+    return read;
+}
+
+/* A datagram longer than the block it begins with holds more of them: segmentation is left to
+ * hardware that the capture did not wait for. */
+static void note_more_blocks(struct passage_reader *reader, struct passage *row) {
+    const struct headers *headers = &reader->headers;
+    struct block_header block;
+    reader->rest = 0;
+    if (row->run == PASSAGE_UNKNOWN || headers->protocol != IP_UDP || headers->fragment ||
+        !block_read_header(&block, headers->payload, headers->payload_captured))
+        return;
+    reader->rest_offset = reader->rest_length = block.length;
+    reader->rest = row->payload > block.length ? (row->payload - 1) / block.length : 0;
+    if (!reader->rest)
+        return;
+    memcpy(&reader->again, row, offsetof(struct passage, ends));
+    row->payload = block.length;
+}
+
+static bool give_next_block(struct passage_reader *reader, struct passage *row) {
+    const struct headers *headers = &reader->headers;
+    if (!reader->rest || reader->rest_offset >= headers->payload_captured) {
+        reader->rest = 0;
+        return false;
+    }
+    reader->rest--;
+    reader->again.part++;
+    memcpy(row, &reader->again, offsetof(struct passage, ends));
+    row->ends_told = false;
+    tell_payload(row, headers->payload + reader->rest_offset,
+                 headers->payload_captured - reader->rest_offset, 0);
+    row->payload = least(row->payload - reader->rest_offset, reader->rest_length);
+    reader->rest_offset += reader->rest_length;
+    if (row->run != PASSAGE_UNKNOWN)
+        return true;
+    reader->rest = 0;
+    return false;
+}
+
+static bool make_row(struct passage_reader *reader, struct passage *row,
+                     const struct packet *packet) {
+    struct headers *headers = &reader->headers;
+    decode_packet(packet, headers);
+    if (!is_telling(reader, headers))
+        return false;
+    uint32_t path = path_table_number(reader->paths, headers->path, headers->path_depth);
+    memset(row, 0, offsetof(struct passage, ends));
+    row->packet = reader->row_packet++;
+    row->frame = (int64_t)packet->frame;
+    row->time_ns = time_of(packet);
+    row->interface = packet->interface;
+    row->datagram = PASSAGE_UNKNOWN;
+    row->protocol = headers->protocol;
+    row->ttl = headers->ttl;
+    row->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
+    row->ip_bytes = headers->ip_length;
+    row->payload = payload_of(headers);
+    name_conversation(row, headers, path);
+    write_ends(reader, row, headers, path);
+    tell_payload(row, headers->payload, headers->payload_captured, digest_seed(headers));
+    if (headers->protocol == IP_TCP && headers->layer == LAYER_TRANSPORT)
+        tell_tcp(row, &headers->tcp);
+    if (headers->fragment)
+        tell_fragment(reader, row, packet, headers, path);
+    note_more_blocks(reader, row);
+    return true;
+}
+
+/* False at the end. */
+static bool next_packet(struct passage_reader *reader) {
+    if (reader->packet_next < reader->packet_count)
+        return true;
+    reader->packet_next = 0;
+    while (!(reader->packet_count =
+                 capture_set_read(reader->captures, reader->packets, PACKETS_AT_ONCE))) {
+        if (capture_set_ended(reader->captures))
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+    }
+    reader->counts.packets += reader->packet_count;
+    return true;
+}
+
+size_t passage_read(struct passage_reader *reader, struct passage *rows, size_t most) {
+    size_t count = 0;
+    while (count < most) {
+        if (give_next_block(reader, &rows[count]))
+            count++;
+        else if (!next_packet(reader))
+            break;
+        else
+            count += make_row(reader, &rows[count], &reader->packets[reader->packet_next++]);
+    }
+    return count;
+}
+
+struct passage_counts passage_reader_counts(const struct passage_reader *reader) {
+    return reader->counts;
+}
+
+const struct capture_set *passage_reader_captures(const struct passage_reader *reader) {
+    return reader->captures;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observation/observation_stream.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_ROWS 8192u
+
+struct passage_column {
+    const char *name, *format;
+    size_t offset, width;
+};
+
+static const struct passage_column columns[] = {
+#define X(member, format)                                                                          \
+    {#member, format, offsetof(struct passage, member), sizeof(((struct passage *)0)->member)},
+    PASSAGE_COLUMNS(X)
+#undef X
+};
+
+#define FIXED (sizeof columns / sizeof *columns)
+#define ENDS  FIXED /* the text column comes last */
+#define COUNT (FIXED + 1)
+
+int passage_schema_export(struct ArrowSchema *out) {
+    struct arrow_field fields[COUNT];
+    for (size_t i = 0; i < FIXED; i++)
+        fields[i] = (struct arrow_field){columns[i].name, columns[i].format};
+    fields[ENDS] = (struct arrow_field){"ends", "u"};
+    return arrow_struct_schema("passages", fields, COUNT, out);
+}
+
+static bool is_null(const struct passage *row, const struct passage_column *column) {
+    int64_t value;
+    if (column->format[0] != 'l')
+        return false;
+    memcpy(&value, (const char *)row + column->offset, sizeof value);
+    return value == PASSAGE_UNKNOWN;
+}
+
+static bool fill_column(struct ArrowArray *array, const struct passage_column *column,
+                        const struct passage *rows, size_t count) {
+    if (!arrow_child_begin(array, count, 2))
+        return false;
+    char *values = malloc(count * column->width);
+    array->buffers[1] = values;
+    if (!values)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        arrow_child_set_valid(array, i, !is_null(&rows[i], column));
+        memcpy(values + i * column->width, (const char *)&rows[i] + column->offset, column->width);
+    }
+    return true;
+}
+
+static size_t text_size(const struct passage *row) {
+    return row->ends_told ? strlen(row->ends) : 0;
+}
+
+static bool fill_ends(struct ArrowArray *array, const struct passage *rows, size_t count) {
+    size_t size = 0;
+    if (!arrow_child_begin(array, count, 3))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        size += text_size(&rows[i]);
+    int32_t *offsets = calloc(count + 1, sizeof *offsets);
+    char *text = malloc(size + 1);
+    array->buffers[1] = offsets;
+    array->buffers[2] = text;
+    if (!offsets || !text)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = text_size(&rows[i]);
+        memcpy(text + offsets[i], rows[i].ends, length);
+        offsets[i + 1] = offsets[i] + (int32_t)length;
+        arrow_child_set_valid(array, i, rows[i].ends_told);
+    }
+    return true;
+}
+
+struct reading {
+    const char *const *paths;
+    size_t path_count;
+    struct passage_listener listener;
+    struct passage_reader *reader;
+    struct passage *rows;
+    bool ended;
+    struct problem problem;
+};
+
+static bool begin_reading(struct reading *reading) {
+    if (reading->reader)
+        return true;
+    reading->rows = malloc(BATCH_ROWS * sizeof *reading->rows);
+    if (!reading->rows)
+        return problem_set(&reading->problem, PROBLEM_MEMORY, "out of memory");
+    reading->reader = passage_reader_open(reading->paths, reading->path_count, &reading->problem);
+    return reading->reader;
+}
+
+static bool fill_batch(struct ArrowArray *out, const struct passage *rows, size_t count) {
+    if (!arrow_struct_begin(out, COUNT, count))
+        return false;
+    for (size_t c = 0; c < FIXED; c++)
+        if (!fill_column(out->children[c], &columns[c], rows, count))
+            return false;
+    return fill_ends(out->children[ENDS], rows, count);
+}
+
+static void end_reading(struct reading *reading) {
+    if (reading->ended)
+        return;
+    reading->ended = true;
+    reading->listener.ended(reading->listener.owner, reading->reader);
+    reading->reader = NULL;
+}
+
+static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+    struct reading *reading = stream->private_data;
+    *out = (struct ArrowArray){0};
+    if (reading->ended)
+        return 0;
+    if (!begin_reading(reading))
+        return EIO;
+    size_t count = passage_read(reading->reader, reading->rows, BATCH_ROWS);
+    if (!count) {
+        end_reading(reading);
+        return 0;
+    }
+    if (fill_batch(out, reading->rows, count))
+        return 0;
+    if (out->release)
+        out->release(out);
+    problem_set(&reading->problem, PROBLEM_MEMORY, "out of memory");
+    return ENOMEM;
+}
+
+static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+    (void)stream;
+    return passage_schema_export(out);
+}
+
+static const char *stream_error(struct ArrowArrayStream *stream) {
+    return ((struct reading *)stream->private_data)->problem.text;
+}
+
+static void release_stream(struct ArrowArrayStream *stream) {
+    struct reading *reading = stream->private_data;
+    passage_reader_close(reading->reader);
+    reading->listener.disown(reading->listener.owner);
+    free(reading->rows);
+    free(reading);
+    stream->release = NULL;
+}
+
+int passage_stream_export(const char *const *paths, size_t count,
+                          const struct passage_listener *listener, struct ArrowArrayStream *out) {
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (!reading)
+        return ENOMEM;
+    *reading = (struct reading){.paths = paths, .path_count = count, .listener = *listener};
+    *out = (struct ArrowArrayStream){.get_schema = stream_schema,
+                                     .get_next = next_batch,
+                                     .get_last_error = stream_error,
+                                     .release = release_stream,
+                                     .private_data = reading};
+    return 0;
+}

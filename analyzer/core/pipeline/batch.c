@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/batch.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "base/huge_pages.h"
+
+#define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
+#define GROUPS     (1u << GROUP_BITS)
+
+_Static_assert(GROUP_BITS >= FLOW_PART_BITS, "a part is some groups");
+
+/* The whole pages of a list behind its first elements go back to the system. */
+static void give_back(void *list, size_t size, size_t first) {
+    uintptr_t from = ((uintptr_t)list + first + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t until = ((uintptr_t)list + size) / HUGE_PAGE * HUGE_PAGE;
+    if (from < until)
+        madvise((void *)from, until - from, MADV_DONTNEED);
+}
+
+void batch_begin(struct batch *batch, size_t most) {
+    if (most < batch->most) {
+        give_back(batch->arrivals, sizeof batch->arrivals, most * sizeof *batch->arrivals);
+        give_back(batch->rests, sizeof batch->rests, most * sizeof *batch->rests);
+        give_back(batch->order, sizeof batch->order, most * sizeof *batch->order);
+        give_back(batch->turns, sizeof batch->turns, most * sizeof *batch->turns);
+    }
+    batch->most = most;
+    batch->count = batch->mark_count = 0;
+    batch->packets = 0;
+    batch->out_of_memory = false;
+    batch->next_rest = batch->rests;
+    batch->next_headers = batch->headers;
+}
+
+static uint32_t group_of(struct turn turn) {
+    return turn.hash >> (32 - GROUP_BITS);
+}
+
+/* A counting sort by the hash, the packets of a group in their order. */
+void batch_set_turns(struct batch *batch) {
+    uint32_t places[GROUPS] = {0}, sum = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        places[group_of(batch->order[i])]++;
+    for (size_t group = 0; group < GROUPS; group++) {
+        uint32_t size = places[group];
+        if (group % (GROUPS / FLOW_PARTS) == 0)
+            batch->parts[group / (GROUPS / FLOW_PARTS)] = sum;
+        places[group] = sum;
+        sum += size;
+    }
+    batch->parts[FLOW_PARTS] = sum;
+    for (size_t i = 0; i < batch->count; i++)
+        batch->turns[places[group_of(batch->order[i])]++] = batch->order[i];
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/bpf_filter.h"
+
+#include <pcap.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINK_TYPES   65536u
+#define ETHERNET     1
+#define SNAPLEN_MOST 262144 /* libpcap's MAXIMUM_SNAPLEN: no packet is cut by the filter */
+
+struct packet_filter {
+    char *expression;
+    struct bpf_program *programs[LINK_TYPES]; /* by link type; NULL until one turns up */
+    uint64_t refused;
+};
+
+static struct bpf_program refused_program; /* stands for a link type that cannot be filtered */
+
+/* LINKTYPE_ numbers are what files hold, libpcap compiles for its own DLT_ numbers; they differ for
+ * a few (https://www.tcpdump.org/linktypes.html). */
+int link_type_dlt(uint16_t link_type) {
+    switch (link_type) {
+    case 100: return DLT_ATM_RFC1483;
+    case 101: return DLT_RAW;
+    case 102: return DLT_SLIP_BSDOS;
+    case 103: return DLT_PPP_BSDOS;
+    default: return link_type;
+    }
+}
+
+static struct bpf_program *compile(const char *expression, uint16_t link_type,
+                                   struct problem *problem) {
+    struct bpf_program *program = calloc(1, sizeof *program);
+    pcap_t *handle = program ? pcap_open_dead(link_type_dlt(link_type), SNAPLEN_MOST) : NULL;
+    bool compiled = false;
+    if (!handle)
+        problem_set(problem, PROBLEM_MEMORY, "out of memory for the filter");
+    else if (pcap_compile(handle, program, expression, 1, PCAP_NETMASK_UNKNOWN))
+        problem_set(problem, PROBLEM_USAGE, "filter '%s': %s", expression, pcap_geterr(handle));
+    else
+        compiled = true;
+    if (handle)
+        pcap_close(handle);
+    if (compiled)
+        return program;
+    free(program);
+    return NULL;
+}
+
+struct packet_filter *packet_filter_open(const char *expression, struct problem *problem) {
+    struct packet_filter *filter = calloc(1, sizeof *filter);
+    if (filter)
+        filter->expression = strdup(expression);
+    if (!filter || !filter->expression)
+        problem_set(problem, PROBLEM_MEMORY, "out of memory for the filter");
+    else
+        filter->programs[ETHERNET] = compile(expression, ETHERNET, problem);
+    if (filter && filter->programs[ETHERNET])
+        return filter;
+    packet_filter_close(filter);
+    return NULL;
+}
+
+void packet_filter_close(struct packet_filter *filter) {
+    if (!filter)
+        return;
+    for (size_t i = 0; i < LINK_TYPES; i++)
+        if (filter->programs[i] && filter->programs[i] != &refused_program) {
+            pcap_freecode(filter->programs[i]);
+            free(filter->programs[i]);
+        }
+    free(filter->expression);
+    free(filter);
+}
+
+static struct bpf_program *program_for(struct packet_filter *filter, uint16_t link_type) {
+    struct problem problem;
+    if (filter->programs[link_type])
+        return filter->programs[link_type];
+    struct bpf_program *program = compile(filter->expression, link_type, &problem);
+    return filter->programs[link_type] = program ? program : &refused_program;
+}
+
+bool packet_filter_pass(struct packet_filter *filter, const struct packet *packet) {
+    struct bpf_program *program = program_for(filter, packet->link_type);
+    struct pcap_pkthdr header = {.caplen = packet->captured, .len = packet->length};
+    if (program == &refused_program) {
+        filter->refused++;
+        return false;
+    }
+    return pcap_offline_filter(program, &header, packet->data) > 0;
+}
+
+uint64_t packet_filter_refused(const struct packet_filter *filter) {
+    return filter->refused;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The merge: whichever file has the earliest packet gives the next ones, until another is earlier.
+ *
+ * Of several files each is looked into for the time of its first packet and closed again; it is
+ * opened when the merge gets there, so that of a rotated set one or two are open at a time. */
+#include "pipeline/merged_input.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "format/capture_file.h"
+
+#define LOOKAHEAD 64u /* packets of a file at hand */
+
+struct source {
+    struct capture_file file;
+    struct packet *packets; /* while it takes part in a merge */
+    size_t next, count;     /* of them */
+    int64_t head_ns;        /* time of the next packet, of the one before where it has none */
+    bool probed;            /* head_ns is known, the file is closed */
+    char *path, *name;      /* copies: as given, and for people */
+};
+
+struct capture_set {
+    struct source *sources;
+    size_t count;
+    struct source **live; /* those not at their end */
+    size_t live_count;
+    struct interface_list interfaces;
+};
+
+static bool source_ended(const struct source *source) {
+    return source->next == source->count && source->file.ended;
+}
+
+static void drop_source(struct capture_set *set, size_t at) {
+    struct source *source = set->live[at];
+    capture_file_close(&source->file);
+    free(source->packets);
+    source->packets = NULL;
+    set->live[at] = set->live[--set->live_count];
+}
+
+static void note_head(struct source *source) {
+    int64_t time_ns = source->packets[source->next].time_ns;
+    if (time_ns != TIME_UNKNOWN)
+        source->head_ns = time_ns;
+}
+
+/* Opens a file that was only looked into. What goes wrong now is damage: it was a capture before.
+ */
+static void reopen_source(struct source *source) {
+    struct problem problem = {0};
+    source->probed = false;
+    if (!capture_file_open(&source->file, &problem))
+        capture_file_set_damage(&source->file, 0, "could not be read again: %s", problem.text);
+}
+
+/* Packets at hand, unless the file is at its end or has to be waited for. */
+static enum input_state load_source(struct source *source) {
+    enum input_state state = INPUT_READY;
+    if (source->next < source->count)
+        return state;
+    if (source->probed)
+        reopen_source(source);
+    source->next = 0;
+    source->count = capture_file_read(&source->file, source->packets, LOOKAHEAD, &state);
+    if (source->count)
+        note_head(source);
+    return state;
+}
+
+/* Learns when the file begins. One that cannot be opened twice stays open. */
+static void probe_source(struct source *source) {
+    load_source(source);
+    if (!source->file.regular || !source->count)
+        return;
+    source->probed = true;
+    source->next = source->count = 0;
+    source->file.ended = false;
+    capture_file_close(&source->file);
+}
+
+static bool open_source(struct capture_set *set, size_t at, const char *path,
+                        struct problem *problem) {
+    struct source *source = &set->sources[at];
+    size_t room = 3 * strlen(path) + 1; /* each byte may become U+FFFD */
+    source->name = malloc(room);
+    source->path = strdup(path);
+    source->packets = calloc(LOOKAHEAD, sizeof *source->packets);
+    if (!source->name || !source->path || !source->packets)
+        return problem_set(problem, PROBLEM_MEMORY, "out of memory for %zu files", set->count);
+    valid_text_copy(source->name, room, path, room);
+    source->file = (struct capture_file){.path = source->path,
+                                         .name = source->name,
+                                         .index = (uint32_t)at,
+                                         .list = &set->interfaces};
+    source->head_ns = INT64_MIN;
+    if (!capture_file_open(&source->file, problem))
+        return false;
+    set->live[set->live_count++] = source;
+    if (set->count > 1)
+        probe_source(source);
+    return true;
+}
+
+struct capture_set *capture_set_open(const char *const *paths, size_t count,
+                                     struct problem *problem) {
+    struct capture_set *set = calloc(1, sizeof *set);
+    bool opened = set != NULL;
+    if (set) {
+        set->count = count;
+        set->sources = calloc(count, sizeof *set->sources);
+        set->live = calloc(count, sizeof(struct source *));
+        opened = set->sources && set->live;
+    }
+    if (!opened)
+        problem_set(problem, PROBLEM_MEMORY, "out of memory for %zu files", count);
+    for (size_t i = 0; opened && i < count; i++)
+        opened = open_source(set, i, paths[i], problem);
+    if (opened)
+        return set;
+    capture_set_close(set);
+    return NULL;
+}
+
+void capture_set_close(struct capture_set *set) {
+    for (size_t i = 0; set && set->sources && i < set->count; i++) {
+        capture_file_free(&set->sources[i].file);
+        free(set->sources[i].packets);
+        free(set->sources[i].name);
+        free(set->sources[i].path);
+    }
+    if (!set)
+        return;
+    interface_list_free(&set->interfaces);
+    free(set->sources);
+    free(set->live);
+    free(set);
+}
+
+static bool is_earlier(const struct source *a, const struct source *b) {
+    return a->head_ns != b->head_ns ? a->head_ns < b->head_ns : a->file.index < b->file.index;
+}
+
+/* Readies every file that has none at hand; those at their end leave. False when one must be waited
+ * for: nothing can be said of the order then. */
+static bool load_heads(struct capture_set *set) {
+    for (size_t i = 0; i < set->live_count;) {
+        struct source *source = set->live[i];
+        enum input_state state = source->probed ? INPUT_READY : load_source(source);
+        if (state == INPUT_WAITING || state == INPUT_INTERRUPTED)
+            return false;
+        if (!source->probed && source_ended(source))
+            drop_source(set, i);
+        else
+            i++;
+    }
+    return true;
+}
+
+static struct source *earliest(struct capture_set *set, const struct source *but) {
+    struct source *best = NULL;
+    for (size_t i = 0; i < set->live_count; i++)
+        if (set->live[i] != but && (!best || is_earlier(set->live[i], best)))
+            best = set->live[i];
+    return best;
+}
+
+/* Packets of one file while it is the earliest. */
+static size_t take_run(struct source *source, const struct source *second, struct packet *packets,
+                       size_t most) {
+    size_t count = 0;
+    while (count < most && source->next < source->count &&
+           (!second || is_earlier(source, second))) {
+        packets[count++] = source->packets[source->next++];
+        if (source->next < source->count)
+            note_head(source);
+    }
+    return count;
+}
+
+/* Several files. It ends where a file has to be read on: that would overwrite what was given. */
+static size_t read_merged(struct capture_set *set, struct packet *packets, size_t most) {
+    size_t count = 0;
+    if (!load_heads(set))
+        return 0;
+    while (count < most && set->live_count) {
+        struct source *best = earliest(set, NULL);
+        if (!best || (best->probed && load_source(best) != INPUT_READY) ||
+            best->next == best->count)
+            break;
+        count += take_run(best, earliest(set, best), packets + count, most - count);
+    }
+    return count;
+}
+
+size_t capture_set_read(struct capture_set *set, struct packet *packets, size_t most) {
+    enum input_state state;
+    if (set->count > 1) {
+        size_t count = 0;
+        while (!count && set->live_count && load_heads(set))
+            count = read_merged(set, packets, most);
+        return count;
+    }
+    return capture_file_read(&set->sources[0].file, packets, most, &state);
+}
+
+bool capture_set_ended(const struct capture_set *set) {
+    return set->count > 1 ? !set->live_count : set->sources[0].file.ended;
+}
+
+size_t capture_set_interfaces(const struct capture_set *set) {
+    return set->interfaces.count;
+}
+
+const struct interface *capture_set_interface(const struct capture_set *set, size_t index) {
+    return set->interfaces.items[index];
+}
+
+size_t capture_set_files(const struct capture_set *set) {
+    return set->count;
+}
+
+const char *capture_set_file(const struct capture_set *set, size_t file_index) {
+    return set->sources[file_index].name;
+}
+
+const struct damage *capture_set_damage(const struct capture_set *set, size_t file_index) {
+    return &set->sources[file_index].file.damage;
+}
+
+uint64_t capture_set_bytes_read(const struct capture_set *set) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->sources[i].probed)
+            bytes += capture_file_bytes_read(&set->sources[i].file);
+    return bytes;
+}
+
+uint64_t capture_set_bytes_total(const struct capture_set *set) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        if (!set->sources[i].file.bytes_total)
+            return 0;
+        bytes += set->sources[i].file.bytes_total;
+    }
+    return bytes;
+}

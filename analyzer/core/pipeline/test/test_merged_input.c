@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packet by packet as libpcap reads them: every sample, and every capture beside the repository. */
+#include "pipeline/merged_input.h"
+
+#include <dirent.h>
+#include <pcap.h>
+#include <string.h>
+
+#include "common/check.h"
+
+#define FCS_MAX 4
+
+static unsigned files, packets_compared, refused_by_libpcap, shorter_in_libpcap;
+
+/* libpcap 1.10.3 takes the unsigned seconds and microseconds of a pcap file as signed: beyond 2^31,
+ * 2^32 of either are missing there. */
+static bool same_time(int64_t ours, int64_t theirs) {
+    return ours == TIME_UNKNOWN || (ours - theirs) % (INT64_C(1000) << 32) == 0;
+}
+
+/* Without the frame check sequence, which libpcap leaves at the end. */
+static bool same_packet(const struct packet *ours, const struct pcap_pkthdr *header,
+                        const uint8_t *data) {
+    int64_t time_ns = (int64_t)header->ts.tv_sec * 1000000000 + header->ts.tv_usec;
+    return same_time(ours->time_ns, time_ns) && ours->captured <= header->caplen &&
+           ours->captured + FCS_MAX >= header->caplen && ours->length <= header->len &&
+           ours->length + FCS_MAX >= header->len && !memcmp(ours->data, data, ours->captured);
+}
+
+/* libpcap gives up at an interface of another link type and at blocks of a broken length; we go on
+ * behind the former and stop at the latter, never before it. */
+static void compare(const char *path, pcap_t *theirs, struct capture_set *ours) {
+    struct pcap_pkthdr *header;
+    const uint8_t *data;
+    struct packet packet;
+    for (uint64_t frame = 1; pcap_next_ex(theirs, &header, &data) == 1; frame++) {
+        if (capture_set_read(ours, &packet, 1) != 1) {
+            fprintf(stderr, "%s: libpcap has a frame %llu, we do not: %s\n", path,
+                    (unsigned long long)frame, capture_set_damage(ours, 0)->text);
+            exit(1);
+        }
+        CHECK_INT(packet.frame, frame);
+        if (!same_packet(&packet, header, data)) {
+            fprintf(stderr, "%s: frame %llu differs\n", path, (unsigned long long)frame);
+            exit(1);
+        }
+        packets_compared++;
+    }
+    shorter_in_libpcap += capture_set_read(ours, &packet, 1) == 1;
+}
+
+static void compare_file(const char *path) {
+    char error[PCAP_ERRBUF_SIZE];
+    struct problem problem = {0};
+    struct capture_set *ours = capture_set_open(&path, 1, &problem);
+    pcap_t *theirs =
+        pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
+    files++;
+    if (theirs && !ours) {
+        fprintf(stderr, "libpcap reads it, we do not: %s\n", problem.text);
+        exit(1);
+    }
+    refused_by_libpcap += !theirs && ours;
+    if (theirs)
+        compare(path, theirs, ours);
+    if (theirs)
+        pcap_close(theirs);
+    capture_set_close(ours);
+}
+
+static bool is_capture_name(const char *name) {
+    return strstr(name, ".pcap") || strstr(name, ".cap");
+}
+
+static bool is_compressed(const char *path) {
+    uint8_t first[4] = {0};
+    FILE *file = fopen(path, "rb");
+    size_t there = file ? fread(first, 1, sizeof first, file) : 0;
+    if (file)
+        fclose(file);
+    return there >= 2 &&
+           ((first[0] == 0x1F && first[1] == 0x8B) || !memcmp(first, "\x28\xB5\x2F\xFD", 4) ||
+            !memcmp(first, "\x04\x22\x4D\x18", 4));
+}
+
+static void compare_folder(const char *folder) {
+    char path[4096];
+    DIR *directory = opendir(folder);
+    if (!directory) {
+        printf("    %s is not there: left out\n", folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        int size = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (size < (int)sizeof path && is_capture_name(entry->d_name) && !is_compressed(path))
+            compare_file(path);
+    }
+    closedir(directory);
+}
+
+static void check_not_a_capture(void) {
+    struct problem problem = {0};
+    const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
+    CHECK(!capture_set_open(&path, 1, &problem));
+    CHECK_INT(problem.kind, PROBLEM_UNREADABLE);
+    CHECK(strstr(problem.text,
+                 "/proc/version is not a capture: expected a pcap or pcapng magic number"));
+    CHECK(!capture_set_open(&missing, 1, &problem));
+    CHECK(strstr(problem.text, "No such file"));
+}
+
+int main(void) {
+    compare_folder("sample_pcaps");
+    compare_folder("../shared/captures/tcpdump-tests");
+    check_not_a_capture();
+    CHECK(files >= 5 && packets_compared > 500);
+    printf(
+        "    %u files, %u packets as libpcap reads them; %u files that only we read, %u further\n",
+        files, packets_compared, refused_by_libpcap, shorter_in_libpcap);
+    return 0;
+}

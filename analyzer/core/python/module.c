@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wiretale.analyzer._core: the module and its analyses. Everything that takes long lets go of
+ * the interpreter's lock. */
+#include <lz4.h>
+#include <pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/vocabulary.h"
+#include "format/foreign_format.h"
+#include "pipeline/analysis.h"
+#include "python/module.h"
+
+#define PATHS_MOST_COUNT ((Py_ssize_t)1 << 24)
+
+static PyObject *core_error;
+
+static const char *const problem_words[] = {
+    [PROBLEM_NONE] = "",
+    [PROBLEM_USAGE] = "usage",
+    [PROBLEM_UNREADABLE] = "unreadable",
+    [PROBLEM_MEMORY] = "memory",
+};
+
+/* Frees an instance of one of the heap types. */
+void module_free_object(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* Flow numbers as an array to be freed with PyMem_Free, NULL with an exception set. */
+uint32_t *module_flow_numbers(PyObject *list, size_t *count) {
+    Py_ssize_t size = PyList_Size(list);
+    uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);
+    if (size >= 0 && !flows)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; flows && i < size; i++) {
+        unsigned long number = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
+        flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+    }
+    *count = size < 0 ? 0 : (size_t)size;
+    if (!PyErr_Occurred())
+        return flows;
+    PyMem_Free(flows);
+    return NULL;
+}
+
+static PyObject *raise(const struct problem *problem) {
+    PyObject *text =
+        PyUnicode_DecodeUTF8(problem->text, (Py_ssize_t)strlen(problem->text), "backslashreplace");
+    PyObject *arguments = text ? Py_BuildValue("(sN)", problem_words[problem->kind], text) : NULL;
+    if (arguments)
+        PyErr_SetObject(core_error, arguments);
+    Py_XDECREF(arguments);
+    return NULL;
+}
+
+/* --- Analysis ------------------------------------------------------------------------------- */
+
+struct analysis_object {
+    PyObject_HEAD struct analysis *analysis;
+    bool busy; /* another thread is in it, without the interpreter's lock */
+};
+
+/* What the constructor was given, and what must be freed of it. */
+struct arguments {
+    PyObject **encoded; /* bytes objects */
+    const char **paths;
+    Py_ssize_t path_count;
+    uint32_t *flows;
+    struct analysis_options options;
+};
+
+static void free_arguments(struct arguments *arguments) {
+    for (Py_ssize_t i = 0; arguments->encoded && i < arguments->path_count; i++)
+        Py_XDECREF(arguments->encoded[i]);
+    PyMem_Free(arguments->encoded);
+    PyMem_Free(arguments->paths);
+    PyMem_Free(arguments->flows);
+}
+
+static bool take_paths(struct arguments *arguments, PyObject *list) {
+    Py_ssize_t count = PyList_Check(list) ? PyList_Size(list) : 0;
+    if (count < 1 || count > PATHS_MOST_COUNT) {
+        PyErr_SetString(PyExc_TypeError, "paths must be a list of at least one path");
+        return false;
+    }
+    arguments->encoded = PyMem_Calloc((size_t)count, sizeof *arguments->encoded);
+    arguments->paths = PyMem_Calloc((size_t)count, sizeof *arguments->paths);
+    if (!arguments->encoded || !arguments->paths)
+        return PyErr_NoMemory();
+    arguments->path_count = count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!PyUnicode_FSConverter(PyList_GetItem(list, i), &arguments->encoded[i]))
+            return false;
+        arguments->paths[i] = PyBytes_AsString(arguments->encoded[i]);
+    }
+    return true;
+}
+
+static bool take_flow_list(struct arguments *arguments, PyObject *list) {
+    arguments->flows = module_flow_numbers(list, &arguments->options.packet_flow_count);
+    arguments->options.packets = PACKETS_OF_FLOWS;
+    arguments->options.packet_flows = arguments->flows;
+    return arguments->flows;
+}
+
+static bool take_packets(struct arguments *arguments, PyObject *wanted) {
+    if (!wanted || wanted == Py_None)
+        return true;
+    if (PyList_Check(wanted))
+        return take_flow_list(arguments, wanted);
+    bool all = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "all");
+    bool none = PyUnicode_Check(wanted) && !PyUnicode_CompareWithASCIIString(wanted, "none");
+    if (!all && !none)
+        PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
+    arguments->options.packets = all ? PACKETS_ALL : PACKETS_NONE;
+    return all || none;
+}
+
+static bool take_time(PyObject *time, int64_t *ns) {
+    if (time && time != Py_None)
+        *ns = PyLong_AsLongLong(time);
+    return !PyErr_Occurred();
+}
+
+static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"paths",   "filter",      "start_ns",      "end_ns",     "max_flows",
+                            "packets", "packets_max", "captures_only", "block_size", NULL};
+    PyObject *paths, *start = NULL, *end = NULL, *packets = NULL;
+    unsigned long long packets_max = 2000000;
+    unsigned int max_flows = 1000000;
+    int captures_only = 0;
+    unsigned int block_size = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOKpI", names, &paths,
+                                     &arguments->options.filter, &start, &end, &max_flows, &packets,
+                                     &packets_max, &captures_only, &block_size))
+        return false;
+    arguments->options.start_ns = INT64_MIN;
+    arguments->options.end_ns = INT64_MAX;
+    arguments->options.flows_most = max_flows ? max_flows : 1;
+    arguments->options.packet_rows_most = packets_max;
+    arguments->options.captures_only = captures_only;
+    arguments->options.block_size = block_size;
+    return take_paths(arguments, paths) && take_packets(arguments, packets) &&
+           take_time(start, &arguments->options.start_ns) &&
+           take_time(end, &arguments->options.end_ns);
+}
+
+static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    struct arguments arguments = {0};
+    struct problem problem = {0};
+    struct analysis *analysis = NULL;
+    bool taken = take_arguments(&arguments, args, kwargs);
+    if (taken) {
+        Py_BEGIN_ALLOW_THREADS analysis = analysis_open(
+            arguments.paths, (size_t)arguments.path_count, &arguments.options, &problem);
+        Py_END_ALLOW_THREADS
+    }
+    free_arguments(&arguments);
+    if (!analysis)
+        return taken ? raise(&problem) : NULL;
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct analysis_object *self = (struct analysis_object *)allocate(type, 0);
+    if (self)
+        self->analysis = analysis;
+    else
+        analysis_close(analysis);
+    return (PyObject *)self;
+}
+
+static void analysis_dealloc(PyObject *self) {
+    analysis_close(((struct analysis_object *)self)->analysis);
+    module_free_object(self);
+}
+
+static bool begin_work(struct analysis_object *self) {
+    if (self->busy)
+        PyErr_SetString(PyExc_RuntimeError, "another thread works on this analysis");
+    return !self->busy;
+}
+
+static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    unsigned long long packets = PyLong_AsUnsignedLongLong(most);
+    struct problem problem;
+    bool more;
+    if (PyErr_Occurred() || !begin_work(self))
+        return NULL;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &problem);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return problem.kind == PROBLEM_NONE ? PyBool_FromLong(more) : raise(&problem);
+}
+
+static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct problem problem;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &problem);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return problem.kind == PROBLEM_NONE ? Py_NewRef(Py_None) : raise(&problem);
+}
+
+static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct finding f;
+    long long flow;
+    if (!PyArg_ParseTuple(args, "sssLsdzzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
+                          &f.cost, &f.cost_unit, &f.evidence, &f.advice, &f.filter) ||
+        !begin_work(self))
+        return NULL;
+    f.flow = flow;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "findings come after finish()");
+        return NULL;
+    }
+    return analysis_add_finding(self->analysis, &f) ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
+static PyObject *analysis_totals_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    struct analysis_totals totals = analysis_totals(self->analysis);
+    return Py_BuildValue("{sKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals.packets,
+                         "flows", (unsigned long long)totals.flows, "evicted_flows",
+                         (unsigned long long)totals.evicted_flows, "evicted_datagrams",
+                         (unsigned long long)totals.evicted_datagrams, "filter_refused",
+                         (unsigned long long)totals.filter_refused, "packets_rows_dropped",
+                         (unsigned long long)totals.packet_rows_dropped, "events_dropped",
+                         (unsigned long long)totals.events_dropped, "blocks_dropped",
+                         (unsigned long long)totals.blocks_dropped);
+}
+
+static PyObject *get_count(PyObject *object, void *which) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    uint64_t (*const *get)(const struct analysis *) = which;
+    return begin_work(self) ? PyLong_FromUnsignedLongLong((*get)(self->analysis)) : NULL;
+}
+
+static uint64_t packets_read(const struct analysis *analysis) {
+    return analysis_totals(analysis).packets;
+}
+
+static uint64_t (*const get_bytes_read)(const struct analysis *) = analysis_bytes_read;
+static uint64_t (*const get_bytes_total)(const struct analysis *) = analysis_bytes_total;
+static uint64_t (*const get_packets_read)(const struct analysis *) = packets_read;
+
+static PyObject *analysis_excluded_method(PyObject *object, PyObject *unused) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    (void)unused;
+    if (!begin_work(self))
+        return NULL;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "excluded packets are counted after finish()");
+        return NULL;
+    }
+    struct excluded_packets excluded = analysis_excluded(self->analysis);
+    if (!excluded.count)
+        Py_RETURN_NONE;
+    return Py_BuildValue("KLL", (unsigned long long)excluded.count, (long long)excluded.first_ns,
+                         (long long)excluded.last_ns);
+}
+
+static PyObject *analysis_table_method(PyObject *object, PyObject *argument) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    if (!begin_work(self))
+        return NULL;
+    if (!analysis_finished(self->analysis)) {
+        PyErr_SetString(PyExc_RuntimeError, "tables are complete after finish()");
+        return NULL;
+    }
+    for (unsigned i = 0; PyUnicode_Check(argument) && i < TABLE_COUNT; i++) {
+        if (PyUnicode_CompareWithASCIIString(argument, schemas[i].name))
+            continue;
+        return table_wrap(object, analysis_table(self->analysis, (enum table_number)i));
+    }
+    PyErr_Format(PyExc_KeyError, "no table %R", argument);
+    return NULL;
+}
+
+/* --- the module ----------------------------------------------------------------------------- */
+
+static PyMethodDef analysis_methods[] = {
+    METHOD("step", analysis_step_method, METH_O,
+           "Reads up to about so many packets; False at the end."),
+    METHOD("finish", analysis_finish_method, METH_NOARGS, "Fills the tables with what was read."),
+    METHOD("add_finding", analysis_add_finding_method, METH_VARARGS, "Adds a row of findings."),
+    METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),
+    METHOD("excluded", analysis_excluded_method, METH_NOARGS,
+           "Count, first and last time of packets outside start_ns and end_ns, or None."),
+    METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
+    {0},
+};
+
+static PyGetSetDef analysis_getset[] = {
+    {"bytes_read", get_count, NULL, "bytes of the files read so far", (void *)&get_bytes_read},
+    {"bytes_total", get_count, NULL, "bytes of all files, 0 if unknown", (void *)&get_bytes_total},
+    {"packets_read", get_count, NULL, "packets read so far", (void *)&get_packets_read},
+    {0},
+};
+
+static PyType_Slot analysis_slots[] = {
+    {Py_tp_doc, "One pass over capture files; the tables are complete after finish()."},
+    {Py_tp_new, analysis_new},
+    {Py_tp_dealloc, analysis_dealloc},
+    {Py_tp_methods, analysis_methods},
+    {Py_tp_getset, analysis_getset},
+    {0},
+};
+static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
+                                    sizeof(struct analysis_object), 0, Py_TPFLAGS_DEFAULT,
+                                    analysis_slots};
+
+static PyObject *module_schemas(PyObject *module, PyObject *unused) {
+    PyObject *list = PyList_New(TABLE_COUNT);
+    (void)module;
+    (void)unused;
+    for (unsigned i = 0; list && i < TABLE_COUNT; i++) {
+        PyObject *columns = table_columns_of(&schemas[i]);
+        PyObject *entry =
+            columns ? Py_BuildValue("(ssN)", schemas[i].name, schemas[i].meaning, columns) : NULL;
+        if (!entry || PyList_SetItem(list, i, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *module_libraries(PyObject *module, PyObject *unused) {
+    char lz4[16];
+    int number = LZ4_versionNumber();
+    (void)module;
+    (void)unused;
+    snprintf(lz4, sizeof lz4, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+    return Py_BuildValue("{ssssssss}", "libpcap", pcap_lib_version(), "zlib", zlibVersion(), "zstd",
+                         ZSTD_versionString(), "lz4", lz4);
+}
+
+static PyObject *module_foreign_format(PyObject *module, PyObject *argument) {
+    char *bytes;
+    Py_ssize_t size;
+    (void)module;
+    if (PyBytes_AsStringAndSize(argument, &bytes, &size))
+        return NULL;
+    const struct foreign_format *foreign = foreign_format_of((const uint8_t *)bytes, (size_t)size);
+    if (!foreign)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(ss)", foreign->name, foreign->command);
+}
+
+static PyObject *module_vocabulary(PyObject *module, PyObject *unused) {
+    PyObject *list = PyList_New(WORD_COUNT);
+    (void)module;
+    (void)unused;
+    for (unsigned i = 0; list && i < WORD_COUNT; i++) {
+        PyObject *word = PyUnicode_InternFromString(word_text((enum word)i));
+        if (!word || PyList_SetItem(list, i, word))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyMethodDef module_methods[] = {
+    METHOD("vocabulary", module_vocabulary, METH_NOARGS, "Every word of the tables, by number."),
+    METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
+    METHOD(
+        "foreign_format", module_foreign_format, METH_O,
+        "Name of a file that this reader does not read, by its first bytes, and the command that "
+        "converts it; None if it is unknown."),
+    METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
+    {0},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    "wiretale.analyzer._core",
+    "The native core.",
+    -1,
+    module_methods,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+};
+
+PyMODINIT_FUNC PyInit__core(void) {
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
+    core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
+    PyTypeObject *table_type = table_types_make();
+    PyObject *passages_type = passages_type_make();
+    if (!module || !analysis_type || !core_error || !table_type || !passages_type ||
+        PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
+        PyModule_AddObjectRef(module, "Passages", passages_type) ||
+        PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
+        PyModule_AddObjectRef(module, "Error", core_error))
+        return NULL;
+    return module;
+}

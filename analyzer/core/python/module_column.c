@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns as Python sees them: values as objects, sums, rows where something is so, typed arrays.
+ */
+#include <string.h>
+
+#include "base/vocabulary.h"
+#include "export/column_pack.h"
+#include "python/module.h"
+
+static PyObject *text_object(const struct table *table, int64_t number) {
+    size_t size;
+    const char *text = text_store_get(table->texts, number, &size);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
+}
+
+/* As os.fsdecode() returns it. */
+static PyObject *path_object(const struct table *table, int64_t number) {
+    size_t size;
+    const char *path = text_store_get(table->texts, number, &size);
+    return PyUnicode_DecodeFSDefaultAndSize(path, (Py_ssize_t)size);
+}
+
+static PyObject *address_object(const struct table *table, int64_t number) {
+    char text[ADDRESS_TEXT_MAX];
+    size_t size = text_store_address(table->texts, number, text);
+    return PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
+}
+
+PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column) {
+    int64_t value = row->value[column];
+    double real;
+    if (!row_known(row, column))
+        return Py_NewRef(Py_None);
+    switch (table->schema->columns[column].type) {
+    case TYPE_BOOL: return PyBool_FromLong(value != 0);
+    case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
+    case TYPE_TEXT: return text_object(table, value);
+    case TYPE_ADDRESS: return address_object(table, value);
+    case TYPE_PATH: return path_object(table, value);
+    case TYPE_REAL: memcpy(&real, &value, sizeof real); return PyFloat_FromDouble(real);
+    default: return PyLong_FromLongLong(value);
+    }
+}
+
+int table_find_column(const struct table *table, const char *name) {
+    int column = schema_column(table->schema, name);
+    if (column < 0)
+        PyErr_Format(PyExc_KeyError, "no column %s in %s", name, table->schema->name);
+    return column;
+}
+
+PyObject *table_column(PyObject *self, PyObject *argument) {
+    const struct table *table = table_of(self);
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    int column = name ? table_find_column(table, name) : -1;
+    PyObject *list = column < 0 ? NULL : PyList_New((Py_ssize_t)table->row_count);
+    struct table_cursor cursor = {0};
+    struct row row;
+    size_t columns = (size_t)(column + 1);
+    for (Py_ssize_t i = 0; list && table_next_of(table, &cursor, columns, &row); i++) {
+        PyObject *value = table_value_object(table, &row, (unsigned)column);
+        if (!value || PyList_SetItem(list, i, value))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *table_total(PyObject *self, PyObject *argument) {
+    const struct table *table = table_of(self);
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    int column = name ? table_find_column(table, name) : -1;
+    struct table_cursor cursor = {0};
+    struct row row;
+    int64_t total = 0;
+    if (column < 0)
+        return NULL;
+    if (table->schema->columns[column].type != TYPE_INT)
+        return PyErr_Format(PyExc_TypeError, "column %s is not of integers", name);
+    while (table_next_of(table, &cursor, (size_t)column + 1, &row)) {
+        if (__builtin_add_overflow(total, row.value[column], &total))
+            return PyErr_Format(PyExc_OverflowError, "the sum of column %s is too great", name);
+    }
+    return PyLong_FromLongLong(total);
+}
+
+/* The number of a word, -1 of what is none. */
+static int64_t word_number(const char *text) {
+    for (int64_t number = 0; number < WORD_COUNT; number++)
+        if (!strcmp(word_text((enum word)number), text))
+            return number;
+    return -1;
+}
+
+static bool add_number(PyObject *list, Py_ssize_t number) {
+    PyObject *value = PyLong_FromSsize_t(number);
+    bool added = value && !PyList_Append(list, value);
+    Py_XDECREF(value);
+    return added;
+}
+
+PyObject *table_rows_where(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    const char *name, *word = NULL;
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (!PyArg_ParseTuple(args, "s|z", &name, &word))
+        return NULL;
+    int column = table_find_column(table, name);
+    int64_t wanted = word ? word_number(word) : 0;
+    if (column >= 0 && word && table->schema->columns[column].type != TYPE_WORD)
+        return PyErr_Format(PyExc_TypeError, "column %s is not of words", name);
+    PyObject *list = column < 0 ? NULL : PyList_New(0);
+    size_t columns = (size_t)(column + 1);
+    for (Py_ssize_t i = 0; list && table_next_of(table, &cursor, columns, &row); i++)
+        if (row_known(&row, (unsigned)column) && (!word || row.value[column] == wanted) &&
+            !add_number(list, i))
+            Py_CLEAR(list);
+    return list;
+}
+
+static bool add_word(PyObject *list, unsigned number, PyObject *word) {
+    PyObject *entry = word ? Py_BuildValue("(IN)", number, word) : NULL;
+    bool added = entry && !PyList_Append(list, entry);
+    Py_XDECREF(entry);
+    return added;
+}
+
+PyObject *table_words(PyObject *self, PyObject *argument) {
+    const struct table *table = table_of(self);
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    int column = name ? table_find_column(table, name) : -1;
+    bool seen[UINT8_MAX + 1] = {false};
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (column >= 0 && table->schema->columns[column].type > TYPE_WORD)
+        return PyErr_Format(PyExc_TypeError, "column %s is not of words", name);
+    PyObject *list = column < 0 ? NULL : PyList_New(0);
+    while (list && table_next_of(table, &cursor, (size_t)column + 1, &row)) {
+        bool known = row_known(&row, (unsigned)column);
+        uint8_t number = known ? (uint8_t)row.value[column] : UINT8_MAX;
+        if (!seen[number] &&
+            !add_word(list, number, table_value_object(table, &row, (unsigned)column)))
+            Py_CLEAR(list);
+        seen[number] = true;
+    }
+    return list;
+}
+
+static bool add_nonzero(PyObject *list, Py_ssize_t number, PyObject *value) {
+    PyObject *row = PyLong_FromSsize_t(number);
+    PyObject *entry = row && value ? PyTuple_Pack(2, row, value) : NULL;
+    bool added = entry && !PyList_Append(list, entry);
+    Py_XDECREF(entry);
+    Py_XDECREF(row);
+    Py_XDECREF(value);
+    return added;
+}
+
+/* Of each column named: number and value of the rows where it is neither null nor 0. */
+static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,
+                         Py_ssize_t count) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    size_t last = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        last = (size_t)columns[i] > last ? (size_t)columns[i] : last;
+    for (Py_ssize_t number = 0; table_next_of(table, &cursor, last + 1, &row); number++)
+        for (Py_ssize_t i = 0; i < count; i++) {
+            unsigned column = (unsigned)columns[i];
+            if (row.value[column] && row_known(&row, column) &&
+                !add_nonzero(lists[i], number, table_value_object(table, &row, column)))
+                return false;
+        }
+    return true;
+}
+
+PyObject *table_nonzero(PyObject *self, PyObject *names) {
+    const struct table *table = table_of(self);
+    int columns[COLUMNS_MAX];
+    PyObject *lists[COLUMNS_MAX];
+    Py_ssize_t count = PyList_Size(names);
+    PyObject *dict = count >= 0 && count <= COLUMNS_MAX ? PyDict_New() : NULL;
+    for (Py_ssize_t i = 0; dict && i < count; i++) {
+        const char *name = PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), NULL);
+        columns[i] = name ? table_find_column(table, name) : -1;
+        lists[i] = columns[i] < 0 ? NULL : PyList_New(0);
+        if (!lists[i] || PyDict_SetItem(dict, PyList_GetItem(names, i), lists[i]))
+            Py_CLEAR(dict);
+        Py_XDECREF(lists[i]); /* the dict holds it */
+    }
+    if (dict && !find_nonzero(table, columns, lists, count))
+        Py_CLEAR(dict);
+    if (!dict && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "too many columns");
+    return dict;
+}
+
+static bool check_pack(const struct table *table, const char *name,
+                       const struct column_pack *pack) {
+    uint8_t type = table->schema->columns[pack->column].type;
+    if (column_pack_size(pack->code) && pack->divisor && type <= TYPE_WORD)
+        return true;
+    PyErr_Format(PyExc_ValueError, "column %s cannot be packed as %c", name, pack->code);
+    return false;
+}
+
+/* One of the (name, code, offset, divisor, delta) that are to be packed. */
+static bool take_pack(const struct table *table, PyObject *field, struct column_pack *pack) {
+    const char *name, *code;
+    long long offset, divisor;
+    int delta;
+    if (!PyArg_ParseTuple(field, "ssLLp", &name, &code, &offset, &divisor, &delta))
+        return false;
+    int column = table_find_column(table, name);
+    if (column < 0)
+        return false;
+    *pack = (struct column_pack){(unsigned)column, code[0], delta, offset, divisor};
+    return check_pack(table, name, pack);
+}
+
+/* A bytes object for each column, and where each begins. */
+static PyObject *pack_places(const struct column_pack *packs, Py_ssize_t count, size_t rows,
+                             uint8_t **places) {
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        Py_ssize_t size = (Py_ssize_t)(rows * column_pack_size(packs[i].code));
+        PyObject *bytes = PyBytes_FromStringAndSize(NULL, size);
+        places[i] = bytes ? (uint8_t *)PyBytes_AsString(bytes) : NULL;
+        if (!bytes || PyList_SetItem(list, i, bytes))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *table_packed(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    struct column_pack packs[COLUMNS_MAX];
+    uint8_t *places[COLUMNS_MAX];
+    PyObject *fields, *chosen = Py_None, *list = NULL;
+    struct flow_choice choice = {0};
+    uint32_t *flows = NULL;
+    if (!PyArg_ParseTuple(args, "O!|O", &PyList_Type, &fields, &chosen))
+        return NULL;
+    Py_ssize_t count = PyList_Size(fields);
+    if (count > COLUMNS_MAX)
+        return PyErr_Format(PyExc_ValueError, "too many columns");
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!take_pack(table, PyList_GetItem(fields, i), &packs[i]))
+            return NULL;
+    if (chosen != Py_None && !(flows = module_flow_numbers(chosen, &choice.count)))
+        return NULL;
+    choice.flows = flows;
+    list = pack_places(packs, count, column_pack_rows(table, &choice), places);
+    if (list)
+        column_pack(table, packs, (size_t)count, &choice, places);
+    PyMem_Free(flows);
+    return list;
+}

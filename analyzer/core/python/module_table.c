@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as Python sees them: columns, rows, typed arrays, Arrow, JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vocabulary.h"
+#include "export/arrow_stream.h"
+#include "export/packet_pack.h"
+#include "export/table_json.h"
+#include "python/module.h"
+
+#define JSON_PIECE ((size_t)1 << 18)
+
+static PyTypeObject *table_type, *json_type;
+
+static const char *const type_words[] = {
+    [TYPE_INT] = "int",   [TYPE_REAL] = "real",       [TYPE_BOOL] = "bool", [TYPE_WORD] = "word",
+    [TYPE_TEXT] = "text", [TYPE_ADDRESS] = "address", [TYPE_PATH] = "path",
+};
+
+/* --- Table ---------------------------------------------------------------------------------- */
+
+struct table_object {
+    PyObject_HEAD PyObject *owner; /* the Analysis, or the Table whose texts these rows share */
+    const struct table *table;
+    struct table *own; /* NULL, or the table itself: freed with this object */
+};
+
+const struct table *table_of(PyObject *self) {
+    return ((struct table_object *)self)->table;
+}
+
+PyObject *table_wrap(PyObject *owner, const struct table *table) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(table_type, Py_tp_alloc);
+    struct table_object *self = (struct table_object *)allocate(table_type, 0);
+    if (!self)
+        return NULL;
+    self->owner = Py_NewRef(owner);
+    self->table = table;
+    return (PyObject *)self;
+}
+
+static void table_dealloc(PyObject *self) {
+    struct table_object *object = (struct table_object *)self;
+    Py_DECREF(object->owner);
+    if (object->own)
+        table_free(object->own);
+    free(object->own);
+    module_free_object(self);
+}
+
+static Py_ssize_t table_length(PyObject *self) {
+    return (Py_ssize_t)table_of(self)->row_count;
+}
+
+static PyObject *table_name(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(table_of(self)->schema->name);
+}
+
+static PyObject *table_meaning(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(table_of(self)->schema->meaning);
+}
+
+PyObject *table_columns_of(const struct schema *schema) {
+    PyObject *list = PyList_New((Py_ssize_t)schema->column_count);
+    for (size_t i = 0; list && i < schema->column_count; i++) {
+        const struct column *column = &schema->columns[i];
+        PyObject *entry = Py_BuildValue("(ssss)", column->name, type_words[column->type],
+                                        column->unit, column->meaning);
+        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *table_columns(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return table_columns_of(table_of(self)->schema);
+}
+
+/* The name of a column as an object (borrowed), which is made once. */
+static PyObject *name_object(const struct schema *schema, unsigned column) {
+    static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
+    PyObject **name = &names[schema - schemas][column];
+    if (!*name)
+        *name = PyUnicode_InternFromString(schema->columns[column].name);
+    return *name;
+}
+
+static PyObject *row_object(const struct table *table, const struct row *row) {
+    PyObject *dict = PyDict_New();
+    for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
+        PyObject *name = name_object(table->schema, c);
+        PyObject *value = name ? table_value_object(table, row, c) : NULL;
+        if (!value || PyDict_SetItem(dict, name, value))
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"start", "stop", NULL};
+    const struct table *table = table_of(self);
+    Py_ssize_t start = 0, stop = PY_SSIZE_T_MAX, count = (Py_ssize_t)table->row_count;
+    PyObject *end = NULL, *list;
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO", names, &start, &end))
+        return NULL;
+    if (end && end != Py_None)
+        stop = PyNumber_AsSsize_t(end, NULL);
+    if (PyErr_Occurred() || !(list = PyList_New(0)))
+        return NULL;
+    PySlice_AdjustIndices(count, &start, &stop, 1);
+    table_seek(table, &cursor, (uint64_t)start);
+    for (Py_ssize_t i = start; list && i < stop && table_next(table, &cursor, &row); i++) {
+        PyObject *dict = row_object(table, &row);
+        if (!dict || PyList_Append(list, dict))
+            Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    return list;
+}
+
+static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
+    const struct table *table = table_of(self);
+    int column = table_find_column(table, "flow");
+    size_t count = PyLong_AsSize_t(flow_count);
+    struct table_cursor cursor = {0};
+    struct row row;
+    if (column < 0 || PyErr_Occurred() || count > UINT32_MAX)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "too many flows");
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint32_t)));
+    uint32_t *counts = bytes ? (uint32_t *)(void *)PyBytes_AsString(bytes) : NULL;
+    if (!counts)
+        return bytes;
+    memset(counts, 0, count * sizeof *counts);
+    for (size_t flow = 0; table->grouped && flow < table->group_count && flow < count; flow++)
+        counts[flow] = table->group_sizes[flow];
+    while (!table->grouped && table_next(table, &cursor, &row))
+        if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
+            counts[row.value[column]]++;
+    return bytes;
+}
+
+/* A set of flow numbers, a bit for each: NULL without memory. */
+static uint8_t *flow_set(const uint32_t *flows, size_t count, size_t *size) {
+    *size = 0;
+    for (size_t i = 0; i < count; i++)
+        *size = flows[i] >= *size ? (size_t)flows[i] + 1 : *size;
+    uint8_t *set = calloc(*size / 8 + 1, 1);
+    for (size_t i = 0; set && i < count; i++)
+        set[flows[i] / 8] |= (uint8_t)(1u << flows[i] % 8);
+    return set;
+}
+
+/* Copies the first `most` rows of some flows; false without memory. */
+static bool copy_rows(const struct table *from, struct table *to, const uint32_t *flows,
+                      size_t count, uint64_t most) {
+    size_t size;
+    struct table_cursor cursor = {0};
+    struct row row;
+    bool done = true;
+    uint8_t *set = flow_set(flows, count, &size);
+    while (done && set && to->row_count < most && table_next(from, &cursor, &row)) {
+        size_t flow = (size_t)row.value[packets_flow];
+        if (flow < size && set[flow / 8] >> flow % 8 & 1)
+            done = table_add(to, &row);
+    }
+    free(set);
+    return set && done;
+}
+
+static PyObject *table_of_flows(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    PyObject *chosen, *result = NULL;
+    unsigned long long most;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "OK", &chosen, &most))
+        return NULL;
+    if (table->schema != &schemas[TABLE_packets])
+        return PyErr_Format(PyExc_TypeError, "only the packets table can be chosen from by flow");
+    uint32_t *flows = module_flow_numbers(chosen, &count);
+    if (!flows)
+        return NULL;
+    struct table *copy = calloc(1, sizeof *copy);
+    if (copy)
+        table_init(copy, TABLE_packets, table->texts, false);
+    if (copy && copy_rows(table, copy, flows, count, most) && (result = table_wrap(self, copy))) {
+        ((struct table_object *)result)->own = copy;
+    } else {
+        if (copy)
+            table_free(copy);
+        free(copy);
+        result = PyErr_NoMemory();
+    }
+    PyMem_Free(flows);
+    return result;
+}
+
+static PyObject *streams_object(const struct packet_streams *streams) {
+    PyObject *dict = PyDict_New();
+    for (unsigned i = 0; dict && i < STREAM_COUNT; i++) {
+        PyObject *bytes = PyBytes_FromStringAndSize((const char *)streams->streams[i].bytes,
+                                                    (Py_ssize_t)streams->streams[i].used);
+        if (!bytes || PyDict_SetItemString(dict, packet_stream_names[i], bytes))
+            Py_CLEAR(dict);
+        Py_XDECREF(bytes);
+    }
+    return dict;
+}
+
+static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    struct packet_streams streams = {0};
+    PyObject *chosen, *result = NULL;
+    long long base_ns;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "OL", &chosen, &base_ns))
+        return NULL;
+    if (table->schema != &schemas[TABLE_packets])
+        return PyErr_Format(PyExc_TypeError, "only the packets table has packet streams");
+    uint32_t *flows = module_flow_numbers(chosen, &count);
+    if (!flows)
+        return NULL;
+    if (packet_pack(table, flows, count, base_ns, &streams))
+        result =
+            Py_BuildValue("(KN)", (unsigned long long)streams.packets, streams_object(&streams));
+    else
+        PyErr_NoMemory();
+    packet_streams_free(&streams);
+    PyMem_Free(flows);
+    return result;
+}
+
+/* --- Arrow ---------------------------------------------------------------------------------- */
+
+static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"requested_schema", NULL};
+    PyObject *requested = NULL;
+    struct ArrowArrayStream stream;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
+        return NULL;
+    if (arrow_stream_export(table_of(self), &stream, self, module_disown))
+        return PyErr_NoMemory();
+    Py_INCREF(self);
+    return module_stream_capsule(&stream);
+}
+
+static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
+    struct ArrowSchema schema;
+    (void)unused;
+    if (arrow_schema_export(table_of(self)->schema, &schema))
+        return PyErr_NoMemory();
+    return module_schema_capsule(&schema);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+struct json_object {
+    PyObject_HEAD PyObject *owner; /* the Table */
+    struct table_cursor cursor;
+    bool ended;
+};
+
+static PyObject *table_json_method(PyObject *self, PyObject *unused) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(json_type, Py_tp_alloc);
+    struct json_object *json = (struct json_object *)allocate(json_type, 0);
+    (void)unused;
+    if (json)
+        json->owner = Py_NewRef(self);
+    return (PyObject *)json;
+}
+
+static void json_dealloc(PyObject *self) {
+    Py_DECREF(((struct json_object *)self)->owner);
+    module_free_object(self);
+}
+
+static PyObject *json_end(struct json_object *self) {
+    bool empty = !self->cursor.row;
+    self->ended = true;
+    return PyBytes_FromString(empty ? "[]" : "\n]");
+}
+
+static PyObject *json_next(PyObject *object) {
+    struct json_object *self = (struct json_object *)object;
+    const struct table *table = table_of(self->owner);
+    size_t room = JSON_PIECE + table_json_room(table->schema), size;
+    if (self->ended)
+        return NULL;
+    char *piece = PyMem_Malloc(room);
+    if (!piece)
+        return PyErr_NoMemory();
+    size = table_json(table, &self->cursor, piece, room);
+    PyObject *bytes = size ? PyBytes_FromStringAndSize(piece, (Py_ssize_t)size) : json_end(self);
+    PyMem_Free(piece);
+    return bytes;
+}
+
+/* --- types ---------------------------------------------------------------------------------- */
+
+static PyMethodDef table_methods[] = {
+    METHOD("columns", table_columns, METH_NOARGS, "(name, type, unit, meaning) of each column."),
+    METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
+    METHOD("total", table_total, METH_O, "The sum of a column of integers."),
+    METHOD("rows_where", table_rows_where, METH_VARARGS, "Rows that are known, or a word."),
+    METHOD("words", table_words, METH_O, "(number, word) of each word that occurs."),
+    METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
+    METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
+    METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
+    METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),
+    METHOD("of_flows", table_of_flows, METH_VARARGS, "The first rows of some flows, copied."),
+    METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
+    METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
+    METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
+           "The rows as an Arrow stream."),
+    METHOD("__arrow_c_schema__", table_arrow_schema, METH_NOARGS,
+           "The columns as an Arrow schema."),
+    {0},
+};
+
+static PyGetSetDef table_getset[] = {
+    {"name", table_name, NULL, "the table's name", NULL},
+    {"meaning", table_meaning, NULL, "what a row is", NULL},
+    {0},
+};
+
+static PyType_Slot table_slots[] = {
+    {Py_tp_doc, "A finished table."}, {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods},   {Py_tp_getset, table_getset},
+    {Py_sq_length, table_length},     {0},
+};
+static PyType_Slot json_slots[] = {
+    {Py_tp_dealloc, json_dealloc},
+    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, json_next},
+    {0},
+};
+
+#define MADE_HERE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)
+
+static PyType_Spec table_spec = {"wiretale.analyzer._core.Table", sizeof(struct table_object), 0,
+                                 MADE_HERE, table_slots};
+static PyType_Spec json_spec = {"wiretale.analyzer._core.JsonPieces", sizeof(struct json_object), 0,
+                                MADE_HERE, json_slots};
+
+PyTypeObject *table_types_make(void) {
+    table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
+    json_type = (PyTypeObject *)PyType_FromSpec(&json_spec);
+    return json_type ? table_type : NULL;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fragmented datagram that is over, as a datagrams row. */
+#include <stdio.h>
+
+#include "pipeline/analysis_state.h"
+
+#define MISSING_TEXT_MAX 1024 /* bytes; what does not fit ends in ... */
+#define RANGE_TEXT_MAX   26
+
+/* The holes as in `1480-2959, 5920-`: first and last byte, without an end where none is known. */
+static void describe_missing(const struct datagram *datagram, char *text) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < datagram->hole_count; i++) {
+        const struct datagram_hole *hole = &datagram->holes[i];
+        const char *comma = i ? ", " : "";
+        if (used + RANGE_TEXT_MAX + sizeof "..." > MISSING_TEXT_MAX) {
+            snprintf(text + used, MISSING_TEXT_MAX - used, "%s...", comma);
+            return;
+        }
+        bool open = hole->end == DATAGRAM_UNBOUNDED;
+        int size = open ? snprintf(text + used, RANGE_TEXT_MAX, "%s%u-", comma, hole->start)
+                        : snprintf(text + used, RANGE_TEXT_MAX, "%s%u-%u", comma, hole->start,
+                                   hole->end - 1);
+        used += (size_t)size;
+    }
+}
+
+static int64_t missing_bytes(const struct datagram *datagram) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < datagram->hole_count; i++)
+        bytes += datagram->holes[i].end - datagram->holes[i].start;
+    return bytes;
+}
+
+/* Payload that came and could not be used. */
+static void count_incomplete(struct analysis *analysis, const struct datagram *datagram) {
+    bool swapped;
+    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    struct flow *flow =
+        flow_table_find(analysis->flows, flow_key_hash(analysis->flows, &key), &key);
+    if (!flow || flow->number != datagram->flow)
+        return;
+    struct direction *direction = &flow->directions[datagram->direction];
+    direction->incomplete_datagrams++;
+    if (datagram->received > datagram->transport_header)
+        direction->incomplete_bytes += datagram->received - datagram->transport_header;
+}
+
+static void put_bytes(struct analysis *analysis, struct row *row, const struct datagram *datagram) {
+    char missing[MISSING_TEXT_MAX];
+    bool counted = datagram->end_known && !datagram->holes_lost;
+    row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
+    row_set(row, datagrams_received_bytes, datagram->received);
+    row_set(row, datagrams_overhead_bytes, (int64_t)datagram->overhead_bytes);
+    row_set_if(row, datagrams_missing_bytes, counted, counted ? missing_bytes(datagram) : 0);
+    describe_missing(datagram, missing);
+    row_set_text(analysis, row, datagrams_missing, missing);
+}
+
+static void put_fragments(struct row *row, const struct datagram *datagram, bool timed) {
+    row_set(row, datagrams_fragments, datagram->fragments);
+    row_set(row, datagrams_out_of_order, datagram->out_of_order);
+    row_set(row, datagrams_duplicates, datagram->duplicates);
+    row_set(row, datagrams_overlaps, datagram->overlaps);
+    row_set(row, datagrams_late, datagram->late);
+    row_set(row, datagrams_first_frame, (int64_t)datagram->first_frame);
+    row_set(row, datagrams_last_frame, (int64_t)datagram->last_frame);
+    row_set_if(row, datagrams_first_ns, timed, datagram->first_ns);
+    row_set_if(row, datagrams_last_ns, timed, datagram->last_ns);
+}
+
+void datagram_finish(void *context, struct datagram *datagram) {
+    struct worker *worker = context;
+    struct analysis *analysis = worker->analysis;
+    const struct datagram_key *key = &datagram->key;
+    struct row row;
+    fragment_replay_waiting(worker, datagram);
+    if (!datagram->complete && datagram->counted)
+        count_incomplete(analysis, datagram);
+    row_clear(&row);
+    row_set_if(&row, datagrams_flow, datagram->counted, datagram->flow);
+    row_set_if(&row, datagrams_direction, datagram->counted, datagram->direction);
+    row_set(&row, datagrams_capture, datagram->capture);
+    row_set(&row, datagrams_source, add_address(analysis, key->ip_version, key->source));
+    row_set(&row, datagrams_destination, add_address(analysis, key->ip_version, key->destination));
+    row_set(&row, datagrams_protocol_number, key->protocol);
+    row_set(&row, datagrams_identification, key->identification);
+    row_set(&row, datagrams_state, datagram->complete ? WORD_COMPLETE : WORD_INCOMPLETE);
+    put_bytes(analysis, &row, datagram);
+    put_fragments(&row, datagram, datagram->timed);
+    add_row(analysis, TABLE_datagrams, &row);
+}

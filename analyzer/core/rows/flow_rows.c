@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A conversation that is over, as its rows of flows and directions. */
+#include "pipeline/analysis_state.h"
+#include "tracker/receive_window.h"
+#include "tracker/time_accounting.h"
+#include "verdict/mirror_duplicate.h"
+#include "verdict/stall.h"
+
+#define MEDIAN 500
+#define P99    990
+
+static const struct {
+    uint8_t number;
+    uint8_t word; /* enum word */
+} protocols[] = {
+    {IP_TCP, WORD_TCP},
+    {IP_UDP, WORD_UDP},
+    {IP_ICMP, WORD_ICMP},
+    {IP_ICMPV6, WORD_ICMPV6},
+    {IP_SCTP, WORD_SCTP},
+    {IP_DCCP, WORD_DCCP},
+    {IP_UDP_LITE, WORD_UDPLITE},
+    {2, WORD_IGMP},
+    {IP_ESP, WORD_ESP},
+    {IP_AH, WORD_AH},
+    {IP_GRE, WORD_GRE},
+    {89, WORD_OSPF},
+    {103, WORD_PIM},
+    {112, WORD_VRRP},
+    {115, WORD_L2TP},
+};
+
+static const enum word evidence_words[] = {
+    [INITIATOR_FIRST_PACKET] = WORD_FIRST_PACKET,
+    [INITIATOR_SYN] = WORD_SYN,
+    [INITIATOR_SYN_ACK] = WORD_SYN_ACK,
+};
+
+static enum word protocol_word(uint8_t number) {
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (protocols[i].number == number)
+            return (enum word)protocols[i].word;
+    return WORD_OTHER_IP;
+}
+
+/* The columns of both tables that name an end. Port 0 is used by nobody (RFC 6335 section 6). */
+static void put_end(struct analysis *analysis, struct row *row, const struct flow *flow,
+                    unsigned end, unsigned address_column, unsigned port_column) {
+    uint16_t port = flow->key.port[end];
+    row_set(row, address_column,
+            add_address(analysis, flow->key.ip_version, flow->key.address[end]));
+    row_set_if(row, port_column, port, port);
+}
+
+static void put_sums(struct row *row, const struct flow *flow) {
+    const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
+    bool payload_known = !a->payload_unknown && !b->payload_unknown;
+    row_set(row, flows_packets, (int64_t)(a->packets + b->packets));
+    row_set(row, flows_wire_bytes, (int64_t)(a->wire_bytes + b->wire_bytes));
+    row_set_if(row, flows_payload_bytes, payload_known,
+               (int64_t)(a->payload_bytes + b->payload_bytes));
+    row_set(row, flows_one_way, !a->packets || !b->packets);
+    row_set(row, flows_icmp_errors, (int64_t)flow->icmp_errors);
+}
+
+static void put_span(struct row *row, const struct flow *flow) {
+    row_set_if(row, flows_first_ns, flow->timed, flow->first_ns);
+    row_set_if(row, flows_last_ns, flow->timed, flow->last_ns);
+    row_set(row, flows_first_capture, flow->first_capture);
+    row_set(row, flows_first_frame, (int64_t)flow->first_frame);
+    row_set(row, flows_last_frame, (int64_t)flow->last_frame);
+}
+
+static void put_state(struct row *row, const struct flow *flow, enum word end) {
+    bool tcp = flow->key.protocol == IP_TCP;
+    row_set(row, flows_initiator_known, flow->initiator_evidence != INITIATOR_FIRST_PACKET);
+    row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
+    row_set_if(row, flows_state, tcp, tcp ? tcp_state(flow) : 0);
+    row_set(row, flows_end, end);
+    row_set_if(row, flows_handshake_rtt_ns, flow->handshake_rtt_ns >= 0, flow->handshake_rtt_ns);
+}
+
+static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word end) {
+    struct row row;
+    char path[PATH_TEXT_MAX];
+    row_clear(&row);
+    row_set(&row, flows_flow, flow->number);
+    row_set(&row, flows_protocol, protocol_word(flow->key.protocol));
+    row_set(&row, flows_protocol_number, flow->key.protocol);
+    row_set(&row, flows_ip_version, flow->key.ip_version);
+    put_end(analysis, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
+    put_end(analysis, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
+    path_table_text(analysis->paths, flow->key.path, path);
+    row_set_text(analysis, &row, flows_path, path);
+    put_state(&row, flow, end);
+    put_span(&row, flow);
+    put_sums(&row, flow);
+    enum word application = block_application(flow);
+    row_set_if(&row, flows_application, application != WORD_NONE, application);
+    add_row(analysis, TABLE_flows, &row);
+}
+
+static void put_counts(struct row *row, const struct direction *direction) {
+    bool payload_known = !direction->payload_unknown;
+    row_set(row, directions_packets, (int64_t)direction->packets);
+    row_set(row, directions_wire_bytes, (int64_t)direction->wire_bytes);
+    row_set(row, directions_ip_bytes, (int64_t)direction->ip_bytes);
+    row_set_if(row, directions_payload_bytes, payload_known, (int64_t)direction->payload_bytes);
+    row_set_if(row, directions_data_packets, payload_known, (int64_t)direction->data_packets);
+    row_set_if(row, directions_segment_max, payload_known, direction->segment_max);
+    row_set(row, directions_fragments, (int64_t)direction->fragments);
+    row_set(row, directions_fragmented_datagrams, (int64_t)direction->fragmented_datagrams);
+    row_set(row, directions_incomplete_datagrams, (int64_t)direction->incomplete_datagrams);
+    row_set(row, directions_fragment_overhead_bytes, (int64_t)direction->fragment_overhead_bytes);
+    row_set(row, directions_ecn_ce, (int64_t)direction->ecn_ce);
+}
+
+static void put_header_fields(struct row *row, const struct direction *direction) {
+    bool seen = direction->packets > 0;
+    row_set_if(row, directions_ttl_min, seen, direction->ttl_min);
+    row_set_if(row, directions_ttl_max, seen, direction->ttl_max);
+    row_set_if(row, directions_dscp, seen, direction->dscp);
+}
+
+static uint64_t useful_bytes(const struct direction *direction, bool tcp) {
+    if (tcp)
+        return direction->tcp.unique_bytes;
+    return direction->payload_bytes > direction->incomplete_bytes
+               ? direction->payload_bytes - direction->incomplete_bytes
+               : 0;
+}
+
+static void put_rates(struct row *row, const struct direction *direction, bool tcp) {
+    int64_t span = direction->timed ? direction->last_ns - direction->first_ns : 0;
+    row_set_if(row, directions_first_ns, direction->timed, direction->first_ns);
+    row_set_if(row, directions_last_ns, direction->timed, direction->last_ns);
+    row_set_if(row, directions_idle_ns_max, direction->timed && direction->packets > 1,
+               direction->idle_ns_max);
+    uint64_t copied = tcp ? tcp_trouble_of(&direction->tcp)->mirror_ip_bytes : 0;
+    if (span <= 0)
+        return;
+    row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes - copied, span));
+    row_set_if(row, directions_goodput_bps, !direction->payload_unknown,
+               rate_bps(useful_bytes(direction, tcp), span));
+}
+
+static void put_round_trips(struct row *row, struct tcp_stream *stream,
+                            struct allowance *allowance) {
+    row_set(row, directions_rtt_samples, (int64_t)stream->rtt.count);
+    if (!stream->rtt.count)
+        return;
+    row_set(row, directions_rtt_ns_min, stream->rtt.least);
+    row_set(row, directions_rtt_ns_median, sample_set_quantile(&stream->rtt, MEDIAN, allowance));
+    row_set(row, directions_rtt_ns_p99, sample_set_quantile(&stream->rtt, P99, allowance));
+    row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
+}
+
+/* Bytes of the stream; without every payload's length they would be wrong. */
+static void put_bytes(struct row *row, const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
+    row_set(row, directions_retransmitted_bytes, (int64_t)trouble->retransmitted_bytes);
+    row_set(row, directions_duplicate_bytes, (int64_t)trouble->duplicate_bytes);
+    row_set(row, directions_probe_bytes, (int64_t)trouble->probe_bytes);
+    row_set(row, directions_hole_bytes, hole_list_bytes(&stream->holes));
+    row_set(row, directions_unknown_bytes, (int64_t)trouble->unknown_bytes);
+}
+
+/* Verdicts that the direction's own packets give. */
+static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
+    row_set(row, directions_retransmissions, (int64_t)trouble->retransmissions);
+    row_set(row, directions_out_of_order, (int64_t)trouble->out_of_order);
+    row_set(row, directions_undecided, (int64_t)trouble->undecided);
+    row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
+    row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
+    row_set(row, directions_unknown_duplicates, (int64_t)trouble->unknown_duplicates);
+    row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
+    row_set(row, directions_holes, (int64_t)trouble->holes_opened);
+    row_set(row, directions_holes_filled, (int64_t)trouble->holes_filled);
+    row_set(row, directions_suspected_timeouts, (int64_t)trouble->suspected_timeouts);
+}
+
+/* Verdicts that need the acknowledgments. */
+static void put_acked_verdicts(struct row *row, const struct tcp_trouble *trouble) {
+    row_set(row, directions_fast_retransmissions, (int64_t)trouble->fast);
+    row_set(row, directions_timeout_retransmissions, (int64_t)trouble->timeout);
+    row_set(row, directions_timeouts, (int64_t)trouble->timeouts);
+    row_set(row, directions_probe_retransmissions, (int64_t)trouble->probe);
+    row_set(row, directions_spurious_retransmissions, (int64_t)trouble->spurious);
+    row_set(row, directions_lost_downstream, (int64_t)trouble->lost_downstream);
+    row_set(row, directions_unseen_bytes, (int64_t)trouble->unseen_bytes);
+    row_set(row, directions_late_stored, (int64_t)trouble->late_stored);
+    row_set(row, directions_window_probes, (int64_t)trouble->window_probes);
+    row_set(row, directions_keep_alives, (int64_t)trouble->keep_alives);
+}
+
+static void put_handshake(struct row *row, const struct tcp_stream *stream) {
+    uint32_t initial = stream->zero_sequence - stream->syn_seen;
+    row_set_if(row, directions_mss, stream->mss, stream->mss);
+    row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
+    row_set_if(row, directions_sack_permitted,
+               stream->syn_seen && (stream->sack_permitted || !stream->syn_cut),
+               stream->sack_permitted);
+    row_set_if(row, directions_timestamps,
+               stream->based && (stream->timestamps || !stream->options_cut), stream->timestamps);
+    row_set_if(row, directions_initial_sequence, stream->based, initial);
+    bool windows_known = stream->window_known && stream->window >= 0; /* not the SYN's alone */
+    row_set_if(row, directions_window_min, windows_known, stream->window_min);
+    row_set_if(row, directions_window_max, windows_known, stream->window_max);
+}
+
+static void put_segments(struct row *row, const struct tcp_stream *stream) {
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    row_set_if(row, directions_sack_acks, !stream->options_cut, (int64_t)trouble->sack_acks);
+    row_set(row, directions_zero_windows, (int64_t)trouble->zero_windows);
+    row_set_if(row, directions_unusual_options, !stream->options_cut,
+               (int64_t)trouble->unusual_options);
+    row_set(row, directions_syns, (int64_t)stream->syns);
+    row_set(row, directions_fins, (int64_t)stream->fins);
+    row_set(row, directions_resets, (int64_t)stream->resets);
+    row_set(row, directions_bad_acknowledgments, (int64_t)trouble->bad_acknowledgments);
+    row_set(row, directions_ecn_echo, (int64_t)trouble->ecn_echo);
+    row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
+}
+
+static const unsigned limit_columns[LIMIT_CAUSES] = {
+    [LIMIT_IDLE] = directions_limit_idle_ns,
+    [LIMIT_DELAYED_ACK] = directions_limit_delayed_ack_ns,
+    [LIMIT_WINDOW] = directions_limit_window_ns,
+    [LIMIT_RECOVERY] = directions_limit_recovery_ns,
+    [LIMIT_TIMEOUT] = directions_limit_timeout_ns,
+    [LIMIT_SLOW_START] = directions_limit_slow_start_ns,
+    [LIMIT_NETWORK] = directions_limit_network_ns,
+};
+
+/* What it waited for. */
+static void put_limits(struct row *row, const struct tcp_stream *stream) {
+    for (unsigned i = 0; stream->limit && i < LIMIT_CAUSES; i++)
+        row_set(row, limit_columns[i], stream->limit->ns[i]);
+    row_set(row, directions_limit_timeout_ns, tcp_trouble_of(stream)->timeout_ns);
+}
+
+static void put_tcp(struct row *row, struct flow *flow, unsigned number,
+                    struct allowance *allowance) {
+    struct direction *direction = &flow->directions[number];
+    struct tcp_stream *stream = &direction->tcp;
+    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    bool answered = flow->directions[!number].packets > 0;
+    put_handshake(row, stream);
+    put_round_trips(row, stream, allowance);
+    row_set_if(row, directions_sack_holes, !stream->unjudged && !direction->packets,
+               (int64_t)trouble->sack_holes);
+    if (stream->unjudged || direction->payload_unknown) /* not every header was read */
+        return;
+    put_segments(row, stream);
+    row_set_if(row, directions_zero_window_ns, direction->timed,
+               window_closed_ns(stream, direction->last_ns));
+    row_set_if(row, directions_duplicate_acks, answered, (int64_t)trouble->duplicate_acks);
+    row_set_if(row, directions_flight_max, answered, stream->flight_max);
+    row_set_if(row, directions_window_full, tcp_window(flow, !number) >= 0,
+               (int64_t)trouble->window_full);
+    put_bytes(row, stream);
+    put_verdicts(row, trouble);
+    if (!answered)
+        return;
+    put_acked_verdicts(row, trouble);
+    put_limits(row, stream);
+}
+
+static void add_direction_row(struct worker *worker, struct flow *flow, unsigned number) {
+    struct analysis *analysis = worker->analysis;
+    const struct direction *direction = &flow->directions[number];
+    bool tcp = flow->key.protocol == IP_TCP;
+    struct row row;
+    row_clear(&row);
+    row_set(&row, directions_flow, flow->number);
+    row_set(&row, directions_direction, number);
+    put_end(analysis, &row, flow, flow_end(flow, number), directions_source,
+            directions_source_port);
+    put_end(analysis, &row, flow, flow_end(flow, !number), directions_destination,
+            directions_destination_port);
+    put_counts(&row, direction);
+    put_header_fields(&row, direction);
+    put_rates(&row, direction, tcp);
+    if (tcp)
+        put_tcp(&row, flow, number, &worker->allowance);
+    block_finish(worker, flow, number, &row);
+    if (row_known(&row, directions_limit_timeout_ns)) {
+        char stalls[STALLS_TEXT_MAX];
+        stall_text(tcp_trouble_of(&direction->tcp), stalls);
+        row_set_text(analysis, &row, directions_stall_frames, stalls);
+    }
+    add_row(analysis, TABLE_directions, &row);
+}
+
+static bool begin_rows(struct analysis *analysis, uint32_t flow) {
+    return table_begin_group(&analysis->tables[TABLE_flows], flow) &&
+           table_begin_group(&analysis->tables[TABLE_directions], flow) &&
+           table_begin_group(&analysis->tables[TABLE_series], flow);
+}
+
+void flow_release(struct worker *worker, struct flow *flow) {
+    for (unsigned number = 0; number < 2; number++) {
+        series_bins_free(&flow->directions[number].series, &worker->allowance);
+        struct direction *direction = &flow->directions[number];
+        if (flow->key.protocol == IP_TCP)
+            tcp_stream_free(&direction->tcp, &worker->allowance);
+        else if (flow->key.protocol == IP_UDP)
+            sequence_free(&direction->sequence, &worker->allowance);
+    }
+}
+
+static void add_rows(struct worker *worker, struct flow *flow, enum word end) {
+    struct analysis *analysis = worker->analysis;
+    if (!begin_rows(analysis, flow->number)) {
+        analysis->out_of_memory = true;
+        return;
+    }
+    add_flow_row(analysis, flow, end);
+    for (unsigned number = 0; number < 2; number++) {
+        add_direction_row(worker, flow, number);
+        series_finish(analysis, flow, number);
+    }
+}
+
+static void tell_unknown_copy(void *context, const struct judged *copy) {
+    struct analysis *analysis = context;
+    capture_count_mirrored(analysis, copy->capture, -1);
+    event_amend(analysis, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+}
+
+static void settle_copies(struct analysis *analysis, struct flow *flow) {
+    for (unsigned i = 0; i < 2 && flow->key.protocol == IP_TCP; i++)
+        mirror_settle(&flow->directions[i].tcp, flow->directions[i].packets, tell_unknown_copy,
+                      analysis);
+}
+
+void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
+    struct analysis *analysis = worker->analysis;
+    if (!analysis->packets_only)
+        settle_copies(analysis, flow);
+    if (!analysis->packets_only)
+        add_rows(worker, flow, end);
+    flow_release(worker, flow);
+}

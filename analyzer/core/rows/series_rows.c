@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows/series_rows.h"
+
+#include <string.h>
+
+#include "pipeline/analysis_state.h"
+
+/* Bins of a direction as small as its numbers allow; they may lie at any address. */
+struct narrow_bin {
+    uint32_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
+    uint32_t index, packets, rtt_us, flight, window, lost;
+} __attribute__((packed));
+
+struct small_bin {
+    uint16_t wire_bytes, ip_bytes, payload_bytes, unique_bytes, retransmitted_bytes;
+    uint16_t index, packets, lost;
+    uint32_t rtt_us, flight, window;
+} __attribute__((packed));
+
+#define AS(type, bin)                                                                              \
+    ((type){.wire_bytes = (bin)->wire_bytes,                                                       \
+            .ip_bytes = (bin)->ip_bytes,                                                           \
+            .payload_bytes = (bin)->payload_bytes,                                                 \
+            .unique_bytes = (bin)->unique_bytes,                                                   \
+            .retransmitted_bytes = (bin)->retransmitted_bytes,                                     \
+            .index = (bin)->index,                                                                 \
+            .packets = (bin)->packets,                                                             \
+            .rtt_us = (bin)->rtt_us,                                                               \
+            .flight = (bin)->flight,                                                               \
+            .window = (bin)->window,                                                               \
+            .lost = (bin)->lost})
+
+_Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
+_Static_assert(sizeof(struct narrow_bin) <= sizeof(struct series_bin), "the room is for wide ones");
+
+static const size_t bin_sizes[] = {
+    [BINS_SMALL] = sizeof(struct small_bin),
+    [BINS_NARROW] = sizeof(struct narrow_bin),
+    [BINS_WIDE] = sizeof(struct series_bin),
+};
+
+/* The round trip, flight and window have 32 bits in all of them. */
+static uint8_t form_of(const struct series_bin *bins, size_t count) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all |= bins[i].wire_bytes | bins[i].ip_bytes | bins[i].payload_bytes |
+               bins[i].unique_bytes | bins[i].retransmitted_bytes | bins[i].index |
+               bins[i].packets | bins[i].lost;
+    if (all > UINT32_MAX)
+        return BINS_WIDE;
+    return all > UINT16_MAX ? BINS_NARROW : BINS_SMALL;
+}
+
+static size_t bin_size(const struct series_head *head) {
+    return bin_sizes[head->form];
+}
+
+static struct series_bin bin_at(const uint8_t *place, const struct series_head *head) {
+    struct series_bin bin;
+    if (head->form == BINS_SMALL)
+        return AS(struct series_bin, (const struct small_bin *)place);
+    if (head->form == BINS_NARROW)
+        return AS(struct series_bin, (const struct narrow_bin *)place);
+    memcpy(&bin, place, sizeof bin);
+    return bin;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void put_counts(struct row *row, const struct series_bin *bin,
+                       const struct series_head *head) {
+    bool stream = head->tcp && head->payload_known;
+    row_set(row, series_packets, bin->packets);
+    row_set(row, series_wire_bytes, (int64_t)bin->wire_bytes);
+    row_set(row, series_bytes, (int64_t)bin->ip_bytes);
+    row_set_if(row, series_payload_bytes, head->payload_known, (int64_t)bin->payload_bytes);
+    row_set_if(row, series_unique_bytes, stream, (int64_t)bin->unique_bytes);
+    row_set_if(row, series_retransmitted_bytes, stream, (int64_t)bin->retransmitted_bytes);
+    row_set_if(row, series_lost, stream, bin->lost);
+    row_set_if(row, series_rtt_ns, bin->rtt_us != BIN_RTT_NONE, (int64_t)bin->rtt_us * 1000);
+    row_set_if(row, series_flight_bytes, bin->flight != BIN_BYTES_NONE, bin->flight);
+    row_set_if(row, series_window_bytes, bin->window != BIN_BYTES_NONE, bin->window);
+}
+
+/* `so_far`: IP bytes up to the end of this bin, which began at `start`. */
+static void put_rates(struct row *row, const struct series_bin *bin, const struct series_head *head,
+                      int64_t start, int64_t width, uint64_t so_far) {
+    int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;
+    row_set(row, series_instant_bps, rate_bps(bin->ip_bytes, width));
+    if (elapsed > 0)
+        row_set(row, series_system_bps, rate_bps(so_far, elapsed));
+    row_set_if(row, series_goodput_bps, head->payload_known,
+               rate_bps(head->tcp ? bin->unique_bytes : bin->payload_bytes, width));
+}
+
+static const uint8_t *next_row(const uint8_t *record, struct table_cursor *cursor, size_t columns,
+                               struct row *row) {
+    struct series_head head;
+    memcpy(&head, record, sizeof head);
+    const uint8_t *place = record + sizeof head + cursor->of_record * bin_size(&head);
+    const struct series_bin bin = bin_at(place, &head);
+    struct series_bins shape = {.first = head.first, .doublings = head.doublings};
+    int64_t width = series_bins_width_ns(&shape), start = series_bins_start_ns(&shape, bin.index);
+    row_clear(row);
+    memset(row->value, 0, series_column_count * sizeof *row->value);
+    row_set(row, series_direction, head.number);
+    row_set(row, series_start_ns, start);
+    row_set(row, series_width_ns, width);
+    put_counts(row, &bin, &head);
+    cursor->sum += bin.ip_bytes;
+    if (columns > series_instant_bps)
+        put_rates(row, &bin, &head, start, width, cursor->sum);
+    return ++cursor->of_record == head.count ? place + bin_size(&head) : NULL;
+}
+
+static const struct record_kind series_records = {
+    .room = sizeof(struct series_head) + BINS_MOST * sizeof(struct series_bin),
+    .next = next_row,
+};
+
+static void put_bins(uint8_t *out, const struct series_head *head, const struct series_bin *bins) {
+    struct small_bin *small = (struct small_bin *)out;
+    struct narrow_bin *narrow = (struct narrow_bin *)out;
+    if (head->form == BINS_WIDE)
+        memcpy(out, bins, head->count * sizeof *bins);
+    for (size_t i = 0; head->form == BINS_NARROW && i < head->count; i++)
+        narrow[i] = AS(struct narrow_bin, &bins[i]);
+    for (size_t i = 0; head->form == BINS_SMALL && i < head->count; i++)
+        small[i] = AS(struct small_bin, &bins[i]);
+}
+
+bool series_record_add(struct table *table, struct series_head *head,
+                       const struct series_bin *bins) {
+    if (!head->count)
+        return true;
+    uint8_t *record = table_begin_record(table, &series_records);
+    if (!record)
+        return false;
+    head->form = form_of(bins, head->count);
+    memcpy(record, head, sizeof *head);
+    put_bins(record + sizeof *head, head, bins);
+    table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
+    return true;
+}

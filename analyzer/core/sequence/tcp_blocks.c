@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sequence/tcp_blocks.h"
+
+#include <string.h>
+
+struct block_stream *block_stream_begin(int64_t start, int64_t length,
+                                        const struct block_header *header,
+                                        struct allowance *allowance) {
+    struct block_stream *blocks = allowance_take(allowance, sizeof *blocks);
+    if (!blocks)
+        return NULL;
+    *blocks = (struct block_stream){.start = start, .length = length};
+    if (header) {
+        blocks->first_number = header->sequence;
+        blocks->stream = header->stream;
+        blocks->headed = true;
+    }
+    return blocks;
+}
+
+void block_stream_free(struct block_stream *blocks, struct allowance *allowance) {
+    if (!blocks)
+        return;
+    allowance_release(allowance, blocks->open, blocks->room, sizeof *blocks->open);
+    allowance_give(allowance, blocks, sizeof *blocks);
+}
+
+static struct open_block *open_at(const struct block_stream *blocks, uint64_t i) {
+    return &blocks->open[(blocks->delivered + i) % blocks->room];
+}
+
+/* The list is unwrapped as it grows: room is a power of two, so what had wrapped moves behind. */
+static bool has_room(struct block_stream *blocks, struct allowance *allowance) {
+    uint32_t old_room = blocks->room;
+    struct open_block *old = NULL;
+    if (blocks->open_count < old_room)
+        return true;
+    if (old_room >= BLOCKS_OPEN_MOST)
+        return false;
+    uint32_t room = old_room ? 2 * old_room : 4;
+    struct open_block *grown = allowance_take(allowance, room * sizeof *grown);
+    if (!grown)
+        return false;
+    old = blocks->open;
+    for (uint64_t i = 0; i < blocks->open_count; i++)
+        grown[(blocks->delivered + i) % room] = *open_at(blocks, i);
+    allowance_release(allowance, old, old_room, sizeof *old);
+    blocks->open = grown;
+    blocks->room = room;
+    return true;
+}
+
+static bool open_up_to(struct block_stream *blocks, uint64_t number, struct allowance *allowance) {
+    if (number < blocks->delivered)
+        return true;
+    if (number - blocks->delivered >= BLOCKS_OPEN_MOST)
+        return false;
+    while (blocks->delivered + blocks->open_count <= number) {
+        if (!has_room(blocks, allowance))
+            return false;
+        memset(open_at(blocks, blocks->open_count), 0, sizeof(struct open_block));
+        blocks->open_count++;
+    }
+    return true;
+}
+
+static int64_t start_of(const struct block_stream *blocks, uint64_t number) {
+    return blocks->start + (int64_t)number * blocks->length;
+}
+
+/* What the receiver has acknowledged is there, seen or not. */
+static bool is_whole(const struct block_segment *segment, int64_t start, int64_t end) {
+    const struct hole_list *holes = segment->holes;
+    if (segment->highest < end)
+        return false;
+    for (uint32_t i = 0; i < holes->count && holes->holes[i].start < end; i++)
+        if (holes->holes[i].end > start && !holes->holes[i].acked)
+            return false;
+    return true;
+}
+
+static void touch(struct block_stream *blocks, const struct block_segment *segment,
+                  uint64_t number) {
+    struct open_block *block = open_at(blocks, number - blocks->delivered);
+    int64_t start = start_of(blocks, number);
+    if (!block->first_frame) {
+        block->first_frame = segment->frame;
+        block->first_ns = segment->time_ns;
+    }
+    if (segment->header && segment->start == start)
+        block->sent_ns = segment->header->sent_ns;
+    if (!block->own_ns && is_whole(segment, start, start + blocks->length))
+        block->own_ns = segment->time_ns;
+}
+
+static void tell(struct block_stream *blocks, const struct block_listener *listener,
+                 const struct block_segment *segment, bool complete) {
+    struct delivered_block told = {.number = blocks->first_number + blocks->delivered,
+                                   .stream = blocks->stream,
+                                   .bytes = (uint32_t)blocks->length,
+                                   .headed = blocks->headed,
+                                   .seen = *open_at(blocks, 0),
+                                   .complete = complete};
+    if (complete) {
+        told.complete_ns = segment->time_ns;
+        told.last_frame = segment->frame;
+    }
+    listener->block(listener->context, &told);
+}
+
+/* TCP hands over in order: a block is delivered when all bytes before its end are there. */
+static void deliver(struct block_stream *blocks, const struct block_segment *segment,
+                    const struct block_listener *listener) {
+    while (blocks->open_count) {
+        struct open_block *block = open_at(blocks, 0);
+        int64_t start = start_of(blocks, blocks->delivered), end = start + blocks->length;
+        if (!is_whole(segment, INT64_MIN, end))
+            return;
+        if (!block->own_ns)
+            block->own_ns = segment->time_ns;
+        int64_t waited = segment->time_ns - block->own_ns;
+        blocks->head_of_line += waited > 0;
+        if (waited > blocks->head_of_line_ns_max)
+            blocks->head_of_line_ns_max = waited;
+        tell(blocks, listener, segment, true);
+        blocks->delivered++;
+        blocks->open_count--;
+    }
+}
+
+/* A header of another length or number where a block should begin: they are not all of one size. */
+static bool is_astray(const struct block_stream *blocks, const struct block_segment *segment) {
+    int64_t offset = segment->start - blocks->start;
+    if (!segment->header)
+        return false;
+    return offset % blocks->length || segment->header->length != blocks->length ||
+           segment->header->sequence != blocks->first_number + (uint64_t)(offset / blocks->length);
+}
+
+void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
+                       struct allowance *allowance, const struct block_listener *listener) {
+    if (blocks->lost || segment->start < blocks->start || segment->end <= segment->start)
+        return;
+    uint64_t first = (uint64_t)((segment->start - blocks->start) / blocks->length);
+    uint64_t last = (uint64_t)((segment->end - 1 - blocks->start) / blocks->length);
+    if (is_astray(blocks, segment) || !open_up_to(blocks, last, allowance)) {
+        blocks->lost = true;
+        return;
+    }
+    if (first < blocks->delivered)
+        first = blocks->delivered;
+    for (uint64_t number = first; number <= last; number++)
+        touch(blocks, segment, number);
+    deliver(blocks, segment, listener);
+}
+
+void block_stream_finish(struct block_stream *blocks, const struct block_listener *listener) {
+    while (!blocks->lost && blocks->open_count) {
+        if (open_at(blocks, 0)->first_frame)
+            tell(blocks, listener, NULL, false);
+        blocks->delivered++;
+        blocks->open_count--;
+    }
+}

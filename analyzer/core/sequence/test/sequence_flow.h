@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One direction of a UDP flow made for a test, packet by packet, and what is told of it. */
+#ifndef WIRETALE_TEST_SEQUENCE_FLOW_H
+#define WIRETALE_TEST_SEQUENCE_FLOW_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/check.h"
+#include "sequence/tracker.h"
+#include "traffic/block.h"
+
+#define MILLISECOND 1000000
+#define SECOND      1000000000LL
+#define START       (1700000000 * SECOND)
+#define RATE        8000 /* Hz, of RTP payload type 0 */
+
+enum form { BLOCKS, IPERF3_64, IPERF3_32, IPERF2_64, IPERF2_32, RTP, FORMS };
+
+static const enum sequence_format format_of[FORMS] = {SEQUENCE_BLOCKS, SEQUENCE_IPERF3,
+                                                      SEQUENCE_IPERF3, SEQUENCE_IPERF2,
+                                                      SEQUENCE_IPERF2, SEQUENCE_RTP};
+
+static uint64_t random_state = 1;
+
+/* xorshift64* (Vigna 2016) */
+static inline uint64_t random_bits(void) {
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * 0x2545f4914f6cdd1d;
+}
+
+static inline uint32_t random_below(uint32_t bound) {
+    return (uint32_t)((random_bits() >> 32) * bound >> 32);
+}
+
+/* --- one flow, and what it tells -------------------------------------------------------------- */
+
+struct probe {
+    struct sequence_track track;
+    struct allowance allowance;
+    struct sequence_listener listener;
+    enum form form;
+    uint32_t captured; /* most bytes of a payload that the capture has */
+    uint32_t length;   /* of a payload */
+    uint32_t key;      /* run or SSRC */
+    uint64_t frame;
+    uint64_t told[SEQUENCE_RESTART + 1]; /* counts, of SEQUENCE_LOST the packets */
+    struct sequence_event newest[SEQUENCE_RESTART + 1];
+};
+
+static inline void note(void *context, const struct sequence_event *event) {
+    struct probe *probe = context;
+    probe->told[event->kind] += event->count;
+    probe->newest[event->kind] = *event;
+}
+
+static inline void begin(struct probe *probe, enum form form) {
+    *probe = (struct probe){.form = form, .captured = 2000, .length = 64, .key = 0x01020304};
+    probe->allowance.most = 1 << 20;
+    probe->listener = (struct sequence_listener){note, probe};
+}
+
+static inline struct sequence_summary summary_of(struct probe *probe) {
+    struct sequence_summary summary;
+    sequence_summary(&probe->track, &probe->listener, &summary);
+    return summary;
+}
+
+static inline void end(struct probe *probe) {
+    sequence_free(&probe->track, &probe->allowance);
+    CHECK_INT(probe->allowance.used, 0);
+    allowance_close(&probe->allowance);
+}
+
+static inline void take(struct probe *probe, const uint8_t *payload, uint32_t length,
+                        int64_t time_ns) {
+    uint32_t captured = length < probe->captured ? length : probe->captured;
+    /* Of exactly this size, so that a step beyond it is seen. */
+    uint8_t *copy = malloc(captured ? captured : 1);
+    memcpy(copy, payload, captured);
+    struct sequence_packet packet = {copy, captured, length, time_ns, ++probe->frame, true, false};
+    sequence_take(&probe->track, &packet, &probe->allowance, &probe->listener);
+    free(copy);
+}
+
+/* --- payloads --------------------------------------------------------------------------------- */
+
+static inline void put_time(uint8_t *at, int64_t sent_ns) {
+    block_store(at, (uint64_t)(sent_ns / SECOND), 4);
+    block_store(at + 4, (uint64_t)(sent_ns % SECOND / 1000), 4);
+}
+
+static inline void put_block(uint8_t *payload, uint32_t run, uint16_t flags, uint32_t length,
+                             uint64_t sequence, int64_t sent_ns) {
+    struct block_header header = {run, 1, flags, length, sequence, (uint64_t)sent_ns};
+    block_write_header(payload, &header);
+    block_fill_pattern(payload, &header, 0, length);
+}
+
+static inline void put_rtp(uint8_t *payload, uint32_t ssrc, uint8_t kind, uint64_t sequence,
+                           uint64_t ticks) {
+    payload[0] = 0x80;
+    payload[1] = kind;
+    block_store(payload + 2, sequence, 2);
+    block_store(payload + 4, ticks, 4);
+    block_store(payload + 8, ssrc, 4);
+}
+
+static inline void put(const struct probe *probe, uint8_t *payload, uint64_t sequence,
+                       int64_t sent_ns) {
+    memset(payload, 0x36, probe->length);
+    switch (probe->form) {
+    case BLOCKS: put_block(payload, probe->key, 0, probe->length, sequence, sent_ns); break;
+    case IPERF3_64:
+    case IPERF3_32:
+        put_time(payload, sent_ns);
+        block_store(payload + 8, sequence, probe->form == IPERF3_64 ? 8 : 4);
+        break;
+    case IPERF2_64: block_store(payload + 12, sequence >> 32, 4); /* fall through */
+    case IPERF2_32:
+        block_store(payload, sequence, 4);
+        put_time(payload + 4, sent_ns);
+        break;
+    default: put_rtp(payload, probe->key, 0, sequence, (uint64_t)(sent_ns / (SECOND / RATE)));
+    }
+}
+
+/* Sent at `sent_ns`, 5 ms on its way. */
+static inline void send_at(struct probe *probe, uint64_t sequence, int64_t sent_ns) {
+    uint8_t payload[2000];
+    put(probe, payload, sequence, sent_ns);
+    take(probe, payload, probe->length, sent_ns + 5 * MILLISECOND);
+}
+
+/* A packet each 20 ms, sent in the order of the numbers. */
+static inline void send_next(struct probe *probe, uint64_t sequence) {
+    send_at(probe, sequence, START + (int64_t)(uint32_t)sequence * 20 * MILLISECOND);
+}
+
+static inline void send_all(struct probe *probe, uint64_t first, uint64_t last) {
+    for (uint64_t sequence = first; sequence <= last; sequence++)
+        send_next(probe, sequence);
+}
+
+static inline void check_counts(struct probe *probe, uint64_t received, uint64_t unique,
+                                uint64_t lost, uint64_t out_of_order, uint64_t duplicates) {
+    struct sequence_summary summary = summary_of(probe);
+    CHECK_INT(summary.format, format_of[probe->form]);
+    CHECK_INT(summary.received, received);
+    CHECK_INT(summary.unique, unique);
+    CHECK_INT(summary.lost, lost);
+    CHECK_INT(summary.expected, unique + lost);
+    CHECK_INT(summary.out_of_order, out_of_order);
+    CHECK_INT(summary.duplicates, duplicates);
+    CHECK_INT(probe->told[SEQUENCE_OUT_OF_ORDER], out_of_order);
+    CHECK_INT(probe->told[SEQUENCE_DUPLICATE], duplicates);
+    CHECK_INT(summary.restarts, probe->told[SEQUENCE_RESTART]);
+    CHECK_INT(summary.corrupt, probe->told[SEQUENCE_CORRUPT]);
+    CHECK_INT(summary.late, probe->told[SEQUENCE_LATE]);
+}
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams made packet by packet, against what was done to them. */
+#include <math.h>
+
+#include "sequence/test/sequence_flow.h"
+
+/* --- every form ------------------------------------------------------------------------------- */
+
+static void check_in_order(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 1, 2);
+    CHECK_INT(summary_of(&probe).format, SEQUENCE_UNKNOWN);
+    send_all(&probe, 3, 1000);
+    check_counts(&probe, 1000, 1000, 0, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.first, 1);
+    CHECK_INT(summary.highest, 1000);
+    CHECK_INT(summary.sources, 1);
+    CHECK_INT(summary.restarts, 0);
+    CHECK_INT(summary.other_packets, 0);
+    CHECK_INT(summary.loss_runs, 0);
+    CHECK_INT(summary.jitter_known, true);
+    CHECK_INT(summary.jitter_ns, 0);
+    CHECK_INT(summary.delay_variation_ns, 0);
+    CHECK_INT(summary.transit_known, form != RTP);
+    CHECK_INT(summary.transit_ns_least, form == RTP ? 0 : 5 * MILLISECOND);
+    end(&probe);
+}
+
+static void check_lost(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 1, 49);
+    send_all(&probe, 51, 59);
+    CHECK_INT(probe.told[SEQUENCE_LOST], 1);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].sequence, 50);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].frame, 50);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].related_frame, 49);
+    CHECK(probe.newest[SEQUENCE_LOST].time_known);
+    send_all(&probe, 63, 100);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].count, 3);
+    check_counts(&probe, 96, 96, 4, 0, 0);
+    CHECK_INT(summary_of(&probe).loss_runs, 2);
+    CHECK_INT(summary_of(&probe).longest_loss_run, 3);
+    end(&probe);
+}
+
+static void check_swapped(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 1, 9);
+    send_next(&probe, 11);
+    send_next(&probe, 12);
+    send_next(&probe, 10);
+    send_all(&probe, 13, 30);
+    check_counts(&probe, 30, 30, 0, 1, 0); /* the late one takes back its loss */
+    CHECK_INT(probe.told[SEQUENCE_LOST], 1);
+    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].frame, 12);
+    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].related_frame, 10);
+    CHECK_INT(summary_of(&probe).loss_runs, 0);
+    end(&probe);
+}
+
+static void check_duplicated(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 1, 20);
+    send_next(&probe, 20);
+    send_next(&probe, 15);
+    send_all(&probe, 21, 30);
+    check_counts(&probe, 32, 30, 0, 0, 2);
+    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].sequence, 15);
+    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].frame, 22);
+    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].related_frame, 15);
+    end(&probe);
+}
+
+/* Everything of the first packets is counted, though they come before belief. */
+static void check_trouble_before_belief(enum form form) {
+    static const uint64_t order[] = {1, 1, 0, 2, 4, 5, 6, 7, 8};
+    struct probe probe;
+    begin(&probe, form);
+    for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
+        send_next(&probe, order[i]);
+    check_counts(&probe, 9, 8, 1, 1, 1);
+    CHECK_INT(probe.newest[SEQUENCE_DUPLICATE].frame, 2);
+    CHECK_INT(probe.newest[SEQUENCE_OUT_OF_ORDER].frame, 3);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].frame, 5);
+    CHECK_INT(summary_of(&probe).first, 0);
+    CHECK_INT(summary_of(&probe).restarts, 0);
+    end(&probe);
+}
+
+static void check_restart(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 7000, 7099);
+    for (int64_t i = 0; i < 200; i++)
+        if (i != 50)
+            send_at(&probe, (uint64_t)i, START + 200 * SECOND + i * 20 * MILLISECOND);
+    check_counts(&probe, 299, 299, 1, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.restarts, 1);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].sequence, 0);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 101);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].related_frame, 100);
+    CHECK_INT(summary.first, 0);
+    CHECK_INT(summary.highest, 199);
+    CHECK_INT(summary.jitter_ns, 0);
+    end(&probe);
+}
+
+/* A capture cut after the headers is enough for all but blocks. */
+static void check_snap_cut(enum form form, uint32_t captured) {
+    struct probe probe;
+    begin(&probe, form);
+    probe.captured = captured;
+    probe.length = 1470;
+    send_all(&probe, 1, 49);
+    send_all(&probe, 51, 100);
+    check_counts(&probe, 99, 99, 1, 0, 0);
+    CHECK_INT(probe.told[SEQUENCE_CORRUPT], 0);
+    end(&probe);
+}
+
+/* --- against plain counting ------------------------------------------------------------------- */
+
+#define MADE 20000
+
+struct plain {
+    uint8_t seen[MADE];
+    uint64_t received, unique, out_of_order, duplicates;
+    uint64_t first, highest;
+    double jitter, transit_before;
+};
+
+static void plain_take(struct plain *plain, uint64_t sequence, int64_t transit) {
+    plain->received++;
+    if (plain->received == 1) {
+        plain->first = plain->highest = sequence;
+    } else {
+        double difference = fabs((double)transit - plain->transit_before);
+        plain->jitter += (difference - plain->jitter) / 16;
+        plain->out_of_order += sequence < plain->highest && !plain->seen[sequence];
+    }
+    plain->transit_before = (double)transit;
+    plain->duplicates += plain->seen[sequence];
+    plain->unique += !plain->seen[sequence];
+    plain->seen[sequence] = 1;
+    plain->first = sequence < plain->first ? sequence : plain->first;
+    plain->highest = sequence > plain->highest ? sequence : plain->highest;
+}
+
+static void send_both(struct probe *probe, struct plain *plain, uint64_t sequence) {
+    uint8_t payload[2000];
+    int64_t sent = START + (int64_t)sequence * MILLISECOND;
+    int64_t transit = 3 * MILLISECOND + random_below(2 * MILLISECOND);
+    put(probe, payload, sequence, sent);
+    plain_take(plain, sequence, transit);
+    take(probe, payload, probe->length, sent + transit);
+}
+
+static void check_random_stream(enum form form) {
+    static struct plain plain;
+    struct probe probe;
+    uint64_t late[8], late_count = 0;
+    memset(&plain, 0, sizeof plain);
+    begin(&probe, form);
+    for (uint64_t sequence = 1; sequence < MADE; sequence++) {
+        uint32_t fate = sequence < 4 ? 99 : random_below(100);
+        if (fate < 5)
+            continue;
+        if (fate < 10 && late_count < 8) {
+            late[late_count++] = sequence;
+            continue;
+        }
+        send_both(&probe, &plain, sequence);
+        if (fate < 15)
+            send_both(&probe, &plain, sequence);
+        if (late_count && fate > 80)
+            send_both(&probe, &plain, late[--late_count]);
+    }
+    check_counts(&probe, plain.received, plain.unique,
+                 plain.highest - plain.first + 1 - plain.unique, plain.out_of_order,
+                 plain.duplicates);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.restarts, 0);
+    CHECK(llabs(summary.jitter_ns - (int64_t)plain.jitter) <= (form == RTP ? 200000 : 1000));
+    end(&probe);
+}
+
+/* --- one form each ---------------------------------------------------------------------------- */
+
+static void check_wrap(enum form form, uint64_t modulus) {
+    struct probe probe;
+    begin(&probe, form);
+    for (uint64_t i = 0; i < 300; i++)
+        if (i != 110)
+            send_at(&probe, (modulus - 100 + i) % modulus, START + (int64_t)i * 20 * MILLISECOND);
+    check_counts(&probe, 299, 299, 1, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.restarts, 0);
+    CHECK_INT(summary.first, modulus - 100);
+    CHECK_INT(summary.highest, 199);
+    CHECK_INT(probe.newest[SEQUENCE_LOST].sequence, 10);
+    end(&probe);
+}
+
+static void check_64_bits(enum form form) {
+    struct probe probe;
+    uint64_t first = ((uint64_t)1 << 32) - 100;
+    begin(&probe, form);
+    for (uint64_t i = 0; i < 300; i++)
+        send_at(&probe, first + i, START + (int64_t)i * 20 * MILLISECOND);
+    check_counts(&probe, 300, 300, 0, 0, 0);
+    CHECK_INT(summary_of(&probe).first, first);
+    CHECK_INT(summary_of(&probe).highest, first + 299);
+    CHECK_INT(summary_of(&probe).counter_bits, 64);
+    end(&probe);
+}
+
+/* By version: the id negated, in one half or in both, or with its highest bit set. */
+static void check_end_marker(enum form form, uint32_t low, uint32_t high) {
+    struct probe probe;
+    uint8_t payload[64] = {0};
+    begin(&probe, form);
+    send_all(&probe, 1, 98);
+    block_store(payload, low, 4);
+    block_store(payload + 12, high, 4);
+    put_time(payload + 4, START + 2 * SECOND);
+    for (unsigned i = 0; i < 10; i++)
+        take(&probe, payload, sizeof payload, START + 2 * SECOND + i * 250 * MILLISECOND);
+    check_counts(&probe, 98, 98, 0, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.end_markers, 10);
+    CHECK(summary.ended);
+    CHECK_INT(summary.end_sequence, 100);
+    CHECK_INT(summary.other_packets, 0);
+    end(&probe);
+}
+
+/* The sender's clock may have another start: no packet was under way for longer. */
+static void check_restart_with_another_clock(void) {
+    struct probe probe;
+    uint8_t payload[64];
+    begin(&probe, IPERF3_32);
+    send_all(&probe, 1, 3000);
+    for (int64_t i = 0; i < 20; i++) {
+        int64_t sent = START + 1000 * SECOND + i * MILLISECOND;
+        put(&probe, payload, i ? 100 * (uint64_t)i : 1, sent); /* most are lost from the start */
+        take(&probe, payload, 64, sent + 7 * SECOND);
+    }
+    check_counts(&probe, 3020, 3020, 1900 - 20, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.restarts, 1);
+    CHECK_INT(summary.jitter_ns, 0);
+    CHECK_INT(summary.delay_variation_ns, 0);
+    CHECK_INT(summary.transit_ns_least, 5 * MILLISECOND);
+    CHECK_INT(summary.transit_ns_greatest, 7 * SECOND);
+    end(&probe);
+}
+
+/* RFC 3550 A.1: more than MAX_DROPOUT ahead is another beginning. */
+static void check_rtp_jump(void) {
+    struct probe probe;
+    begin(&probe, RTP);
+    send_all(&probe, 1, 100);
+    send_all(&probe, 3100, 3200); /* as many may be lost */
+    send_all(&probe, 6201, 6300);
+    check_counts(&probe, 301, 301, 2999, 0, 0);
+    CHECK_INT(summary_of(&probe).restarts, 1);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 202);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].sequence, 6201);
+    end(&probe);
+}
+
+/* Far behind, but not one after the other: late. */
+static void check_lone_late_packets(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 0, 2);
+    send_next(&probe, 1);
+    for (uint64_t i = 3; i <= 600; i++)
+        if (i != 50 && i != 100)
+            send_next(&probe, i);
+    send_next(&probe, 100);
+    send_next(&probe, 50);
+    send_next(&probe, 601);
+    check_counts(&probe, 603, 602, 0, 2, 1);
+    CHECK_INT(summary_of(&probe).restarts, 0);
+    end(&probe);
+}
+
+static void check_restart_within_the_window(void) {
+    struct probe probe;
+    begin(&probe, IPERF3_32);
+    send_all(&probe, 1, 100);
+    for (int64_t i = 4; i <= 60; i++) /* the first three are lost */
+        send_at(&probe, (uint64_t)i, START + 10 * SECOND + i * 20 * MILLISECOND);
+    check_counts(&probe, 157, 157, 0, 0, 0);
+    CHECK_INT(summary_of(&probe).restarts, 1);
+    end(&probe);
+}
+
+/* A number far ahead is damage, unless the next packet goes on from there. */
+static void check_far_ahead(void) {
+    struct probe probe;
+    begin(&probe, IPERF3_64);
+    send_all(&probe, 1, 100);
+    send_at(&probe, (uint64_t)1 << 40, START + 101 * 20 * MILLISECOND);
+    send_at(&probe, (uint64_t)1 << 40, START + 101 * 20 * MILLISECOND); /* the same again */
+    send_all(&probe, 102, 200);
+    check_counts(&probe, 199, 199, 1, 0, 0);
+    CHECK_INT(summary_of(&probe).other_packets, 2);
+    uint64_t far = (uint64_t)1 << 26;
+    send_at(&probe, far, START + 100 * SECOND);
+    send_at(&probe, far + 1, START + 100 * SECOND + MILLISECOND);
+    check_counts(&probe, 201, 201, far + 1 - 201, 0, 0);
+    CHECK_INT(summary_of(&probe).restarts, 0);
+    CHECK_INT(summary_of(&probe).longest_loss_run, far - 201);
+    end(&probe);
+}
+
+static void check_late_beyond_the_window(enum form form) {
+    struct probe probe;
+    begin(&probe, form);
+    send_all(&probe, 1, 9);
+    send_all(&probe, 11, 12000);
+    send_next(&probe, 10);
+    send_all(&probe, 12001, 12010);
+    check_counts(&probe, 12010, 12009, 1, 0, 0); /* nobody can say that 10 had not come */
+    CHECK_INT(summary_of(&probe).late, 1);
+    CHECK_INT(summary_of(&probe).restarts, 0);
+    end(&probe);
+}
+
+static void check_ssrc_change(void) {
+    struct probe probe;
+    begin(&probe, RTP);
+    send_all(&probe, 1, 100);
+    probe.key = 0x99887766;
+    for (int64_t i = 0; i < 100; i++)
+        if (i != 40)
+            send_at(&probe, (uint64_t)(65500 + i) % 65536,
+                    START + 2 * SECOND + i * 20 * MILLISECOND);
+    check_counts(&probe, 199, 199, 1, 0, 0);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.sources, 2);
+    CHECK_INT(summary.restarts, 1);
+    CHECK_INT(summary.other_packets, 0);
+    CHECK_INT(summary.first, 65500);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].frame, 101);
+    CHECK_INT(probe.newest[SEQUENCE_RESTART].related_frame, 100);
+    probe.key = 0x5555; /* one packet alone is no source */
+    send_next(&probe, 7);
+    CHECK_INT(summary_of(&probe).sources, 2);
+    CHECK_INT(summary_of(&probe).other_packets, 1);
+    end(&probe);
+}
+
+/* Sound and picture in one flow: neither is lost because the other came between. Each two of them
+ * join 10 rounds after the two before. */
+static void check_sources_that_alternate(unsigned count) {
+    struct probe probe;
+    begin(&probe, RTP);
+    for (uint64_t i = 1; i <= 500; i++)
+        for (unsigned source = 0; source < count && source / 2 * 10 < i; source++) {
+            probe.key = 1000 + source;
+            for (uint64_t packet = 0; packet <= source % 2; packet++) {
+                uint64_t sequence = i * (source % 2 + 1) + packet;
+                send_at(&probe, sequence, START + (int64_t)i * 20 * MILLISECOND);
+            }
+        }
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.sources, count);
+    CHECK_INT(summary.lost, 0);
+    CHECK(summary.other_packets < 5); /* of the first few */
+    CHECK_INT(summary.received + summary.other_packets, probe.frame);
+    end(&probe);
+}
+
+static void check_blocks(void) {
+    struct probe probe;
+    uint8_t payload[64];
+    begin(&probe, BLOCKS);
+    for (uint64_t i = 0; i < 100; i++) {
+        put_block(payload, 5, (uint16_t)(i == 99 ? BLOCK_LAST : 0), 64, i,
+                  START + (int64_t)i * MILLISECOND);
+        payload[40] ^= i == 1 || i == 50; /* one of them before belief */
+        take(&probe, payload, 64, START + (int64_t)i * MILLISECOND);
+    }
+    take(&probe, payload, 60, START + 100 * MILLISECOND); /* 4 bytes fewer than it says */
+    check_counts(&probe, 101, 100, 0, 0, 1);
+    CHECK_INT(summary_of(&probe).corrupt, 3);
+    CHECK(summary_of(&probe).ended);
+    CHECK_INT(summary_of(&probe).end_sequence, 99);
+    put_block(payload, 7, BLOCK_FIRST, 64, 0, START + SECOND);
+    payload[63] ^= 1; /* who knows what else is wrong */
+    take(&probe, payload, 64, START + SECOND);
+    CHECK_INT(summary_of(&probe).sources, 1);
+    put_block(payload, 6, BLOCK_FIRST, 64, 0, START + SECOND); /* alone, but it says so */
+    take(&probe, payload, 64, START + SECOND);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK_INT(summary.sources, 2);
+    CHECK_INT(summary.restarts, 1);
+    CHECK_INT(summary.expected, 101);
+    end(&probe);
+}
+
+static void check_hostile_times(void) {
+    struct probe probe;
+    uint8_t payload[64];
+    begin(&probe, BLOCKS);
+    for (uint64_t i = 0; i < 2000; i++) {
+        int64_t time_ns = i < 10 ? START : (int64_t)random_bits();
+        put_block(payload, 5, 0, 64, i < 10 ? i : random_bits() >> (2 + random_below(60)),
+                  i < 10 ? START : (int64_t)(random_bits() >> 1));
+        take(&probe, payload, 64, time_ns);
+    }
+    CHECK_INT(summary_of(&probe).format, SEQUENCE_BLOCKS);
+    end(&probe);
+    begin(&probe, RTP);
+    for (uint64_t i = 0; i < 2000; i++) {
+        put_rtp(payload, 9, 0, i < 10 ? i : random_bits(), i < 10 ? 0 : random_bits());
+        take(&probe, payload, 64, i < 10 ? START : (int64_t)random_bits());
+    }
+    CHECK_INT(summary_of(&probe).format, SEQUENCE_RTP);
+    end(&probe);
+}
+
+/* --- without memory --------------------------------------------------------------------------- */
+
+static void check_bounds(void) {
+    for (size_t most = 0; most < 12000; most += 100) {
+        struct probe probe;
+        begin(&probe, BLOCKS);
+        probe.allowance.most = most;
+        for (unsigned run = 0; run < 5; run++) {
+            probe.key = run;
+            send_all(&probe, 0, 20);
+        }
+        enum sequence_format format = summary_of(&probe).format;
+        CHECK(format == SEQUENCE_NONE || format == SEQUENCE_BLOCKS);
+        CHECK(most < 6000 || summary_of(&probe).received == 105);
+        CHECK(probe.allowance.used <= most);
+        end(&probe);
+    }
+}
+
+static void check_memory_of_one_flow(void) {
+    struct probe probe;
+    begin(&probe, RTP);
+    probe.allowance.most = 1 << 20;
+    for (uint64_t i = 0; i < 10000; i++) {
+        probe.key = (uint32_t)i / 4;
+        send_next(&probe, i % 4 < 3 ? i : i + 5000); /* which waits for one that follows */
+    }
+    CHECK(probe.allowance.used < 40000);
+    struct sequence_summary summary = summary_of(&probe);
+    CHECK(summary.sources > 2000);
+    CHECK_INT(summary.lost, 0);
+    CHECK_INT(summary.received + summary.other_packets, probe.frame);
+    end(&probe);
+}
+
+static void check_every_form(enum form form) {
+    check_in_order(form);
+    check_lost(form);
+    check_swapped(form);
+    check_duplicated(form);
+    check_trouble_before_belief(form);
+    check_restart(form);
+    check_random_stream(form);
+    check_late_beyond_the_window(form);
+    check_lone_late_packets(form);
+    check_snap_cut(form, form == BLOCKS ? 32 : 16);
+}
+
+int main(void) {
+    for (enum form form = 0; form < FORMS; form++)
+        check_every_form(form);
+    check_snap_cut(IPERF3_32, 12);
+    check_snap_cut(RTP, 12);
+    check_wrap(IPERF3_32, (uint64_t)1 << 32);
+    check_wrap(IPERF2_32, (uint64_t)1 << 31);
+    check_wrap(RTP, 65536);
+    check_64_bits(BLOCKS);
+    check_64_bits(IPERF3_64);
+    check_64_bits(IPERF2_64);
+    check_end_marker(IPERF2_32, 0u - 100, 0x36363636);
+    check_end_marker(IPERF2_32, 0x80000000u | 100, 0x36363636);
+    check_end_marker(IPERF2_64, 0u - 100, 0);
+    check_end_marker(IPERF2_64, 0u - 100, 0xffffffff);
+    check_end_marker(IPERF2_64, 100, 0x80000000);
+    check_restart_within_the_window();
+    check_restart_with_another_clock();
+    check_rtp_jump();
+    check_far_ahead();
+    check_ssrc_change();
+    check_sources_that_alternate(2);
+    check_sources_that_alternate(12);
+    check_blocks();
+    check_hostile_times();
+    check_bounds();
+    check_memory_of_one_flow();
+    return 0;
+}

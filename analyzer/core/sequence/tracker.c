@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sequence/tracker.h"
+
+#include <string.h>
+
+#define TRIED_MOST  16u /* packets, then the flow is given up */
+#define BESIDE_MOST 64u /* a call may be set up for long before it has media */
+
+#define SOURCES_MOST    16u
+#define CANDIDATES_MOST 4u
+
+#define SECOND   ((int64_t)1000000000)
+#define PROOF_NS (10 * SECOND)
+
+_Static_assert(sizeof(struct sequence_track) <= 64, "every direction of a flow has one");
+
+struct sequence_belief {
+    struct sequence_summary counts;
+    uint64_t heard;
+    uint64_t newest_key;
+    uint32_t source_count, candidate_count;
+    bool is_proven;               /* the sender's clock went on for PROOF_NS */
+    int64_t first_ns, first_sent; /* of the packet since which it is watched; 0 before */
+    struct sequence_source *sources[SOURCES_MOST];
+    struct sequence_item candidates[CANDIDATES_MOST]; /* each alone of its source, newest first */
+};
+
+_Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
+
+static void give_up(struct sequence_track *track, struct allowance *allowance) {
+    sequence_free(track, allowance);
+    track->format = SEQUENCE_NONE;
+}
+
+/* --- sources --------------------------------------------------------------------------------- */
+
+static struct sequence_source *find_source(const struct sequence_belief *belief, uint64_t key) {
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        if (belief->sources[i]->key == key)
+            return belief->sources[i];
+    return NULL;
+}
+
+/* The source that was silent for longest, for another one's use. */
+static struct sequence_source *reuse_source(const struct sequence_belief *belief,
+                                            const struct sequence_judge *judge) {
+    struct sequence_source *oldest = belief->source_count ? belief->sources[0] : NULL;
+    for (uint32_t i = 1; i < belief->source_count; i++)
+        if (belief->sources[i]->heard < oldest->heard)
+            oldest = belief->sources[i];
+    if (oldest) {
+        sequence_source_settle(oldest, judge);
+        sequence_source_sum(oldest, judge->layout, judge->counts);
+    }
+    return oldest;
+}
+
+static struct sequence_source *add_source(struct sequence_belief *belief, uint64_t key,
+                                          const struct sequence_judge *judge,
+                                          struct allowance *allowance) {
+    struct sequence_source *source = NULL;
+    if (belief->source_count < SOURCES_MOST)
+        source = allowance_take(allowance, sizeof *source);
+    if (source)
+        belief->sources[belief->source_count++] = source;
+    else
+        source = reuse_source(belief, judge);
+    if (!source)
+        return NULL;
+    sequence_source_begin(source, key);
+    judge->counts->sources++;
+    return source;
+}
+
+/* Another SSRC or another run is another beginning; another stream of the same run is not. */
+static bool is_another_run(const struct sequence_layout *layout, uint64_t old, uint64_t new) {
+    return layout->format == SEQUENCE_RTP || old >> 16 != new >> 16;
+}
+
+static struct sequence_source *begin_source(struct sequence_belief *belief,
+                                            const struct sequence_judge *judge,
+                                            const struct sequence_item *item,
+                                            struct allowance *allowance) {
+    uint64_t key = item->reading.key;
+    const struct sequence_source *newest = find_source(belief, belief->newest_key);
+    uint64_t frame_before = newest ? newest->last_frame : 0;
+    struct sequence_source *source = add_source(belief, key, judge, allowance);
+    if (source && is_another_run(judge->layout, belief->newest_key, key)) {
+        judge->counts->restarts++;
+        sequence_tell(judge, SEQUENCE_RESTART, item, frame_before);
+    }
+    return source;
+}
+
+static void judge_item(struct sequence_belief *belief, struct sequence_source *source,
+                       const struct sequence_judge *judge, const struct sequence_item *item) {
+    source->heard = ++belief->heard;
+    belief->newest_key = source->key;
+    sequence_source_take(source, judge, item);
+}
+
+/* Takes the candidate of `key` out of the list, if there is one. */
+static bool take_candidate(struct sequence_belief *belief, uint64_t key,
+                           struct sequence_item *candidate) {
+    for (uint32_t i = 0; i < belief->candidate_count; i++) {
+        if (belief->candidates[i].reading.key != key)
+            continue;
+        *candidate = belief->candidates[i];
+        belief->candidate_count--;
+        memmove(&belief->candidates[i], &belief->candidates[i + 1],
+                (belief->candidate_count - i) * sizeof *candidate);
+        return true;
+    }
+    return false;
+}
+
+static void put_candidate(struct sequence_belief *belief, const struct sequence_item *item) {
+    if (belief->candidate_count < CANDIDATES_MOST)
+        belief->candidate_count++;
+    memmove(&belief->candidates[1], &belief->candidates[0],
+            (belief->candidate_count - 1) * sizeof *item);
+    belief->candidates[0] = *item;
+}
+
+/* A packet of a source not heard before: believed with its second packet in sequence (RFC 3550
+ * A.1), or when it says that it is the first and is whole. Until then it is no packet of ours. */
+static void admit(struct sequence_belief *belief, const struct sequence_judge *judge,
+                  const struct sequence_item *item, struct allowance *allowance) {
+    const struct sequence_reading *reading = &item->reading;
+    struct sequence_item before;
+    struct sequence_source *source = NULL;
+    bool has_before = take_candidate(belief, reading->key, &before);
+    int64_t step =
+        has_before ? sequence_step(judge->layout, before.reading.sequence, reading->sequence) : 0;
+    bool follows = step >= 1 && step <= judge->layout->follow_most;
+    if (follows || (reading->first && !reading->corrupt))
+        source = begin_source(belief, judge, follows ? &before : item, allowance);
+    if (!source) {
+        judge->counts->other_packets++;
+        put_candidate(belief, item);
+        return;
+    }
+    if (follows) {
+        judge->counts->other_packets--;
+        judge_item(belief, source, judge, &before);
+    }
+    judge_item(belief, source, judge, item);
+}
+
+static void judge_any(struct sequence_belief *belief, const struct sequence_judge *judge,
+                      const struct sequence_item *item, struct allowance *allowance) {
+    struct sequence_source *source = find_source(belief, item->reading.key);
+    if (source)
+        judge_item(belief, source, judge, item);
+    else
+        admit(belief, judge, item, allowance);
+}
+
+/* --- from trial to belief -------------------------------------------------------------------- */
+
+static void replay(const struct sequence_trial *trial, struct sequence_belief *belief,
+                   const struct sequence_judge *judge, struct allowance *allowance) {
+    for (uint32_t i = 0; i < trial->count; i++) {
+        const struct sequence_kept *kept = &trial->kept[i];
+        struct sequence_item item = {
+            .time_ns = kept->time_ns, .frame = kept->frame, .time_known = kept->time_known};
+        if (sequence_read_kept(&item.reading, judge->layout, kept))
+            judge_any(belief, judge, &item, allowance);
+        else
+            judge->counts->other_packets++;
+    }
+}
+
+static void believe(struct sequence_track *track, const struct sequence_layout *layout,
+                    uint64_t key, struct allowance *allowance,
+                    const struct sequence_listener *listener) {
+    struct sequence_trial *trial = track->more;
+    struct sequence_belief *belief = allowance_take(allowance, sizeof *belief);
+    struct sequence_judge judge = {layout, NULL, listener};
+    if (!belief) {
+        give_up(track, allowance);
+        return;
+    }
+    memset(belief, 0, sizeof *belief);
+    belief->newest_key = key;
+    belief->counts.format = layout->format;
+    belief->counts.counter_bits = layout->bits;
+    belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
+    judge.counts = &belief->counts;
+    if (!add_source(belief, key, &judge, allowance)) {
+        allowance_give(allowance, belief, sizeof *belief);
+        give_up(track, allowance);
+        return;
+    }
+    replay(trial, belief, &judge, allowance);
+    allowance_give(allowance, trial, sizeof *trial);
+    track->more = belief;
+    track->format = (uint8_t)layout->format;
+    track->layout = (uint8_t)(layout - sequence_layouts);
+}
+
+/* The list begins with the second of two packets that look alike: most flows never need it. Returns
+ * false without memory. */
+static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
+                     struct allowance *allowance) {
+    struct sequence_trial *trial = track->more;
+    if (!trial && !(track->first.present && sequence_look_alike(&track->first, kept))) {
+        track->first = *kept;
+        return true;
+    }
+    if (!trial) {
+        trial = track->more = allowance_take(allowance, sizeof *trial);
+        if (!trial)
+            return false;
+        trial->count = 1;
+        trial->kept[0] = track->first;
+    }
+    sequence_trial_add(trial, kept);
+    return true;
+}
+
+static void try_packet(struct sequence_track *track, const struct sequence_packet *packet,
+                       struct allowance *allowance, const struct sequence_listener *listener) {
+    if (sequence_is_beside_rtp(packet->payload, packet->captured)) {
+        if (++track->beside == BESIDE_MOST)
+            give_up(track, allowance);
+        return;
+    }
+    uint64_t key;
+    struct sequence_kept kept = sequence_keep(packet);
+    track->tried++;
+    if (sequence_is_any(&kept)) {
+        if (!add_kept(track, &kept, allowance)) {
+            give_up(track, allowance);
+            return;
+        }
+        const struct sequence_layout *layout =
+            track->more ? sequence_trial_believed(track->more, &key) : NULL;
+        if (layout)
+            believe(track, layout, key, allowance, listener);
+    }
+    if (track->format == SEQUENCE_UNKNOWN && track->tried == TRIED_MOST)
+        give_up(track, allowance);
+}
+
+/* A second look at what is believed for its times alone: what stands still or runs is no clock. */
+static bool is_no_clock(struct sequence_belief *belief, const struct sequence_layout *layout,
+                        const struct sequence_item *item) {
+    int64_t arrived, sent = item->reading.sent;
+    bool has_clock = layout->clock == SEQUENCE_CLOCK_NS && !layout->has_magic;
+    if (belief->is_proven || !item->time_known || !has_clock)
+        return false;
+    if (!belief->first_sent) {
+        belief->first_ns = item->time_ns;
+        belief->first_sent = sent;
+    }
+    if (__builtin_sub_overflow(item->time_ns, belief->first_ns, &arrived) || arrived < PROOF_NS)
+        return false;
+    belief->is_proven = true;
+    int64_t moved = sent - belief->first_sent; /* a clock that was set back is one */
+    return moved >= 0 && (moved < arrived / 8 || moved / 8 > arrived);
+}
+
+/* --- what others call ------------------------------------------------------------------------ */
+
+void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
+                        struct allowance *allowance, const struct sequence_listener *listener) {
+    if (track->format == SEQUENCE_UNKNOWN) {
+        try_packet(track, packet, allowance, listener);
+        return;
+    }
+    struct sequence_belief *belief = track->more;
+    struct sequence_judge judge = {&sequence_layouts[track->layout], &belief->counts, listener};
+    struct sequence_item item = {
+        .time_ns = packet->time_ns, .frame = packet->frame, .time_known = packet->time_known};
+    bool read =
+        judge.layout->read(&item.reading, packet->payload, packet->captured, packet->length);
+    item.reading.corrupt |= packet->corrupt && judge.layout->format == SEQUENCE_BLOCKS;
+    if (!read)
+        belief->counts.other_packets++;
+    else if (is_no_clock(belief, judge.layout, &item))
+        give_up(track, allowance);
+    else
+        judge_any(belief, &judge, &item, allowance);
+}
+
+static bool is_believing(const struct sequence_track *track) {
+    return track->format != SEQUENCE_UNKNOWN && track->format != SEQUENCE_NONE;
+}
+
+void sequence_summary(struct sequence_track *track, const struct sequence_listener *listener,
+                      struct sequence_summary *summary) {
+    *summary = (struct sequence_summary){.format = track->format};
+    if (!is_believing(track))
+        return;
+    struct sequence_belief *belief = track->more;
+    const struct sequence_layout *layout = &sequence_layouts[track->layout];
+    struct sequence_judge judge = {layout, &belief->counts, listener};
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        sequence_source_settle(belief->sources[i], &judge);
+    *summary = belief->counts;
+    for (uint32_t i = 0; i < belief->source_count; i++)
+        sequence_source_sum(belief->sources[i], layout, summary);
+    summary->lost = summary->expected - summary->unique;
+    const struct sequence_source *newest = find_source(belief, belief->newest_key);
+    if (newest) {
+        summary->first = sequence_on_wire(layout, newest->window.first);
+        summary->highest = sequence_on_wire(layout, newest->window.highest);
+    }
+}
+
+void sequence_free(struct sequence_track *track, struct allowance *allowance) {
+    if (is_believing(track)) {
+        struct sequence_belief *belief = track->more;
+        for (uint32_t i = 0; i < belief->source_count; i++)
+            allowance_give(allowance, belief->sources[i], sizeof *belief->sources[i]);
+        allowance_give(allowance, belief, sizeof *belief);
+    } else if (track->more) {
+        allowance_give(allowance, track->more, sizeof(struct sequence_trial));
+    }
+    *track = (struct sequence_track){0};
+}

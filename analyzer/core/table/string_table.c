@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each entry is a 16-bit length and that many bytes; an address is its 4 or 16 raw bytes. */
+#include "table/string_table.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static int64_t add_bytes(struct text_store *store, const void *bytes, size_t size) {
+    uint64_t offset;
+    uint16_t length = (uint16_t)size;
+    uint8_t *place = arena_reserve(&store->arena, size + sizeof length, &offset);
+    if (!place)
+        return -1;
+    memcpy(place, &length, sizeof length);
+    memcpy(place + sizeof length, bytes, size);
+    return (int64_t)offset;
+}
+
+int64_t text_store_add(struct text_store *store, const char *text) {
+    char clean[TEXT_MAX + 1];
+    return add_bytes(store, clean, valid_text_copy(clean, sizeof clean, text, strlen(text)));
+}
+
+int64_t text_store_add_path(struct text_store *store, const char *path) {
+    return add_bytes(store, path, strnlen(path, TEXT_MAX));
+}
+
+int64_t text_store_add_address(struct text_store *store, unsigned version, const uint8_t *address) {
+    return add_bytes(store, address, version == 4 ? 4 : 16);
+}
+
+const char *text_store_get(const struct text_store *store, int64_t number, size_t *size) {
+    const uint8_t *entry = arena_at(&store->arena, (uint64_t)number);
+    uint16_t length;
+    memcpy(&length, entry, sizeof length);
+    *size = length;
+    return (const char *)entry + sizeof length;
+}
+
+static char *put_octet(char *out, uint8_t octet) {
+    if (octet >= 100)
+        *out++ = (char)('0' + octet / 100);
+    if (octet >= 10)
+        *out++ = (char)('0' + octet / 10 % 10);
+    *out++ = (char)('0' + octet % 10);
+    return out;
+}
+
+static size_t ipv4_text(const char *bytes, char *buffer) {
+    char *out = buffer;
+    for (size_t i = 0; i < 4; i++) {
+        if (i)
+            *out++ = '.';
+        out = put_octet(out, (uint8_t)bytes[i]);
+    }
+    *out = 0;
+    return (size_t)(out - buffer);
+}
+
+size_t text_store_address(const struct text_store *store, int64_t number,
+                          char buffer[static ADDRESS_TEXT_MAX]) {
+    size_t size;
+    const char *bytes = text_store_get(store, number, &size);
+    if (size == 4) /* without the C library's formatted printing */
+        return ipv4_text(bytes, buffer);
+    if (!inet_ntop(AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
+        return 0;
+    return strlen(buffer);
+}
+
+void text_store_free(struct text_store *store) {
+    arena_free(&store->arena);
+}

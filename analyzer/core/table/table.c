@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A packed row: a bit for each column that is known, a bit for each that is also not 0, then what
+ * those values differ from the table's origins by, as zigzag varints whose first byte tells the
+ * length, so that each is written and read at once: 7 bits a byte, and as many 0 bits below the
+ * lowest 1 as bytes follow; without a 1, 8 do. A row is written where the largest row would fit and
+ * else begins the next chunk, so that a reader finds it by the same rule. */
+#include "table/table.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_GROUP      UINT64_MAX
+#define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
+#define VARINT_MAX    10
+#define ORIGIN_LEAST  (INT64_C(1) << 48)
+#define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
+
+void table_init(struct table *table, enum table_number number, const struct text_store *texts,
+                bool grouped) {
+    *table = (struct table){.schema = &schemas[number], .texts = texts, .grouped = grouped};
+}
+
+void table_free(struct table *table) {
+    arena_free(&table->rows);
+    free(table->group_offsets);
+    free(table->group_sizes);
+    free(table->amendments);
+    free(table->moved);
+}
+
+static bool grow_groups(struct table *table, size_t needed) {
+    size_t room = table->group_room ? table->group_room : 64;
+    while (room < needed)
+        room *= 2;
+    if (room != table->group_room) {
+        uint64_t *offsets = realloc(table->group_offsets, room * sizeof *offsets);
+        if (offsets)
+            table->group_offsets = offsets;
+        uint32_t *sizes = realloc(table->group_sizes, room * sizeof *sizes);
+        if (sizes)
+            table->group_sizes = sizes;
+        if (!offsets || !sizes)
+            return false;
+        table->group_room = room;
+    }
+    return true;
+}
+
+bool table_begin_group(struct table *table, uint32_t group) {
+    if (!grow_groups(table, (size_t)group + 1))
+        return false;
+    while (table->group_count <= group) {
+        table->group_offsets[table->group_count] = NO_GROUP;
+        table->group_sizes[table->group_count++] = 0;
+    }
+    table->group = group;
+    return true;
+}
+
+static uint8_t *put_word(uint8_t *out, uint64_t word) {
+    word = htole64(word);
+    memcpy(out, &word, sizeof word);
+    return out + sizeof word;
+}
+
+static uint64_t get_word(const uint8_t *in) {
+    uint64_t word;
+    memcpy(&word, in, sizeof word);
+    return le64toh(word);
+}
+
+/* Writes up to 7 bytes more than the number takes. */
+static inline uint8_t *put_varint(uint8_t *out, int64_t value) {
+    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    unsigned following = (63 - (unsigned)__builtin_clzll(bits | 1)) * 37 >> 8; /* a seventh */
+    if (following >= sizeof bits) {
+        *out = 0;
+        return put_word(out + 1, bits);
+    }
+    put_word(out, (bits << 1 | 1) << following);
+    return out + following + 1;
+}
+
+/* Bytes of the varint that begins with these 8. */
+static inline unsigned varint_size(uint64_t word) {
+    return (unsigned)__builtin_ctzll(word | 1u << 8) + 1;
+}
+
+static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
+    uint64_t word = get_word(in);
+    unsigned size = varint_size(word);
+    uint64_t bits =
+        size > sizeof word ? get_word(in + 1) : word << (64 - 8 * size) >> (64 - 7 * size);
+    *value = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+    return in + size;
+}
+
+/* The values of 64 columns; `filled` comes to tell which are written. */
+static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const int64_t *origins,
+                                   uint64_t known, uint64_t *filled) {
+    uint64_t written = 0;
+    for (; known; known &= known - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(known);
+        if (!values[bit])
+            continue;
+        written |= known & -known;
+        out = put_varint(out, (int64_t)((uint64_t)values[bit] - (uint64_t)origins[bit]));
+    }
+    *filled = written;
+    return out;
+}
+
+static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table *table) {
+    uint64_t filled[2] = {0, 0};
+    size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
+    uint8_t *end = out + 2 * mask_bytes;
+    for (size_t w = 0; w * 64 < columns; w++)
+        end = pack_values(end, row->value + w * 64, table->origins + w * 64, row->known[w],
+                          &filled[w]);
+    memcpy(out, row->known, mask_bytes);
+    memcpy(out + mask_bytes, filled, mask_bytes);
+    return end;
+}
+
+static const uint8_t *unpack_values(const uint8_t *in, int64_t *values, const int64_t *origins,
+                                    uint64_t filled) {
+    for (; filled; filled &= filled - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(filled);
+        in = get_varint(in, &values[bit]);
+        values[bit] = (int64_t)((uint64_t)values[bit] + (uint64_t)origins[bit]);
+    }
+    return in;
+}
+
+/* As many varints as bits are set. */
+static const uint8_t *skip_values(const uint8_t *in, uint64_t filled) {
+    for (; filled; filled &= filled - 1)
+        in += varint_size(get_word(in));
+    return in;
+}
+
+static inline uint64_t first_bits(uint64_t bits, size_t count) {
+    return count < 64 ? bits & ((UINT64_C(1) << count) - 1) : bits;
+}
+
+/* The values of the first `wanted` columns at least, which are all that may be read. Returns the
+ * row's end, unless it is the last one of its group: then nothing is read on from there. */
+static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct table *table,
+                                 size_t wanted, bool last) {
+    uint64_t filled[2] = {0, 0};
+    size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
+    row_clear(row);
+    memcpy(row->known, in, mask_bytes);
+    memcpy(filled, in + mask_bytes, mask_bytes);
+    in += 2 * mask_bytes;
+    memset(row->value, 0, wanted * sizeof *row->value);
+    for (size_t w = 0; w * 64 < columns; w++) {
+        uint64_t read = first_bits(filled[w], wanted > w * 64 ? wanted - w * 64 : 0);
+        in = unpack_values(in, row->value + w * 64, table->origins + w * 64, read);
+        if (!last)
+            in = skip_values(in, filled[w] & ~read);
+    }
+    return in;
+}
+
+static void count_in_group(struct table *table, uint64_t offset, uint32_t rows) {
+    if (!table->group_sizes[table->group])
+        table->group_offsets[table->group] = offset;
+    table->group_sizes[table->group] += rows;
+}
+
+/* Numbers as great as times are near those of the first row, and their differences short. */
+static void choose_origins(struct table *table, const struct row *row) {
+    for (unsigned c = 0; c < table->schema->column_count; c++)
+        if (row_known(row, c) && row->value[c] >= ORIGIN_LEAST)
+            table->origins[c] = row->value[c];
+}
+
+bool table_add(struct table *table, const struct row *row) {
+    uint64_t offset;
+    uint8_t *place = arena_reserve(&table->rows, ROW_BYTES_MAX, &offset);
+    if (!place)
+        return false;
+    if (table->grouped)
+        count_in_group(table, offset, 1);
+    if (!table->row_count)
+        choose_origins(table, row);
+    uint8_t *end = pack_row(place, row, table);
+    arena_trim(&table->rows, ROW_BYTES_MAX - (size_t)(end - place));
+    table->row_count++;
+    return true;
+}
+
+uint8_t *table_begin_record(struct table *table, const struct record_kind *kind) {
+    table->records = kind;
+    return arena_reserve(&table->rows, kind->room, &table->record_offset);
+}
+
+void table_add_record(struct table *table, const uint8_t *end, uint32_t rows) {
+    const uint8_t *record = arena_at(&table->rows, table->record_offset);
+    arena_trim(&table->rows, table->records->room - (size_t)(end - record));
+    if (table->grouped)
+        count_in_group(table, table->record_offset, rows);
+    table->row_count += rows;
+}
+
+bool table_begin_moved(struct table *table, size_t count) {
+    uint64_t needed = table->row_count + count, room = table->moved_room;
+    while (room < needed)
+        room = room ? room * 2 : 256;
+    if (room != table->moved_room) {
+        uint32_t *moved = realloc(table->moved, room * sizeof *moved);
+        if (!moved)
+            return false;
+        table->moved = moved;
+        table->moved_room = room;
+    }
+    while (table->moved_count < table->row_count) { /* these lie where their numbers say */
+        table->moved[table->moved_count] = (uint32_t)table->moved_count;
+        table->moved_count++;
+    }
+    table->moved_count = needed;
+    table->moved_first = table->row_count;
+    return true;
+}
+
+bool table_add_moved(struct table *table, uint32_t number, const struct row *row) {
+    table->moved[table->moved_first + number] = (uint32_t)table->row_count;
+    return table_add(table, row);
+}
+
+bool table_permute_groups(struct table *table, uint32_t first, const uint32_t *ranks,
+                          size_t count) {
+    if (table->group_count <= first)
+        return true;
+    if (!table_begin_group(table, first + (uint32_t)count - 1))
+        return false;
+    uint64_t *offsets = malloc(count * sizeof *offsets);
+    uint32_t *sizes = malloc(count * sizeof *sizes);
+    for (size_t i = 0; offsets && sizes && i < count; i++) {
+        offsets[ranks[i]] = table->group_offsets[first + i];
+        sizes[ranks[i]] = table->group_sizes[first + i];
+    }
+    if (offsets && sizes) {
+        memcpy(table->group_offsets + first, offsets, count * sizeof *offsets);
+        memcpy(table->group_sizes + first, sizes, count * sizeof *sizes);
+    }
+    bool done = offsets && sizes;
+    free(offsets);
+    free(sizes);
+    return done;
+}
+
+static bool add_amendment(struct table *table, struct amendment amendment) {
+    if (table->amendment_count == table->amendment_room) {
+        size_t room = table->amendment_room ? 2 * table->amendment_room : 64;
+        struct amendment *grown = realloc(table->amendments, room * sizeof *grown);
+        if (!grown)
+            return false;
+        table->amendments = grown;
+        table->amendment_room = room;
+    }
+    amendment.order = (uint32_t)table->amendment_count;
+    table->amendments[table->amendment_count++] = amendment;
+    return true;
+}
+
+bool table_amend(struct table *table, uint64_t row, unsigned column, int64_t value) {
+    return add_amendment(table, (struct amendment){.row = row, .column = column, .value = value});
+}
+
+bool table_amend_null(struct table *table, uint64_t row, unsigned column) {
+    return add_amendment(table, (struct amendment){.row = row, .column = column, .null = true});
+}
+
+static int compare_amendments(const void *left, const void *right) {
+    const struct amendment *a = left, *b = right;
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+void table_settle(struct table *table) {
+    for (size_t i = 0; i < table->amendment_count; i++)
+        if (table->amendments[i].row < table->moved_count)
+            table->amendments[i].row = table->moved[table->amendments[i].row];
+    free(table->moved);
+    table->moved = NULL;
+    table->moved_count = table->moved_room = 0;
+    if (table->amendment_count)
+        qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
+              compare_amendments);
+}
+
+static void apply_amendments(const struct table *table, uint64_t number, struct row *row) {
+    size_t low = 0, high = table->amendment_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (table->amendments[middle].row < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < table->amendment_count && table->amendments[low].row == number; low++) {
+        const struct amendment *amendment = &table->amendments[low];
+        if (amendment->null)
+            row_unset(row, amendment->column);
+        else
+            row_set(row, amendment->column, amendment->value);
+    }
+}
+
+static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
+    while (cursor->group < table->group_count && !table->group_sizes[cursor->group])
+        cursor->group++;
+    if (cursor->group == table->group_count)
+        return;
+    cursor->left = table->group_sizes[cursor->group];
+    cursor->offset = table->group_offsets[cursor->group++];
+}
+
+/* The end of what lies at `place` if the cursor is through with it, else NULL. */
+static inline const uint8_t *next_at(const struct table *table, const uint8_t *place,
+                                     struct table_cursor *cursor, size_t columns, struct row *row) {
+    return table->records
+               ? table->records->next(place, cursor, columns, row)
+               : unpack_row(place, row, table, columns, table->grouped && cursor->left == 1);
+}
+
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row) {
+    size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
+    if (cursor->row == table->row_count)
+        return false;
+    if (table->grouped && !cursor->left)
+        enter_next_group(table, cursor);
+    if (!cursor->of_record && cursor->offset % ARENA_CHUNK + room > ARENA_CHUNK)
+        cursor->offset += ARENA_CHUNK - cursor->offset % ARENA_CHUNK;
+    const uint8_t *place = arena_at(&table->rows, cursor->offset);
+    const uint8_t *end = next_at(table, place, cursor, columns, row);
+    if (end) {
+        cursor->offset += (uint64_t)(end - place);
+        cursor->of_record = 0;
+        cursor->sum = 0;
+    }
+    if (table->amendment_count)
+        apply_amendments(table, cursor->row, row);
+    if (table->grouped)
+        row_set(row, 0, (int64_t)cursor->group - 1);
+    cursor->left--;
+    cursor->row++;
+    return true;
+}
+
+bool table_next(const struct table *table, struct table_cursor *cursor, struct row *row) {
+    return table_next_of(table, cursor, table->schema->column_count, row);
+}
+
+uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
+    *cursor = (struct table_cursor){.group = group};
+    if (group >= table->group_count || !table->group_sizes[group])
+        return 0;
+    enter_next_group(table, cursor);
+    return cursor->left;
+}
+
+/* Whole groups are stepped over without unpacking a row. */
+void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
+    struct row row;
+    *cursor = (struct table_cursor){0};
+    while (table->grouped && cursor->group < table->group_count &&
+           number - cursor->row >= table->group_sizes[cursor->group])
+        cursor->row += table->group_sizes[cursor->group++];
+    while (cursor->row < number && table_next(table, cursor, &row))
+        continue;
+}
+
+int schema_column(const struct schema *schema, const char *name) {
+    for (size_t i = 0; i < schema->column_count; i++)
+        if (!strcmp(schema->columns[i].name, name))
+            return (int)i;
+    return -1;
+}

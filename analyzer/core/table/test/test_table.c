@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows come back as they were put in, groups in their order, and packed columns are bounded. */
+#include "table/table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/vocabulary.h"
+#include "common/check.h"
+#include "export/column_pack.h"
+
+#define ROWS 100000
+
+static int64_t value_of(uint64_t i, unsigned column) {
+    static const int64_t odd[] = {0, -1, INT64_MAX, INT64_MIN, 127, -128, 1 << 20};
+    return i % 5 ? (int64_t)(i * 7919 + column) : odd[(i / 5 + column) % 7];
+}
+
+static bool is_known(uint64_t i, unsigned column) {
+    return (i + column) % 3 != 0;
+}
+
+static void check_rows(void) {
+    struct text_store texts = {0};
+    struct table table;
+    struct table_cursor cursor = {0};
+    struct row row;
+    table_init(&table, TABLE_directions, &texts, false);
+    for (uint64_t i = 0; i < ROWS; i++) {
+        row_clear(&row);
+        for (unsigned c = 0; c < directions_column_count; c++)
+            row_set_if(&row, c, is_known(i, c), value_of(i, c));
+        CHECK(table_add(&table, &row));
+    }
+    for (uint64_t i = 0; i < ROWS; i++) {
+        CHECK(table_next(&table, &cursor, &row));
+        for (unsigned c = 0; c < directions_column_count; c++) {
+            CHECK_INT(row_known(&row, c), is_known(i, c));
+            CHECK_INT(row.value[c], is_known(i, c) ? value_of(i, c) : 0);
+        }
+    }
+    CHECK(!table_next(&table, &cursor, &row));
+    table_free(&table);
+}
+
+/* A reader of some columns comes to the same rows. */
+static void check_first_columns(void) {
+    struct text_store texts = {0};
+    struct table table;
+    struct table_cursor cursor = {0};
+    struct row row;
+    table_init(&table, TABLE_directions, &texts, false);
+    for (uint64_t i = 0; i < ROWS / 10; i++) {
+        row_clear(&row);
+        for (unsigned c = 0; c < directions_column_count; c++)
+            row_set_if(&row, c, is_known(i, c), value_of(i, c));
+        CHECK(table_add(&table, &row));
+    }
+    for (uint64_t i = 0; i < ROWS / 10; i++) {
+        size_t columns = i % (directions_column_count + 1);
+        CHECK(table_next_of(&table, &cursor, columns, &row));
+        for (unsigned c = 0; c < columns; c++)
+            CHECK_INT(row.value[c], is_known(i, c) ? value_of(i, c) : 0);
+    }
+    CHECK(!table_next(&table, &cursor, &row));
+    table_free(&table);
+}
+
+/* Flows end in any order and are read back by number; some have no rows. */
+static void check_groups(void) {
+    static const uint32_t order[] = {5, 0, 9, 3, 4};
+    struct text_store texts = {0};
+    struct table table;
+    struct table_cursor cursor = {0};
+    struct row row;
+    int64_t last = -1;
+    table_init(&table, TABLE_series, &texts, true);
+    for (unsigned g = 0; g < 5; g++) {
+        CHECK(table_begin_group(&table, order[g]));
+        for (uint32_t i = 0; i < order[g]; i++) {
+            row_clear(&row);
+            row_set(&row, series_flow, order[g]);
+            row_set(&row, series_packets, i);
+            CHECK(table_add(&table, &row));
+        }
+    }
+    for (uint64_t i = 0; i < 21; i++) {
+        CHECK(table_next(&table, &cursor, &row));
+        int64_t key = row.value[series_flow] * 100 + row.value[series_packets];
+        CHECK(key > last);
+        last = key;
+    }
+    CHECK(!table_next(&table, &cursor, &row));
+    table_free(&table);
+}
+
+static void pack(const struct table *table, struct column_pack pack, void *out) {
+    static const struct flow_choice all = {0};
+    pack.column = events_time_ns;
+    CHECK_INT((int64_t)column_pack_rows(table, &all), (int64_t)table->row_count);
+    column_pack(table, &pack, 1, &all, (uint8_t *[]){out});
+}
+
+/* Several columns of some flows, of a table in the order of time and of one in that of flows. */
+static void check_chosen(bool grouped) {
+    static const uint32_t flows[] = {1, 4, 7};
+    static const struct flow_choice some = {flows, 3};
+    static const struct column_pack packs[] = {{series_start_ns, 'd', false, 0, 1},
+                                               {series_flow, 'B', false, 0, 1}};
+    struct text_store texts = {0};
+    struct table table;
+    struct row row;
+    double starts[4];
+    uint8_t numbers[4];
+    table_init(&table, TABLE_series, &texts, grouped);
+    for (uint32_t i = 0; i < 10; i++) {
+        CHECK(!grouped || table_begin_group(&table, i / 2));
+        row_clear(&row);
+        row_set(&row, series_flow, i / 2);
+        row_set(&row, series_start_ns, (INT64_C(1) << 60) + i);
+        CHECK(table_add(&table, &row));
+    }
+    CHECK_INT((int64_t)column_pack_rows(&table, &some), 4);
+    column_pack(&table, packs, 2, &some, (uint8_t *[]){(uint8_t *)starts, numbers});
+    for (unsigned i = 0; i < 4; i++) {
+        CHECK_INT(numbers[i], i < 2 ? 1 : 4);
+        CHECK(starts[i] == (double)((INT64_C(1) << 60) + (i < 2 ? 2 : 6) + i));
+    }
+    table_free(&table);
+}
+
+static void check_packed(void) {
+    static const int64_t values[] = {1000, 1500, INT64_MIN, INT64_MAX, 0};
+    struct text_store texts = {0};
+    struct table table;
+    struct row row;
+    int32_t narrow[5];
+    uint32_t delta[5];
+    double real[5];
+    table_init(&table, TABLE_events, &texts, false);
+    for (unsigned i = 0; i < 5; i++) {
+        row_clear(&row);
+        row_set_if(&row, events_time_ns, i < 4, values[i]);
+        CHECK(table_add(&table, &row));
+    }
+    pack(&table, (struct column_pack){.code = 'i', .delta = false, .offset = 1000, .divisor = 100},
+         narrow);
+    CHECK_INT(narrow[1], 5);
+    CHECK_INT(narrow[2], INT32_MIN);
+    CHECK_INT(narrow[3], INT32_MAX);
+    CHECK_INT(narrow[4], INT32_MAX);
+    pack(&table, (struct column_pack){.code = 'I', .delta = true, .offset = 1000, .divisor = 1},
+         delta);
+    CHECK_INT(delta[0], 0);
+    CHECK_INT(delta[1], 500);
+    CHECK_INT(delta[2], (uint32_t)-500);
+    pack(&table, (struct column_pack){.code = 'd', .delta = false, .offset = 500, .divisor = 1000},
+         real);
+    CHECK(real[1] == 1.0 && isnan(real[4]));
+    table_free(&table);
+}
+
+static void check_texts(void) {
+    static const uint8_t loopback[16] = {[15] = 1};
+    struct text_store texts = {0};
+    char address[ADDRESS_TEXT_MAX];
+    size_t size;
+    int64_t plain = text_store_add(&texts, "eth0");
+    int64_t broken = text_store_add(&texts, "a\xFF"
+                                            "b");
+    static const uint8_t host[4] = {192, 0, 2, 10};
+    int64_t ipv4 = text_store_add_address(&texts, 4, host);
+    CHECK_INT(text_store_address(&texts, ipv4, address), 10);
+    CHECK(!strcmp(address, "192.0.2.10"));
+    int64_t ipv6 = text_store_add_address(&texts, 6, loopback);
+    CHECK(plain >= 0 && broken >= 0 && ipv6 >= 0);
+    CHECK(!memcmp(text_store_get(&texts, plain, &size), "eth0", 4) && size == 4);
+    CHECK(!memcmp(text_store_get(&texts, broken, &size),
+                  "a\xEF\xBF\xBD"
+                  "b",
+                  5) &&
+          size == 5);
+    CHECK_INT(text_store_address(&texts, ipv6, address), 3);
+    CHECK(!memcmp(address, "::1", 3));
+    text_store_free(&texts);
+}
+
+int main(void) {
+    check_rows();
+    check_groups();
+    check_first_columns();
+    check_packed();
+    check_chosen(false);
+    check_chosen(true);
+    check_texts();
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the capture itself was like: the captures table. */
+#include <pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode/decode.h"
+#include "pipeline/analysis_state.h"
+
+#define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
+
+static __attribute__((noinline)) struct capture_count *grow_counts(struct analysis *analysis,
+                                                                   uint32_t capture) {
+    size_t room = analysis->count_room ? analysis->count_room : 4;
+    while (room <= capture)
+        room *= 2;
+    struct capture_count *counts = realloc(analysis->counts, room * sizeof *counts);
+    if (!counts)
+        return NULL;
+    for (size_t i = analysis->count_room; i < room; i++)
+        counts[i] = (struct capture_count){.last_ns = INT64_MAX};
+    analysis->counts = counts;
+    analysis->count_room = room;
+    return &counts[capture];
+}
+
+inline struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
+    return LIKELY(capture < analysis->count_room) ? &analysis->counts[capture]
+                                                  : grow_counts(analysis, capture);
+}
+
+static void count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
+    if (capture >= analysis->mirrored_room) {
+        size_t room = 2 * ((size_t)capture + 1);
+        uint64_t *grown = realloc(analysis->mirrored, room * sizeof *grown);
+        if (!grown) {
+            analysis->out_of_memory = true;
+            return;
+        }
+        memset(grown + analysis->mirrored_room, 0,
+               (room - analysis->mirrored_room) * sizeof *grown);
+        analysis->mirrored = grown;
+        analysis->mirrored_room = room;
+    }
+    analysis->mirrored[capture] += (uint64_t)copies;
+}
+
+void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
+    analysis_lock(analysis);
+    count_mirrored(analysis, capture, copies);
+    analysis_unlock(analysis);
+}
+
+static __attribute__((noinline)) void note_step_back(struct capture_count *count,
+                                                     const struct packet *packet, int64_t step_ns) {
+    if (!count->backward_steps++)
+        count->backward_frame = packet->frame;
+    if (step_ns > count->backward_ns_max)
+        count->backward_ns_max = step_ns;
+}
+
+/* Any time but one of the file's own that is no earlier than all before it. */
+static __attribute__((noinline)) int64_t
+note_other_time(struct capture_count *count, const struct packet *packet, int64_t time_ns) {
+    bool first = count->packets == count->time_unknown + 1;
+    int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
+    if (packet->time_ns == TIME_UNKNOWN) {
+        count->time_unknown++;
+        return 0;
+    }
+    if (step_ns > 0)
+        note_step_back(count, packet, step_ns);
+    if (first || time_ns < count->first_ns)
+        count->first_ns = time_ns;
+    if (first || time_ns > count->last_ns)
+        count->last_ns = time_ns;
+    count->previous_ns = time_ns;
+    return step_ns > 0 ? step_ns : 0;
+}
+
+int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
+                             int64_t time_ns) {
+    count->packets++;
+    count->bytes += packet->length;
+    count->captured_bytes += packet->captured;
+    count->truncated += packet->captured < packet->length;
+    if (!LIKELY(time_ns >= count->last_ns) || !LIKELY(packet->time_ns == time_ns))
+        return note_other_time(count, packet, time_ns);
+    count->last_ns = count->previous_ns = time_ns;
+    return 0;
+}
+
+/* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
+ * was put together (TSO, GRO, LRO). */
+static __attribute__((noinline)) void note_long_packet(struct capture_count *count,
+                                                       const struct packet *packet,
+                                                       const struct headers *headers) {
+    if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
+        count->super_segment_frame = packet->frame;
+}
+
+void capture_count_headers(struct capture_count *count, const struct packet *packet,
+                           const struct headers *headers) {
+    count->reasons[headers->reason]++;
+    if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
+        count->malformed_frame = packet->frame;
+    if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
+        note_long_packet(count, packet, headers);
+}
+
+static uint64_t answers(const struct capture_count *count, enum decode_answer answer) {
+    uint64_t sum = 0;
+    for (unsigned reason = 0; reason < REASON_COUNT; reason++)
+        if (decode_reason_answer((enum decode_reason)reason) == answer)
+            sum += count->reasons[reason];
+    return sum;
+}
+
+/* name=count for every reason but ok and not-ip, most first. */
+static void reasons_text(const struct capture_count *count, char *text, size_t room) {
+    bool said[REASON_COUNT] = {[REASON_NONE] = true, [REASON_NOT_IP] = true};
+    size_t used = 0;
+    text[0] = '\0';
+    for (;;) {
+        unsigned most = REASON_COUNT;
+        for (unsigned reason = 0; reason < REASON_COUNT; reason++)
+            if (!said[reason] && count->reasons[reason] &&
+                (most == REASON_COUNT || count->reasons[reason] > count->reasons[most]))
+                most = reason;
+        if (most == REASON_COUNT || used >= room)
+            return;
+        said[most] = true;
+        used += (size_t)snprintf(text + used, room - used, "%s%s=%llu", used ? ", " : "",
+                                 decode_reason_name((enum decode_reason)most),
+                                 (unsigned long long)count->reasons[most]);
+    }
+}
+
+static void put_file(struct analysis *analysis, struct row *row,
+                     const struct interface *interface) {
+    const struct damage *damage = capture_set_damage(analysis->captures, interface->file_index);
+    row_set_path(analysis, row, captures_file, interface->file);
+    row_set_text(analysis, row, captures_format, interface->format);
+    row_set_text(analysis, row, captures_compression, interface->compression);
+    if (damage && damage->present) {
+        row_set_text(analysis, row, captures_damage, damage->text);
+        row_set(row, captures_damage_offset, (int64_t)damage->offset);
+        row_set(row, captures_damage_frame, (int64_t)damage->frame);
+    }
+}
+
+static void put_interface(struct analysis *analysis, struct row *row,
+                          const struct interface *interface) {
+    row_set(row, captures_interface, interface->index);
+    row_set_text(analysis, row, captures_name, interface->name);
+    row_set(row, captures_link_type, interface->link_type);
+    row_set_text(analysis, row, captures_link_type_name,
+                 pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
+    row_set_if(row, captures_snaplen, interface->snaplen, interface->snaplen);
+    row_set(row, captures_time_resolution_ns, interface->time_resolution_ns);
+    uint64_t received =
+        interface->received == DROPS_UNKNOWN ? interface->accepted : interface->received;
+    uint64_t program = interface_dropped_program(interface);
+    row_set_if(row, captures_received, received != DROPS_UNKNOWN, (int64_t)received);
+    row_set_if(row, captures_dropped_program, program != DROPS_UNKNOWN, (int64_t)program);
+    row_set_if(row, captures_dropped_kernel, interface->dropped_kernel != DROPS_UNKNOWN,
+               (int64_t)interface->dropped_kernel);
+    row_set_if(row, captures_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,
+               (int64_t)interface->dropped_interface);
+    row_set_text(analysis, row, captures_hardware, interface->hardware);
+    row_set_text(analysis, row, captures_system, interface->system);
+    row_set_text(analysis, row, captures_capture_application, interface->application);
+    row_set_text(analysis, row, captures_capture_filter, interface->filter);
+    row_set_text(analysis, row, captures_comment, interface->comment);
+    row_set(row, captures_packet_comments, (int64_t)interface->comments);
+}
+
+static void put_frames(struct row *row, const struct capture_count *count) {
+    row_set_if(row, captures_backward_ns_max, count->backward_steps, count->backward_ns_max);
+    row_set_if(row, captures_backward_frame, count->backward_steps, (int64_t)count->backward_frame);
+    row_set_if(row, captures_super_segment_frame, count->super_segments,
+               (int64_t)count->super_segment_frame);
+    row_set_if(row, captures_malformed_frame, count->malformed_frame,
+               (int64_t)count->malformed_frame);
+}
+
+static void put_counts(struct analysis *analysis, struct row *row,
+                       const struct capture_count *count) {
+    char reasons[512];
+    bool timed = count->packets > count->time_unknown;
+    row_set(row, captures_packets, (int64_t)count->packets);
+    row_set(row, captures_bytes, (int64_t)count->bytes);
+    row_set(row, captures_captured_bytes, (int64_t)count->captured_bytes);
+    row_set(row, captures_filtered_packets, (int64_t)count->filtered);
+    row_set_if(row, captures_first_ns, timed, count->first_ns);
+    row_set_if(row, captures_last_ns, timed, count->last_ns);
+    row_set(row, captures_truncated_packets, (int64_t)count->truncated);
+    row_set(row, captures_time_unknown, (int64_t)count->time_unknown);
+    row_set(row, captures_backward_steps, (int64_t)count->backward_steps);
+    row_set(row, captures_super_segments, (int64_t)count->super_segments);
+    row_set(row, captures_not_ip, (int64_t)count->reasons[REASON_NOT_IP]);
+    row_set(row, captures_not_understood,
+            (int64_t)(answers(count, DECODE_NOT_UNDERSTOOD) - count->reasons[REASON_NOT_IP]));
+    row_set(row, captures_cut_headers, (int64_t)answers(count, DECODE_CUT));
+    row_set(row, captures_malformed, (int64_t)answers(count, DECODE_MALFORMED));
+    reasons_text(count, reasons, sizeof reasons);
+    row_set_text(analysis, row, captures_reasons, reasons);
+    put_frames(row, count);
+}
+
+void capture_count_rows(struct analysis *analysis) {
+    for (size_t i = 0; i < capture_set_interfaces(analysis->captures); i++) {
+        const struct interface *interface = capture_set_interface(analysis->captures, i);
+        struct capture_count *count = capture_count_of(analysis, (uint32_t)i);
+        struct row row;
+        if (!count)
+            return;
+        row_clear(&row);
+        row_set(&row, captures_capture, (int64_t)i);
+        if (!analysis->options.captures_only)
+            row_set(&row, captures_mirror_duplicates,
+                    i < analysis->mirrored_room ? (int64_t)analysis->mirrored[i] : 0);
+        put_file(analysis, &row, interface);
+        put_interface(analysis, &row, interface);
+        put_counts(analysis, &row, count);
+        add_row(analysis, TABLE_captures, &row);
+    }
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conversation that a packet belongs to: found, begun, begun anew, or made room for. */
+#include <stddef.h>
+#include <string.h>
+
+#include "decode/decode.h"
+#include "pipeline/analysis_state.h"
+#include "tracker/tracker.h"
+
+#define NS_A_SECOND INT64_C(1000000000)
+/* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
+ * 3.8.4) where it may go on; RFC 5382 and RFC 4787 give routers less for the rest. */
+#define TCP_OPEN_NS  (7500 * NS_A_SECOND)
+#define TCP_BEGUN_NS (120 * NS_A_SECOND)
+#define TCP_ENDED_NS (60 * NS_A_SECOND) /* the least of them */
+#define OTHERS_NS    (300 * NS_A_SECOND)
+
+static uint64_t load_word(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* An address as two words. */
+struct end {
+    uint64_t front, back;
+};
+
+static inline struct end load_end(const uint8_t *address) {
+    return (struct end){load_word(address), load_word(address + sizeof(uint64_t))};
+}
+
+/* Whether the sender is the second end: any fixed order of addresses will do. */
+static inline bool is_second(struct end source, struct end destination, uint32_t ports) {
+    if (LIKELY(source.front != destination.front))
+        return source.front > destination.front;
+    if (source.back != destination.back)
+        return source.back > destination.back;
+    return (uint16_t)ports > ports >> 16;
+}
+
+/* Put together as the words that it is hashed by, which need not come from memory then; and without
+ * a branch by the direction, which cannot be foreseen. */
+inline struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *swapped) {
+    struct end source = load_end(headers->source), destination = load_end(headers->destination);
+    bool second = *swapped = is_second(source, destination, headers->ports);
+    uint64_t mask = -(uint64_t)second;
+    uint64_t front = (source.front ^ destination.front) & mask;
+    uint64_t back = (source.back ^ destination.back) & mask;
+    unsigned turn = second * 16u;
+    uint32_t ports = headers->ports << turn | headers->ports >> (-turn & 31);
+    uint64_t protocol = headers->protocol | (uint32_t)headers->ip_version << 8;
+    uint64_t words[FLOW_KEY_WORDS] = {source.front ^ front, source.back ^ back,
+                                      destination.front ^ front, destination.back ^ back,
+                                      ports | protocol << 32 | (uint64_t)path << 48};
+    struct flow_key key;
+    memcpy(&key, words, sizeof key);
+    return key;
+}
+
+struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped) {
+    struct headers ends = {.protocol = datagram->key.protocol,
+                           .ip_version = datagram->key.ip_version,
+                           .source_port = datagram->source_port,
+                           .destination_port = datagram->destination_port};
+    memcpy(ends.source, datagram->key.source, sizeof ends.source);
+    memcpy(ends.destination, datagram->key.destination, sizeof ends.destination);
+    return flow_key_of(&ends, datagram->key.path, swapped);
+}
+
+int64_t flow_due_ns(const struct flow *flow) {
+    const struct tcp_stream *from = &flow->directions[0].tcp, *to = &flow->directions[1].tcp;
+    if (flow->key.protocol != IP_TCP)
+        return flow->last_ns + OTHERS_NS;
+    if (flow->reset || (from->fin_seen && to->fin_seen))
+        return flow->last_ns + TCP_ENDED_NS;
+    if (!from->based || !to->based)
+        return flow->last_ns + (from->syn_seen || to->syn_seen ? TCP_BEGUN_NS : OTHERS_NS);
+    return flow->last_ns + TCP_OPEN_NS;
+}
+
+static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
+    batch_order_note_end(worker->analysis, flow);
+    flow_finish(worker, flow, end);
+    flow_table_remove(worker->analysis->flows, flow);
+    worker->found = NULL;
+}
+
+/* The worker that has taken more memory than it got back gets the flow's: else one would take ever
+ * new memory, and what it took would lie with the other. */
+static struct worker *next_to_get(struct analysis *analysis) {
+    struct worker *next = analysis->workers;
+    for (unsigned i = 1; i < WORKERS; i++)
+        if ((ptrdiff_t)(analysis->workers[i].allowance.used - next->allowance.used) > 0)
+            next = &analysis->workers[i];
+    return next;
+}
+
+void flow_expire(struct analysis *analysis) {
+    struct flow *flow;
+    batch_order_begin(analysis);
+    while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns))) {
+        struct worker *worker = next_to_get(analysis);
+        batch_order_take_flow(worker, flow);
+        end_flow(worker, flow, WORD_IDLE);
+    }
+    batch_order_end(analysis);
+    datagram_table_expire(analysis->datagrams, analysis->now_ns);
+}
+
+/* Only a SYN proves who began (RFC 9293 section 3.5). */
+static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_header *tcp) {
+    bool syn = tcp && tcp->flags & TCP_SYN;
+    bool answer = syn && tcp->flags & TCP_ACK;
+    flow->swapped = swapped != answer;
+    flow->initiator_evidence = answer ? INITIATOR_SYN_ACK
+                               : syn  ? INITIATOR_SYN
+                                      : INITIATOR_FIRST_PACKET;
+}
+
+static bool is_listed(const struct analysis *analysis, uint32_t number) {
+    return analysis->options.packets == PACKETS_ALL ||
+           (number < analysis->packet_flow_count &&
+            analysis->packet_flows[number / 8] >> number % 8 & 1);
+}
+
+/* In place of the oldest one if need be; but while several workers take packets that may be at
+ * hand, and what has no room then is memory's end. */
+static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
+                             int64_t due_ns) {
+    struct analysis *analysis = worker->analysis;
+    struct flow *flow = flow_table_add(analysis->flows, hash, key, due_ns);
+    if (flow || analysis->order.active)
+        return flow;
+    struct flow *oldest = flow_table_oldest(analysis->flows, flow_due_ns);
+    if (!oldest)
+        return NULL;
+    end_flow(worker, oldest, WORD_EVICTED);
+    analysis->totals.evicted_flows++;
+    return flow_table_add(analysis->flows, hash, key, due_ns);
+}
+
+static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
+                               bool swapped, const struct tcp_header *tcp,
+                               const struct sighting *seen) {
+    struct analysis *analysis = worker->analysis;
+    struct flow *flow = analysis->flow_count < UINT32_MAX
+                            ? add_flow(worker, hash, key, seen->time_ns + TCP_ENDED_NS)
+                            : NULL;
+    if (!flow) {
+        analysis->out_of_memory = true;
+        return NULL;
+    }
+    flow->number = analysis->flow_count++;
+    batch_order_note_birth(worker, flow);
+    flow->listed_packets = is_listed(analysis, flow->number);
+    flow->drawn = !analysis->packets_only;
+    flow->with_blocks = analysis->options.block_size != 0;
+    for (unsigned i = 0; i < 2 && key->protocol == IP_TCP; i++)
+        flow->directions[i].tcp.window = -1;
+    flow->first_ns = flow->last_ns = seen->time_ns;
+    flow->first_frame = seen->frame;
+    flow->first_capture = seen->capture;
+    flow->handshake_rtt_ns = -1;
+    tell_initiator(flow, swapped, tcp);
+    return flow;
+}
+
+/* No flow is over without a SYN, nor by less silence than this. */
+static inline bool may_be_over(const struct flow *flow, const struct tcp_header *tcp,
+                               const struct sighting *seen) {
+    return (tcp && tcp->flags & TCP_SYN) || seen->time_ns > flow->last_ns + TCP_ENDED_NS;
+}
+
+/* Why the flow found is not the packet's, or WORD_NONE. */
+static __attribute__((noinline)) enum word end_before(const struct flow *flow, bool swapped,
+                                                      const struct tcp_header *tcp,
+                                                      const struct sighting *seen) {
+    if (tcp && tcp->flags & TCP_SYN && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
+        return WORD_PORTS_REUSED;
+    return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
+}
+
+/* A new flow in the place of the one before, if there was one. */
+static __attribute__((noinline, cold)) struct flow *
+replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
+             const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
+             const struct sighting *seen) {
+    analysis_lock(worker->analysis);
+    if (before)
+        end_flow(worker, before, end);
+    struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, seen);
+    analysis_unlock(worker->analysis);
+    return flow;
+}
+
+/* Of several packets in a row that are of one flow only the first is searched for. */
+static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
+                                     const struct flow_key *key) {
+    if (!worker->found || !flow_key_equals(&worker->found->key, key))
+        worker->found = flow_table_find(worker->analysis->flows, hash, key);
+    return worker->found;
+}
+
+inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
+                                bool swapped, const struct tcp_header *tcp,
+                                const struct sighting *seen, unsigned *direction) {
+    struct flow *flow = find_flow(worker, hash, key);
+    enum word end =
+        flow && may_be_over(flow, tcp, seen) ? end_before(flow, swapped, tcp, seen) : WORD_NONE;
+    if (!flow || end != WORD_NONE)
+        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, seen);
+    if (flow)
+        *direction = swapped ^ flow->swapped;
+    return flow;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
+ * packets row. */
+#include <stddef.h>
+#include <string.h>
+
+#include "decode/decode.h"
+#include "pipeline/analysis_state.h"
+#include "tcp/segment.h"
+
+#define ECN_CE 3 /* RFC 3168 section 5 */
+
+static uint64_t log_event(const struct step *step, const struct tcp_event *event) {
+    return event_log(step->context, step->flow, step_direction(step), step->seen, event);
+}
+
+static void amend_event(const struct step *step, uint64_t row, const struct tcp_event *event) {
+    event_amend(((struct worker *)step->context)->analysis, row, event);
+}
+
+static void take_mirrored_back(const struct step *step, uint32_t capture) {
+    capture_count_mirrored(((struct worker *)step->context)->analysis, capture, -1);
+}
+
+static struct tcp_trouble *spare_counts(const struct step *step) {
+    return &((struct worker *)step->context)->spare;
+}
+
+static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
+                                             spare_counts};
+
+static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
+    if (!direction->timed)
+        direction->first_ns = direction->last_ns = now;
+    if (now - direction->last_ns > direction->idle_ns_max)
+        direction->idle_ns_max = now - direction->last_ns;
+    if (now < direction->first_ns)
+        direction->first_ns = now;
+    if (now > direction->last_ns)
+        direction->last_ns = now;
+    if (!flow->timed || now < flow->first_ns)
+        flow->first_ns = now;
+    if (!flow->timed || now > flow->last_ns)
+        flow->last_ns = now;
+    flow->timed = direction->timed = true;
+}
+
+/* The first of its direction, or one that was stored late or without its time. */
+static APART void note_any(struct flow *flow, struct direction *direction,
+                           const struct sighting *seen) {
+    if (!direction->packets) {
+        direction->ttl_min = direction->ttl_max = seen->ttl;
+        direction->dscp = seen->traffic_class >> 2;
+    }
+    if (seen->time_known)
+        note_any_time(flow, direction, seen->time_ns);
+}
+
+static inline void note_time(struct flow *flow, struct direction *direction,
+                             const struct sighting *seen) {
+    int64_t now = seen->time_ns;
+    if (!seen->time_known || !direction->timed || now < direction->last_ns) {
+        note_any(flow, direction, seen);
+        return;
+    }
+    int64_t idle = now - direction->last_ns;
+    if (idle > direction->idle_ns_max)
+        direction->idle_ns_max = idle;
+    direction->last_ns = now;
+    if (now > flow->last_ns)
+        flow->last_ns = now;
+}
+
+static void note_hops(struct direction *direction, const struct sighting *seen) {
+    if (seen->ttl < direction->ttl_min)
+        direction->ttl_min = seen->ttl;
+    if (seen->ttl > direction->ttl_max)
+        direction->ttl_max = seen->ttl;
+}
+
+/* The sums lie between conditions: side by side they are added as vectors, which takes more. */
+static IN_LINE void count_packet(struct flow *flow, struct direction *direction,
+                                 const struct sighting *seen) {
+    note_time(flow, direction, seen);
+    direction->packets++;
+    note_hops(direction, seen);
+    direction->wire_bytes += seen->wire_bytes;
+    if (!seen->payload_known)
+        direction->payload_unknown = true;
+    direction->ip_bytes += seen->ip_bytes;
+    if ((seen->traffic_class & ECN_CE) == ECN_CE)
+        direction->ecn_ce++;
+    direction->payload_bytes += seen->payload_bytes;
+    if (seen->payload_bytes > direction->segment_max)
+        direction->segment_max = seen->payload_bytes;
+    flow->last_frame = seen->frame;
+}
+
+static uint32_t bounded(int64_t bytes) {
+    return bytes < BIN_BYTES_NONE ? (uint32_t)bytes : BIN_BYTES_NONE - 1;
+}
+
+_Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
+
+/* Without one (-1) there is none less. */
+static void note_window(struct series_bin *bin, int32_t window) {
+    if ((uint32_t)window < bin->window)
+        bin->window = (uint32_t)window;
+}
+
+/* One more than none is 0: any is as much. Without one (-1) it never is. */
+static void note_flight(struct series_bin *bin, int64_t flight) {
+    if (flight >= (uint32_t)(bin->flight + 1))
+        bin->flight = bounded(flight);
+}
+
+static inline struct series_bin *bin_of(struct worker *worker, struct direction *direction,
+                                        const struct sighting *seen) {
+    return series_bins_at(&direction->series, seen->time_ns, direction->packets,
+                          &worker->allowance);
+}
+
+static inline void draw_packet(struct series_bin *bin, const struct sighting *seen,
+                               const struct tcp_effect *effect) {
+    bin->packets++;
+    bin->wire_bytes += seen->wire_bytes;
+    if (effect->lost)
+        bin->lost += effect->lost;
+    bin->ip_bytes += seen->ip_bytes;
+    if (effect->retransmitted_bytes)
+        bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
+    bin->payload_bytes += seen->payload_bytes;
+    bin->unique_bytes += (uint64_t)effect->unique_bytes;
+}
+
+static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t window) {
+    note_flight(bin, flight);
+    note_window(bin, window);
+}
+
+/* A round trip and a closed window belong to the data's direction, at the time of the
+ * acknowledgment. */
+static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
+                                        const struct sighting *seen,
+                                        const struct tcp_effect *effect) {
+    if (effect->rtt_ns < 0 && effect->window)
+        return;
+    struct series_bin *bin = bin_of(worker, acknowledged, seen);
+    if (!bin)
+        return;
+    if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
+        bin->rtt_us = (uint32_t)(effect->rtt_ns / 1000);
+    note_window(bin, effect->window);
+}
+
+static APART void list_packet(struct analysis *analysis, const struct flow *flow,
+                              unsigned direction, const struct tcp_header *tcp,
+                              const struct sighting *seen, const struct tcp_effect *effect) {
+    struct row row;
+    if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
+        analysis->totals.packet_rows_dropped++;
+        return;
+    }
+    row_clear(&row);
+    row_set(&row, packets_flow, flow->number);
+    row_set(&row, packets_direction, direction);
+    row_set(&row, packets_capture, seen->capture);
+    row_set(&row, packets_frame, (int64_t)seen->frame);
+    row_set_if(&row, packets_time_ns, seen->time_known, seen->time_ns);
+    row_set(&row, packets_ip_bytes, seen->ip_bytes);
+    row_set_if(&row, packets_payload_bytes, seen->payload_known,
+               seen->payload_bytes + seen->reset_bytes);
+    row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
+    if (effect->positions_known)
+        row_set(&row, packets_unique_bytes, effect->unique_bytes);
+    row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
+    row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
+    row_set_if(&row, packets_window, effect->window >= 0, effect->window);
+    row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
+    row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
+    row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
+    if (tcp)
+        row_set(&row, packets_flags, tcp->flags);
+    add_row(analysis, TABLE_packets, &row);
+}
+
+/* In streams where nobody told of blocks they begin with one. */
+static IN_LINE void account_blocks(struct worker *worker, const struct step *step,
+                                   struct flow *flow, unsigned number, bool stream,
+                                   const struct sighting *seen,
+                                   const struct payload_start *payload) {
+    if (stream && (payload || flow->with_blocks))
+        block_account_segment(worker, flow, number, seen, payload, &step->effect);
+    if (payload && flow->key.protocol == IP_UDP)
+        block_account_datagram(worker, flow, number, seen, payload);
+}
+
+/* Of most of its parts, set one by one: the rest need not be cleared. */
+static inline void begin_effect(struct tcp_effect *effect) {
+    memset(effect, 0, offsetof(struct tcp_effect, window));
+    effect->window = -1;
+    effect->rtt_ns = -1;
+}
+
+static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
+                              unsigned number, const struct sighting *seen) {
+    step->flow = flow;
+    step->stream = &flow_direction(flow, number)->tcp;
+    step->other = &flow_across(flow, number)->tcp;
+    step->seen = seen;
+    step->listener = &listener;
+    step->context = worker;
+    step->allowance =
+        LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
+    step->frame = (uint32_t)seen->frame;
+    if (!LIKELY(seen->frame <= UINT32_MAX))
+        step->frame = 0;
+    begin_effect(&step->effect);
+}
+
+/* It is made part of those that call it. */
+IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
+                            const struct tcp_header *tcp, const uint32_t *sequence,
+                            const struct sighting *seen, const struct payload_start *payload) {
+    struct step step;
+    int64_t flight = -1;
+    begin_step(&step, worker, flow, number, seen);
+    step.tcp = tcp;
+    struct direction *own = direction_of(step.stream), *across = direction_of(step.other);
+    count_packet(flow, own, seen);
+    if (tcp)
+        flight = tcp_track(&step);
+    else if (sequence)
+        flight = tcp_track_data(&step, *sequence);
+    else if (flow->key.protocol == IP_TCP)
+        flight = stream_flight(&own->tcp);
+    if (step.effect.mirrored)
+        capture_count_mirrored(worker->analysis, seen->capture, 1);
+    if (flow->drawn) {
+        account_blocks(worker, &step, flow, number, tcp || sequence, seen, payload);
+        if (seen->time_known) {
+            struct series_bin *bin = bin_of(worker, own, seen);
+            if (bin)
+                draw_packet(bin, seen, &step.effect);
+            if (bin && (tcp || flow->key.protocol == IP_TCP))
+                draw_stream(bin, flight, across->tcp.window);
+            draw_acknowledgment(worker, across, seen, &step.effect);
+        }
+    }
+    if (flow->listed_packets)
+        list_packet(worker->analysis, flow, number, tcp, seen, &step.effect);
+}

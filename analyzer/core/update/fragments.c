@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* IP fragments into the flow that the first fragment of their datagram tells. */
+#include "pipeline/analysis_state.h"
+
+/* Counted once, with the first fragment that has a flow. */
+static void count_datagram(struct datagram *datagram, const struct flow *flow, unsigned number,
+                           struct direction *direction) {
+    if (!datagram->counted) {
+        direction->fragmented_datagrams++;
+        direction->data_packets++;
+    }
+    datagram->counted = true;
+    datagram->flow = flow->number;
+    datagram->direction = number;
+}
+
+static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
+                             unsigned number, const struct tcp_header *tcp,
+                             const struct sighting *seen, const struct payload_start *payload) {
+    bool first = !seen->fragment_offset;
+    uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
+    struct direction *direction = &flow->directions[number];
+    direction->fragments++;
+    count_datagram(datagram, flow, number, direction);
+    if (!first && seen->wire_bytes > seen->payload_bytes) {
+        direction->fragment_overhead_bytes += seen->wire_bytes - seen->payload_bytes;
+        datagram->overhead_bytes += seen->wire_bytes - seen->payload_bytes;
+    }
+    bool continues = !first && datagram->first_seen && datagram->transport_header &&
+                     flow->key.protocol == IP_TCP;
+    packet_account(worker, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
+}
+
+static void learn_first(struct datagram *datagram, const struct headers *headers) {
+    const struct tcp_header *tcp = headers_tcp(headers);
+    datagram->first_seen = true;
+    datagram->transport_header = (uint8_t)headers->transport_header_length;
+    if (headers->ports_known) {
+        datagram->source_port = headers->source_port;
+        datagram->destination_port = headers->destination_port;
+    }
+    if (tcp)
+        datagram->tcp_sequence = tcp->sequence + !!(tcp->flags & TCP_SYN);
+}
+
+/* The flow of a datagram's fragments, by the ports that its first one told. */
+static struct flow *flow_of_datagram(struct worker *worker, const struct datagram *datagram,
+                                     const struct tcp_header *tcp, const struct sighting *seen,
+                                     unsigned *number) {
+    bool swapped;
+    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    return flow_lookup(worker, flow_key_hash(worker->analysis->flows, &key), &key, swapped, tcp,
+                       seen, number);
+}
+
+void fragment_replay_waiting(struct worker *worker, struct datagram *datagram) {
+    for (uint32_t i = 0; i < datagram->waiting_count; i++) {
+        const struct sighting *seen = &datagram->waiting[i];
+        unsigned number;
+        struct flow *flow = flow_of_datagram(worker, datagram, NULL, seen, &number);
+        if (flow)
+            account_fragment(worker, datagram, flow, number, NULL, seen, NULL);
+    }
+    datagram->waiting_count = 0;
+}
+
+void fragment_take(struct worker *worker, const struct arrival *arrival,
+                   const struct arrival_rest *rest) {
+    const struct headers *headers = rest->headers;
+    const struct tcp_header *tcp = headers_tcp(headers);
+    const struct sighting *seen = &arrival->seen;
+    enum fragment_verdict verdict;
+    unsigned number;
+    struct datagram *datagram = datagram_table_take(worker->analysis->datagrams, headers,
+                                                    arrival->key.path, seen, &verdict);
+    bool first = !headers->fragment_offset;
+    if (!datagram) {
+        worker->analysis->out_of_memory = true;
+        return;
+    }
+    if (first && !datagram->first_seen)
+        learn_first(datagram, headers);
+    if (!datagram->first_seen && datagram_wait(worker->analysis->datagrams, datagram, seen))
+        return;
+    struct flow *flow = flow_of_datagram(worker, datagram, tcp, seen, &number);
+    if (!flow)
+        return;
+    if (verdict == FRAGMENT_OVERLAP)
+        event_log(worker, flow, number, seen,
+                  &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
+                                      .bytes = headers->fragment_length,
+                                      .related_frame = datagram->first_frame});
+    account_fragment(worker, datagram, flow, number, tcp, seen,
+                     first && arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
+    if (first)
+        fragment_replay_waiting(worker, datagram);
+}

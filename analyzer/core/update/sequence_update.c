@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What applications number: UDP packets of known formats, and wiretale's blocks over UDP and TCP,
+ * into events, rows of blocks, and the columns of flows and directions. */
+#include <stdio.h>
+
+#include "pipeline/analysis_state.h"
+#include "sequence/tcp_blocks.h"
+#include "traffic/block.h"
+
+/* A packet whose numbers are being judged. */
+struct block_place {
+    struct worker *worker;
+    struct flow *flow;
+    const struct sighting *seen;
+    unsigned direction;
+    uint64_t row; /* of the packet's block, EVENT_NONE without one */
+};
+
+static const enum word event_words[] = {
+    [SEQUENCE_LOST] = WORD_BLOCK_LOST,           [SEQUENCE_OUT_OF_ORDER] = WORD_BLOCK_OUT_OF_ORDER,
+    [SEQUENCE_DUPLICATE] = WORD_BLOCK_DUPLICATE, [SEQUENCE_LATE] = WORD_BLOCK_LATE,
+    [SEQUENCE_CORRUPT] = WORD_BLOCK_CORRUPT,     [SEQUENCE_RESTART] = WORD_BLOCK_RESTART,
+};
+static const enum word verdict_words[] = {
+    [SEQUENCE_OUT_OF_ORDER] = WORD_OUT_OF_ORDER,
+    [SEQUENCE_DUPLICATE] = WORD_DUPLICATE,
+    [SEQUENCE_LATE] = WORD_LATE,
+    [SEQUENCE_CORRUPT] = WORD_CORRUPT,
+    [SEQUENCE_LOST] = WORD_NONE,
+    [SEQUENCE_RESTART] = WORD_NONE,
+};
+static const enum word application_words[] = {
+    [SEQUENCE_UNKNOWN] = WORD_NONE,  [SEQUENCE_BLOCKS] = WORD_BLOCKS,
+    [SEQUENCE_IPERF2] = WORD_IPERF2, [SEQUENCE_IPERF3] = WORD_IPERF3,
+    [SEQUENCE_RTP] = WORD_RTP,       [SEQUENCE_NONE] = WORD_NONE,
+};
+
+static void note_gap(struct direction *direction, const struct sequence_event *event,
+                     uint64_t row) {
+    direction->gaps[direction->next_gap] =
+        (struct gap_event){.frame = event->frame, .event = row, .missing = event->count};
+    direction->next_gap = (direction->next_gap + 1) % GAPS;
+}
+
+/* A late packet takes back its loss; a gap of which nothing is missing any more was none. */
+static void take_gap_back(struct worker *worker, struct direction *direction, uint64_t frame) {
+    for (unsigned i = 0; i < GAPS; i++) {
+        struct gap_event *gap = &direction->gaps[i];
+        if (!gap->missing || gap->frame != frame)
+            continue;
+        if (!--gap->missing)
+            event_amend(worker->analysis, gap->event, &(struct tcp_event){.kind = WORD_BLOCK_GAP});
+        return;
+    }
+}
+
+static void amend_verdict(struct analysis *analysis, uint64_t row, enum word verdict) {
+    analysis_lock(analysis);
+    if (!table_amend(&analysis->tables[TABLE_blocks], row, blocks_verdict, verdict))
+        analysis->out_of_memory = true;
+    analysis_unlock(analysis);
+}
+
+/* A judgement may be of a packet some before the one at hand. */
+static void tell_sequence(void *context, const struct sequence_event *event) {
+    struct block_place *place = context;
+    struct sighting seen = *place->seen;
+    char detail[64];
+    seen.frame = event->frame;
+    seen.time_ns = event->time_ns;
+    seen.time_known = event->time_known;
+    if (event->count > 1)
+        snprintf(detail, sizeof detail, "%llu, from number %llu on",
+                 (unsigned long long)event->count, (unsigned long long)event->sequence);
+    else
+        snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
+    uint64_t row = event_log(place->worker, place->flow, place->direction, &seen,
+                             &(struct tcp_event){.kind = event_words[event->kind],
+                                                 .related_frame = event->related_frame,
+                                                 .detail = detail});
+    struct direction *direction = &place->flow->directions[place->direction];
+    if (event->kind == SEQUENCE_LOST)
+        note_gap(direction, event, row);
+    else if (event->kind == SEQUENCE_OUT_OF_ORDER)
+        take_gap_back(place->worker, direction, event->related_frame);
+    enum word verdict = verdict_words[event->kind];
+    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame)
+        amend_verdict(place->worker->analysis, place->row, verdict);
+}
+
+static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
+    struct analysis *analysis = worker->analysis;
+    uint64_t number = EVENT_NONE;
+    analysis_lock(analysis);
+    if (batch_order_rows(analysis, TABLE_blocks) < BLOCK_ROWS_MOST)
+        number = batch_order_add(worker, TABLE_blocks, row);
+    else
+        analysis->totals.blocks_dropped++;
+    analysis_unlock(analysis);
+    return number;
+}
+
+static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool complete,
+                     int64_t complete_ns) {
+    row_set_if(row, blocks_sent_ns, sent_known, (int64_t)sent_ns);
+    row_set_if(row, blocks_complete_ns, complete, complete_ns);
+    row_set_if(row, blocks_latency_ns, complete && sent_known, complete_ns - (int64_t)sent_ns);
+}
+
+/* A datagram that is a block of its own. */
+static uint64_t add_datagram(const struct block_place *place, const struct payload_start *payload) {
+    const struct sighting *seen = place->seen;
+    struct block_header header;
+    struct row row;
+    if (!block_read_header(&header, payload->bytes, payload->count))
+        return EVENT_NONE;
+    row_clear(&row);
+    row_set(&row, blocks_flow, place->flow->number);
+    row_set(&row, blocks_direction, place->direction);
+    row_set(&row, blocks_capture, seen->capture);
+    row_set(&row, blocks_stream, header.stream);
+    row_set(&row, blocks_sequence, (int64_t)header.sequence);
+    row_set(&row, blocks_bytes, header.length);
+    row_set_if(&row, blocks_first_ns, seen->time_known, seen->time_ns);
+    put_sent(&row, true, header.sent_ns, seen->time_known, seen->time_ns);
+    row_set(&row, blocks_first_frame, (int64_t)seen->frame);
+    row_set(&row, blocks_last_frame, (int64_t)seen->frame);
+    row_set(&row, blocks_verdict, WORD_DELIVERED);
+    return add_block_row(place->worker, &row);
+}
+
+APART void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
+                                  const struct sighting *seen,
+                                  const struct payload_start *payload) {
+    struct sequence_track *track = &flow->directions[number].sequence;
+    if (track->format == SEQUENCE_NONE)
+        return;
+    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
+    place.row = add_datagram(&place, payload);
+    struct sequence_packet packet = {.payload = payload->bytes,
+                                     .captured = payload->count,
+                                     .length = payload->length,
+                                     .time_ns = seen->time_ns,
+                                     .frame = seen->frame,
+                                     .time_known = seen->time_known,
+                                     .corrupt = payload->corrupt};
+    struct sequence_listener listener = {tell_sequence, &place};
+    sequence_take(track, &packet, &worker->allowance, &listener);
+}
+
+static void tell_block(void *context, const struct delivered_block *block) {
+    struct block_place *place = context;
+    bool waited = block->complete && block->complete_ns > block->seen.own_ns;
+    struct row row;
+    row_clear(&row);
+    row_set(&row, blocks_flow, place->flow->number);
+    row_set(&row, blocks_direction, place->direction);
+    row_set(&row, blocks_capture, place->seen ? place->seen->capture : place->flow->first_capture);
+    row_set_if(&row, blocks_stream, block->headed, block->stream);
+    row_set(&row, blocks_sequence, (int64_t)block->number);
+    row_set(&row, blocks_bytes, block->bytes);
+    row_set_if(&row, blocks_first_ns, block->seen.first_frame > 0, block->seen.first_ns);
+    put_sent(&row, block->seen.sent_ns > 0, block->seen.sent_ns, block->complete,
+             block->complete_ns);
+    row_set_if(&row, blocks_head_of_line_ns, block->complete,
+               block->complete_ns - block->seen.own_ns);
+    row_set_if(&row, blocks_first_frame, block->seen.first_frame > 0,
+               (int64_t)block->seen.first_frame);
+    row_set_if(&row, blocks_last_frame, block->complete, (int64_t)block->last_frame);
+    row_set(&row, blocks_verdict,
+            !block->complete ? WORD_UNFINISHED
+            : waited         ? WORD_HEAD_OF_LINE
+                             : WORD_DELIVERED);
+    add_block_row(place->worker, &row);
+}
+
+/* The tracker of a stream that begins with a block, or whose blocks' length the user told. */
+static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
+                                      struct tcp_stream *stream, const struct block_header *header,
+                                      const struct tcp_effect *effect, uint32_t payload_bytes) {
+    int64_t told = worker->analysis->options.block_size;
+    if (stream->blocks || !payload_bytes || (!header && !told))
+        return stream->blocks;
+    flow->with_blocks = true;
+    if (header)
+        stream->blocks =
+            block_stream_begin(effect->sequence, header->length, header, &worker->allowance);
+    else if (stream->syn_seen)
+        stream->blocks = block_stream_begin(0, told, NULL, &worker->allowance);
+    return stream->blocks;
+}
+
+APART void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
+                                 const struct sighting *seen, const struct payload_start *payload,
+                                 const struct tcp_effect *effect) {
+    struct tcp_stream *stream = &flow->directions[number].tcp;
+    struct block_header header;
+    bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
+    if (!effect->positions_known || effect->copy)
+        return;
+    struct block_stream *blocks =
+        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, seen->payload_bytes);
+    if (!blocks || !seen->payload_bytes)
+        return;
+    struct block_place place = {worker, flow, seen, number, EVENT_NONE};
+    struct block_listener listener = {tell_block, &place};
+    block_stream_take(blocks,
+                      &(struct block_segment){.start = effect->sequence,
+                                              .end = effect->sequence + seen->payload_bytes,
+                                              .time_ns = seen->time_ns,
+                                              .frame = seen->frame,
+                                              .header = headed ? &header : NULL,
+                                              .highest = stream->highest,
+                                              .holes = &stream->holes},
+                      &worker->allowance, &listener);
+}
+
+static void put_sequence(struct row *row, const struct sequence_summary *sum) {
+    row_set(row, directions_blocks, (int64_t)sum->unique);
+    row_set(row, directions_blocks_lost, (int64_t)sum->lost);
+    row_set(row, directions_blocks_out_of_order, (int64_t)sum->out_of_order);
+    row_set(row, directions_blocks_duplicate, (int64_t)sum->duplicates);
+    row_set(row, directions_blocks_late, (int64_t)sum->late);
+    row_set_if(row, directions_blocks_corrupt, sum->format == SEQUENCE_BLOCKS,
+               (int64_t)sum->corrupt);
+    row_set(row, directions_block_loss_runs, (int64_t)sum->loss_runs);
+    row_set(row, directions_block_loss_run_max, (int64_t)sum->longest_loss_run);
+    row_set(row, directions_block_restarts, (int64_t)sum->restarts);
+    row_set_if(row, directions_jitter_ns, sum->jitter_known, sum->jitter_ns);
+    row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
+}
+
+static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
+                            struct row *row) {
+    struct sequence_track *track = &flow->directions[number].sequence;
+    struct sighting last = {.capture = flow->first_capture};
+    struct block_place place = {worker, flow, &last, number, EVENT_NONE};
+    struct sequence_listener listener = {tell_sequence, &place};
+    struct sequence_summary sum;
+    sequence_summary(track, &listener, &sum);
+    if (application_words[sum.format] != WORD_NONE)
+        put_sequence(row, &sum);
+}
+
+/* Less than one block of the length that the user told, and no header: nothing says that there was
+ * to be one, as in a control connection. */
+static bool is_no_block(const struct block_stream *blocks) {
+    return blocks->lost || (!blocks->headed && !blocks->delivered && blocks->open_count < 2);
+}
+
+/* In TCP nothing is lost, late or out of order by the time that it is delivered. */
+static void finish_stream(struct worker *worker, struct flow *flow, unsigned number,
+                          struct row *row) {
+    struct block_stream *blocks = flow->directions[number].tcp.blocks;
+    if (!blocks)
+        return;
+    blocks->lost = is_no_block(blocks);
+    struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
+    uint64_t delivered = blocks->delivered;
+    block_stream_finish(blocks, &(struct block_listener){tell_block, &place});
+    if (blocks->lost)
+        return;
+    row_set(row, directions_blocks, (int64_t)delivered);
+    row_set(row, directions_blocks_lost, 0);
+    row_set(row, directions_blocks_out_of_order, 0);
+    row_set(row, directions_blocks_duplicate, 0);
+    row_set(row, directions_blocks_head_of_line, (int64_t)blocks->head_of_line);
+    row_set(row, directions_head_of_line_ns_max, blocks->head_of_line_ns_max);
+}
+
+void block_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row) {
+    if (flow->key.protocol == IP_UDP)
+        finish_sequence(worker, flow, number, row);
+    else if (flow->key.protocol == IP_TCP)
+        finish_stream(worker, flow, number, row);
+}
+
+enum word block_application(struct flow *flow) {
+    for (unsigned number = 0; number < 2; number++) {
+        struct direction *direction = &flow->directions[number];
+        struct sequence_summary sum;
+        const struct block_stream *blocks = direction->tcp.blocks;
+        if (flow->key.protocol == IP_TCP && blocks && !is_no_block(blocks))
+            return WORD_BLOCKS;
+        if (flow->key.protocol != IP_UDP)
+            continue;
+        sequence_summary(&direction->sequence, NULL, &sum);
+        if (application_words[sum.format] != WORD_NONE)
+            return application_words[sum.format];
+    }
+    return WORD_NONE;
+}
