@@ -121,17 +121,15 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
-	@$(PY) docs/make_tables.py --check
-	@$(PY) docs/make_findings.py --check
+	@$(PY) .ci/make_docs.py --check
 
-C_FILES = program_libraries.h $(wildcard $(foreach folder,analyzer/core/* analyzer/core/*/test common traffic traffic/src traffic/src/test \
-	traffic/link traffic/link/test capture/src capture/src/test capture/src/fuzz benchmarks,$(folder)/*.[ch]))
+C_FILES = $(shell find *.h analyzer benchmarks capture common traffic -name '*.[ch]')
 
 .PHONY: types
 types: build/typing
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/*.py benchmarks/*.py benchmarks/score/*.py docs/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/*.py benchmarks/*/*.py .ci/*.py
 
 # Type checkers can't follow mapped folders: show them the package as it will be installed.
 .PHONY: build/typing
@@ -139,24 +137,26 @@ build/typing:
 	@rm -rf $@ && mkdir -p $@/wiretale
 	@ln -s $(CURDIR)/src/wiretale/* $(CURDIR)/analyzer $(CURDIR)/reports $(CURDIR)/traffic $@/wiretale/
 
+BENCHMARK = PYTHONPATH=benchmarks $(PY) -m
+
 .PHONY: bench
 bench: $(VENV)/.stamp-test build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
 	@.ci/packages bench
-	@failed=0; $(PY) benchmarks/bench.py --wiretale $(VENV)/bin/wiretale || failed=1; \
-	$(PY) benchmarks/bench_traffic.py --program $(VENV)/bin/wiretale-traffic || failed=1; \
-	$(PY) benchmarks/bench_capture.py --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
+	@failed=0; $(BENCHMARK) speed.analyze --wiretale $(VENV)/bin/wiretale || failed=1; \
+	$(BENCHMARK) speed.traffic --program $(VENV)/bin/wiretale-traffic || failed=1; \
+	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
 .PHONY: studies
 studies: build ## run the published studies again in emulated networks (as root), and write docs/studies.md
 	@.ci/packages test
-	@$(PY) docs/make_studies.py
+	@$(BENCHMARK) studies
 
 .PHONY: accuracy
 accuracy: $(VENV)/.stamp-test build ## score every verdict, and those of tshark and tcptrace, against known truth (as root)
 	@.ci/packages test bench
-	@$(PY) benchmarks/accuracy.py
+	@$(BENCHMARK) score
 
-build/bench/%: benchmarks/%.c
+build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror $< -o $@ -lpcap
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every finding there is: its code, the rule that makes it, and the page that `wiretale explain --code` shows.
 
-docs/findings.md is made from it (docs/make_findings.py). No other part imports it: rules do not need their pages.
+docs/findings.md is made from it (.ci/make_docs.py). No other part imports it: rules do not need their pages.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from study_lab import StudyLab, study_lab
-
+from studies.lab import StudyLab, study_lab
 from wiretale.analyzer.errors import WiretaleError
 
 Row = tuple[Any, ...]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures wiretale-capture against tcpdump on a veth pair between two namespaces, packets of 64 bytes from trafgen.
 
-    python benchmarks/bench_capture.py
+    PYTHONPATH=benchmarks python -m speed.capture
 
 Runs of both programs alternate, so that a slow moment of the machine hits both; the least CPU time of the rounds counts, since
 other work on the machine only ever adds to it. What must not be lost is asked of every round. Exits with 1 when a bound

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from study_lab import Report, StudyLab, percent_received, rate_mbit, received, study_lab
+from studies.lab import Report, StudyLab, percent_received, rate_mbit, received, study_lab
 
 Row = tuple[Any, ...]
 IPERF_UDP = 1470  # bytes of a datagram in iperf

@@ -15,8 +15,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from score.assess import Assessment, carry_out
 from score.page import shortfalls, write_page
 from score.scenarios import SCENARIOS, Scenario

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/tables.md from the schemas in the code: python docs/make_tables.py [--check]."""
+"""Makes docs/tables.md from the schemas, and docs/findings.md from the catalogue: python .ci/make_docs.py [--check]."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import made_page
-
 from wiretale.analyzer import _core
+from wiretale.analyzer.catalogue import Page, chapters
 
-PAGE = Path(__file__).with_name("tables.md")
+DOCS = Path(__file__).parents[1] / "docs"
 
-HEAD = """\
+TABLES = """\
 # The tables
 
-Made from the code by `python docs/make_tables.py`; `make lint` checks that it is up to date. In Python they speak the
+Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. In Python they speak the
 Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them as Parquet, `--json` as arrays of objects.
 
 Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
@@ -53,32 +53,62 @@ link types that the filter cannot judge; `packets_rows_dropped`, `events_dropped
 | `captures`, `flows`, `directions`, `datagrams`, `findings` | the tables below as arrays of row objects; `--tables A,B` chooses |
 """
 
+FINDINGS = """\
+# Findings
+
+Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. `wiretale explain --code
+CODE` shows one page, `wiretale explain --list` all codes.
+
+A finding has a code, a severity, a scope, a sentence with figures, a cost with its unit, evidence (frames, spans), advice
+and a Wireshark display filter. Errors come first, then warnings, then what is only worth knowing; within those the
+capture's own, then what costs the largest part of the traffic. A healthy capture gives no warning. Rules about transfers
+look at the 50 largest flows, those about what TCP waited for also at the 500 smaller ones that waited the longest (`wiretale
+explain` says how many are left out); counts are of all.
+"""
+
 Column = tuple[str, str, str, str]
 
 
-def describe_column(column: Column) -> str:
-    """A row of the page's table."""
+def column_line(column: Column) -> str:
     name, kind, unit, meaning = (cell.replace("|", "\\|") for cell in column)
     return f"| `{name}` | {kind} | {unit} | {meaning} |"
 
 
-def describe_table(name: str, row: str, columns: list[Column]) -> str:
-    """A table's heading and columns."""
-    lines = [
-        f"## {name}",
-        "",
-        f"A row is {row}.",
-        "",
-        "| column | type | unit | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
-    return "\n".join([*lines, *map(describe_column, columns), ""])
+def table_section(name: str, row: str, columns: list[Column]) -> str:
+    head = [f"## {name}", "", f"A row is {row}.", "", "| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *map(column_line, columns), ""])
 
 
-def make_page() -> str:
-    """The whole page."""
-    return "\n".join([HEAD, *(describe_table(*schema) for schema in _core.schemas())])
+def finding_section(page: Page) -> str:
+    parts = [f"### {page.code}", f"**{page.title}.** {page.computed}", f"*What it cannot know:* {page.unknown}"]
+    if page.weakens:
+        parts.append(f"*What it makes doubtful:* {page.weakens}")
+    return "\n\n".join([*parts, ""])
+
+
+def chapter_section(title: str, pages: Sequence[Page]) -> str:
+    return "\n".join([f"## {title}", "", *map(finding_section, pages)])
+
+
+def main() -> int:
+    """Writes the pages; with --check, returns 1 if one of them is out of date."""
+    made = {
+        "tables.md": [TABLES, *(table_section(*schema) for schema in _core.schemas())],
+        "findings.md": [FINDINGS, *(chapter_section(*chapter) for chapter in chapters().items())],
+    }
+    stale = [name for name, parts in made.items() if (DOCS / name).read_text("utf-8") != "\n".join(parts)]
+    if sys.argv[1:] == ["--check"]:
+        print(
+            *(f"docs/{name} is out of date: python .ci/make_docs.py" for name in stale),
+            sep="\n",
+            end="",
+            file=sys.stderr,
+        )
+        return bool(stale)
+    for name in stale:
+        (DOCS / name).write_text("\n".join(made[name]), "utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(made_page.main(PAGE, make_page()))
+    sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from study_runs import BLOCKS_BYTES
+from studies.runs import BLOCKS_BYTES
 
 OPEN = "Open: the tests that would answer it could not be run here."
 

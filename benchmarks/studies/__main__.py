@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the studies again, shortened, in labs on this machine, and writes docs/studies.md: measured beside published.
 
-python docs/make_studies.py [-o DIR]                     as `make studies` does; about twelve minutes, root
-python docs/make_studies.py --only anomalies [-o DIR]    puts only that section anew into the document
+PYTHONPATH=benchmarks python -m studies [-o DIR]                     as `make studies` does; about twelve minutes, root
+PYTHONPATH=benchmarks python -m studies --only anomalies [-o DIR]    puts only that section anew into the document
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import study_runs as runs
-from study_anomalies import anomalies, anomalies_section
-from study_answers import answers
-
+from studies import runs
+from studies.anomalies import anomalies, anomalies_section
+from studies.answers import answers
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab_run import run_study
 
 ANOMALIES_TITLE = "The anomalies, explained"
 QUESTIONS_TITLE = "The questions that the studies left open"
-TARGET = Path(__file__).parent / "studies.md"
+TARGET = Path(__file__).parents[2] / "docs" / "studies.md"
 INTRODUCTION = """\
 # The studies, run again
 

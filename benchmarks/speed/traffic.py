@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures wiretale-traffic against iperf3 and nuttcp, over a veth pair between two network namespaces.
 
-    sudo python benchmarks/bench_traffic.py --program build/bin/wiretale-traffic
+    sudo PYTHONPATH=benchmarks python -m speed.traffic --program build/bin/wiretale-traffic
 
 Runs of the programs alternate, so that a slow moment of the machine hits all; the best of the rounds counts.
 Blocks are those that the receiver had; CPU time is that of both processes, by wait4(). Exits with 1 when a

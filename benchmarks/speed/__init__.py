@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Speed and memory of the three programs against others of their kind: `make bench`."""
