@@ -17,11 +17,11 @@ CFLAGS_CORE = -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
-HEADERS = $(wildcard analyzer/core/*/*.h traffic/*.h common/*.h)
+HEADERS = $(wildcard analyzer/core/*/*.h common/*.h)
 MODULE_SOURCES = $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
 CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
 CORE_INCLUDES = -I. -Ianalyzer/core
-PROGRAM_SOURCES = $(wildcard traffic/src/*.c traffic/link/*.c capture/src/*.c)
+PROGRAM_SOURCES = $(wildcard common/*.c traffic/src/*.c traffic/link/*.c capture/src/*.c)
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
 FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so
@@ -123,7 +123,7 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) .ci/make_docs.py --check
 
-C_FILES = $(shell find *.h analyzer benchmarks capture common traffic -name '*.[ch]')
+C_FILES = $(shell find analyzer benchmarks capture common traffic -name '*.[ch]')
 
 .PHONY: types
 types: build/typing

@@ -38,7 +38,7 @@ INSTALLED = ["-Wl,--strip-debug"]
 CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted(set(glob("analyzer/core/*/*.c")) - set(glob("analyzer/core/fuzz/*.c"))),
-    depends=sorted(glob("analyzer/core/*/*.h") + glob("traffic/*.h") + glob("common/*.h")),
+    depends=sorted(glob("analyzer/core/*/*.h") + glob("common/*.h")),
     include_dirs=[".", "analyzer/core"],
     libraries=["pcap", "z", "zstd", "lz4"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait
 MAX_FLOWS = 1_000_000
 PACKETS_MOST = 2_000_000
-BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # traffic/block.h
+BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # common/block.h
 TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
@@ -129,7 +129,7 @@ class Trace:
 
     @property
     def blocks(self) -> Table:
-        """One of wiretale's blocks (traffic/block.h), over UDP or TCP."""
+        """One of wiretale's blocks (common/block.h), over UDP or TCP."""
         return self.table("blocks")
 
     @property

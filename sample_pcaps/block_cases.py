@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of sequenced blocks over UDP and TCP. A block begins with the header of traffic/block.h."""
+"""Samples of sequenced blocks over UDP and TCP. A block begins with the header of common/block.h."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def snmp() -> dict[str, int]:
 
 
 def block(number: int) -> bytes:
-    """traffic/block.h, its pattern left 0."""
+    """common/block.h, its pattern left 0."""
     return struct.pack(">IIHHIQQ", 0x57544231, RUN, 0, 0, LENGTH, number, time.time_ns()).ljust(LENGTH, b"\0")
 
 

@@ -71,7 +71,7 @@ class Points:
 
 
 def block(run: int, stream: int, sequence: int, length: int = 200) -> bytes:
-    """A block of wiretale (traffic/block.h), its pattern left 0."""
+    """A block of wiretale (common/block.h), its pattern left 0."""
     return struct.pack(">IIHHIQQ", 0x57544231, run, stream, 0, length, sequence, START_NS).ljust(length, b"\0")
 
 

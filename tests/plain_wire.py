@@ -118,7 +118,7 @@ def sack(*blocks: tuple[int, int]) -> bytes:
 
 
 def mixed(z: int) -> int:
-    """SplitMix64's output function, as traffic/block.h has it."""
+    """SplitMix64's output function, as common/block.h has it."""
     mask = 2**64 - 1
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
@@ -126,7 +126,7 @@ def mixed(z: int) -> int:
 
 
 def block(sequence: int, size: int = 200, sent_ms: float = 0.0, run: int = 7) -> bytes:
-    """A block of traffic/block.h; `size` is a multiple of 8."""
+    """A block of common/block.h; `size` is a multiple of 8."""
     sent = START_NS + round(sent_ms * 1e6)
     seed = mixed((mixed(run * 65536) + sequence) % 2**64)
     words = [mixed((seed + i * 0x9E3779B97F4A7C15) % 2**64) for i in range(4, size // 8)]

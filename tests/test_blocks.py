@@ -20,12 +20,12 @@ MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network f
 START = 1_700_000_000
 MASK = 2**64 - 1
 STEP = 0x9E3779B97F4A7C15
-TILED = 4  # flag: how traffic/block.h makes the pattern
+TILED = 4  # flag: how common/block.h makes the pattern
 COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
 
 
 def mix(z: int) -> int:
-    """SplitMix64's output function, as traffic/block.h states it."""
+    """SplitMix64's output function, as common/block.h states it."""
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
     return z ^ z >> 31

@@ -28,7 +28,7 @@ BUILT_IN = (
     "s5-tcp-udp-mix",
     "s5-durations",
 )
-BLOCK_LEAST = 32  # traffic/block.h
+BLOCK_LEAST = 32  # common/block.h
 BLOCK_MOST = {"tcp": 65_536, "udp": 65_507}
 TESTS_MOST = 10_000
 SESSIONS_MOST = 64

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../block.h"
+#include "common/block.h"
 
 #define ICMP4_QUOTE 548u  /* so that the answer has 576 bytes at most (RFC 1812, 4.3.2.3) */
 #define ICMP6_QUOTE 1232u /* 1280 (RFC 4443, 2.4) */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../block.h"
+#include "common/block.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "../block.h"
+#include "common/block.h"
 #include "link_packet.h"
 
 #define EXTENSIONS_MOST 8u

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "../block.h"
+#include "common/block.h"
 
 enum draw_purpose {
     DRAW_LOSS,
@@ -23,7 +23,7 @@ enum draw_purpose {
     DRAW_BIT, /* and those above it: one for each bit */
 };
 
-/* SplitMix64's mixing (traffic/block.h) over a counter: the generator with random access. */
+/* SplitMix64's mixing (common/block.h) over a counter: the generator with random access. */
 static inline uint64_t random_draw(uint64_t seed, uint32_t purpose, uint64_t index) {
     return block_mix(block_mix(seed + purpose * UINT64_C(0x9e3779b97f4a7c15)) + index);
 }

@@ -5,7 +5,7 @@
 
 #include <endian.h>
 
-#include "../block.h"
+#include "common/block.h"
 
 /* The blocks of a file have its bytes in place of the pattern, and this magic ("WTC1"), so that
  * nobody takes them for damaged. All else is as in block.h. */

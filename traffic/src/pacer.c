@@ -4,7 +4,7 @@
 #include <math.h>
 #include <sys/prctl.h>
 
-#include "../block.h"
+#include "common/block.h"
 #include "clock.h"
 
 #define SPIN_NS  40000u           /* about what a sleep ends late */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../block.h"
+#include "common/block.h"
 #include "clock.h"
 #include "line_fields.h"
 #include "units.h"

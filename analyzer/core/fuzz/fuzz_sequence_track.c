@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sequence/tracker.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define PAYLOAD_BYTES 40u
 #define RECORD_BYTES  8u /* of the input, for each packet */

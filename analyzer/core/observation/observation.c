@@ -13,7 +13,7 @@
 #include "decode/headers.h"
 #include "flow/encapsulation.h"
 #include "flow/reassembly.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define PACKETS_AT_ONCE 64u
 #define FRAGMENT_BYTES  ((size_t)128 << 20) /* bound of all that open datagrams hold */

@@ -2,7 +2,7 @@
 #include "sequence/formats.h"
 
 #include "base/bytes.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define BILLION 1000000000
 

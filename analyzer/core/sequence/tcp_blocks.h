@@ -8,7 +8,7 @@
 #define WIRETALE_BLOCK_STREAM_H
 
 #include "base/range_set.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define BLOCKS_OPEN_MOST 8192u /* begun and not delivered, of a stream */
 

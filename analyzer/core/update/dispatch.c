@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "decode/decode.h"
 #include "pipeline/analysis_state.h"
-#include "traffic/block.h"
+#include "common/block.h"
 #include "verdict/duplicate.h"
 
 #define LINKTYPE_ETHERNET 1

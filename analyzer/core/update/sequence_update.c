@@ -5,7 +5,7 @@
 
 #include "pipeline/analysis_state.h"
 #include "sequence/tcp_blocks.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 /* A packet whose numbers are being judged. */
 struct block_place {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../block.h"
-#include "check.h"
+#include "common/block.h"
+#include "common/check.h"
 #include "link_direction.h"
 
 #define TRIAL_MOST 20000u

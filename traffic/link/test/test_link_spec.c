@@ -2,7 +2,7 @@
 /* Settings: what is taken, and that nothing else is. */
 #include <string.h>
 
-#include "check.h"
+#include "common/check.h"
 #include "link_spec.h"
 #include "link_units.h"
 #include "packet_id.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define RAW_IP 101
 #define ROWS   4096

@@ -8,7 +8,7 @@
 
 #include "common/check.h"
 #include "sequence/tracker.h"
-#include "traffic/block.h"
+#include "common/block.h"
 
 #define MILLISECOND 1000000
 #define SECOND      1000000000LL

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks byte by byte as traffic/README.md has them, and the pattern in any piece of a block. */
-#include "traffic/block.h"
+#include "common/block.h"
 
 #include "common/check.h"
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# How each C program is built and tested: make [PROGRAM=path] [BUILD=folder] [CFLAGS=…] [LDFLAGS=…], make test, make sanitize.
-# A program's Makefile sets NAME, SOURCE (the folder below its own), MAIN (the file with main()), LIBRARIES, HEADERS (what is
-# needed to compile, as header:package) and TEST_FLAGS, and includes this.
+# Builds and tests one C program: make [PROGRAM=path] [BUILD=directory] [CFLAGS=…] [LDFLAGS=…], make test, make sanitize.
+# A program's Makefile sets NAME, SOURCE (its sources' folder below its own; subfolders are compiled, too), MAIN (the file with
+# main()), LIBRARIES, and HEADERS (headers that must exist, as header:package), and includes this file.
+# Includes are written from SOURCE ("buffer/chunk_queue.h") or from the top of the repository ("common/units.h").
 
 HERE := $(dir $(abspath $(firstword $(MAKEFILE_LIST))))
-TOP := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+TOP := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)/
 BUILD ?= $(TOP)build/$(NAME)
 PROGRAM ?= $(TOP)build/bin/$(NAME)
 
@@ -12,14 +13,16 @@ CC ?= cc
 WARNINGS ?= -Wall -Wextra
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' $(TOP)src/wiretale/version.py)
 # What the caller gives comes last: -fsanitize=address and the like.
-COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
+COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -I$(FOLDER) -I$(TOP) \
+	-DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 FOLDER := $(HERE)$(SOURCE)
-SOURCES := $(wildcard $(FOLDER)*.c)
-OBJECTS = $(SOURCES:$(FOLDER)%.c=$(BUILD)/%.o)
-PARTS = $(filter-out $(BUILD)/$(MAIN).o,$(OBJECTS))
-TESTS = $(patsubst $(FOLDER)test/%.c,$(BUILD)/test/%,$(wildcard $(FOLDER)test/test_*.c))
+SOURCES := $(filter-out $(FOLDER)test/% $(FOLDER)fuzz/%,$(wildcard $(FOLDER)*.c $(FOLDER)*/*.c)) \
+	$(filter-out $(wildcard $(FOLDER)*.c),$(wildcard $(TOP)common/*.c))
+OBJECTS = $(SOURCES:$(TOP)%.c=$(BUILD)/%.o)
+PARTS = $(filter-out $(FOLDER:$(TOP)%=$(BUILD)/%)$(MAIN).o,$(OBJECTS))
+TESTS = $(patsubst $(TOP)%.c,$(BUILD)/%,$(wildcard $(FOLDER)test/test_*.c $(FOLDER)*/test/test_*.c))
 
 # Libraries that the program opens itself, so that a missing one is named with its package (program_libraries.h). Tests, and
 # programs for other processors, are linked with them as usual.
@@ -28,7 +31,7 @@ OPENING = $(if $(OPENED),$(BUILD)/library_calls.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all test sanitize clean
-all: $(PROGRAM)
+all: $(if $(MAIN),$(PROGRAM))
 
 $(PROGRAM): $(OBJECTS) $(OPENING)
 	@mkdir -p $(@D)
@@ -43,10 +46,10 @@ $(BUILD)/library_calls.h: $(OBJECTS)
 		awk '/\.so/ { print "LIBRARY(\"" $$0 "\")"; next } { print "CALL(" 8 * (NR - 1) ", " $$0 ")" }' > $@
 
 $(BUILD)/library_calls.c: $(BUILD)/library_calls.h
-	@echo '#include "program_libraries.h"' > $@
+	@echo '#include "common/program_libraries.h"' > $@
 
-$(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)program_libraries.h
-	@$(COMPILE) -I$(BUILD) -I$(TOP) -c $< -o $@
+$(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)common/program_libraries.h
+	@$(COMPILE) -I$(BUILD) -c $< -o $@
 
 # The program as the dynamic linker would load it: dpkg-shlibdeps reads the needed packages from it.
 $(BUILD)/linked: $(OBJECTS)
@@ -54,23 +57,25 @@ $(BUILD)/linked: $(OBJECTS)
 
 # Other flags make other objects; a header that is missing is told with the package that brings it.
 $(BUILD)/flags: FORCE
-	@mkdir -p $(BUILD)/test
+	@mkdir -p $(BUILD)
 	@echo '$(COMPILE) $(LDFLAGS)' | cmp -s - $@ || { for needed in $(HEADERS); do \
 		echo "#include <$${needed%:*}>" | $(CC) $(CPPFLAGS) $(CFLAGS) -E -x c - >/dev/null 2>&1 || \
 		{ echo "$(NAME) needs $${needed%:*}: apt-get install $${needed#*:}" >&2; exit 1; }; done; \
 		echo '$(COMPILE) $(LDFLAGS)' > $@; }
 FORCE:
 
-$(BUILD)/%.o: $(FOLDER)%.c $(BUILD)/flags
+$(BUILD)/%.o: $(TOP)%.c $(BUILD)/flags
+	@mkdir -p $(@D)
 	@echo "    compiling $(<:$(TOP)%=%)"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
 test: $(TESTS)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
 
-$(BUILD)/test/%: $(FOLDER)test/%.c $(PARTS)
+$(TESTS): $(BUILD)/%: $(TOP)%.c $(PARTS)
+	@mkdir -p $(@D)
 	@echo "    compiling $(<:$(TOP)%=%)"
-	@$(COMPILE) -MMD -MP -I$(FOLDER) $(TEST_FLAGS) $< $(PARTS) -o $@ $(LDFLAGS) $(LIBRARIES)
+	@$(COMPILE) -MMD -MP $< $(PARTS) -o $@ $(LDFLAGS) $(LIBRARIES)
 
 sanitize:
 	@$(MAKE) -s -f $(firstword $(MAKEFILE_LIST)) all test BUILD=$(BUILD)/sanitize PROGRAM=$(BUILD)/sanitize/$(NAME) \
@@ -79,4 +84,4 @@ sanitize:
 clean:
 	@rm -rf $(BUILD) $(PROGRAM)
 
--include $(wildcard $(BUILD)/*.d $(BUILD)/test/*.d)
+-include $(shell find $(BUILD) -name "*.d" 2>/dev/null)
