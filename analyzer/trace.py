@@ -225,8 +225,8 @@ class Trace:
         UsageError if the path is one of the inputs, if it ends in another suffix than .html or .htm, and if a capture is
         there, which only `overwrite` replaces; OutputError if it cannot be written.
         """
-        from wiretale.reports.destination import check_outputs
-        from wiretale.reports.html import write_report
+        from wiretale.reports.export.destination import check_outputs
+        from wiretale.reports.html.analyze import write_report
 
         place, link = output_path(path), link_rate(link_bps)
         check_outputs([place], self.inputs, overwrite, page=True)
@@ -234,8 +234,8 @@ class Trace:
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
-        from wiretale.reports.destination import check_folder
-        from wiretale.reports.parquet import table_files, write_tables
+        from wiretale.reports.export.destination import check_folder
+        from wiretale.reports.export.parquet import table_files, write_tables
 
         place = output_path(folder)
         check_folder(place, table_files(), self.inputs, overwrite)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import needs
-from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_capture import captures
-from wiretale.traffic.lab_link import link_summary, write_truth
-from wiretale.traffic.lab_profile import make_profile
+from wiretale.traffic.lab.capture import captures
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.profile import make_profile
 
 # Sends blocks of `size` bytes, `count` of them, one each `gap` seconds, to the receiver.
 SENDER = """

@@ -8,9 +8,9 @@ from pathlib import Path
 import wiretale
 from capture_points import MS, START_NS, Points, block, udp
 from plain_wire import Connection, Wire
-from wiretale.reports.experiment_page import write_page
-from wiretale.reports.lab_report import write_lab_report
-from wiretale.traffic.outcome import read_outcome
+from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.lab import write_lab_report
+from wiretale.traffic.experiment.outcome import read_outcome
 
 SAMPLES = Path(__file__).parent.parent / "sample_pcaps"
 
@@ -34,7 +34,7 @@ def analyze_report(folder: Path) -> Path:
 def compare_report(folder: Path) -> Path:
     """Three points, with losses before the tracer and behind it."""
     from wiretale.analyzer.vantage import compare_captures
-    from wiretale.reports.compare_html import write_report
+    from wiretale.reports.html.compare import write_report
 
     points = Points()
     for n in range(600):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import wiretale
-from wiretale.reports import csv_text
+from wiretale.reports.export import csv_text
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 3, 4096])

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from conftest import ROOT, Run
 
-from wiretale import traffic
+import wiretale.traffic.experiment
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.traffic.endpoint import Endpoint, parse_endpoint
-from wiretale.traffic.plan import BUILT_IN, Plan, Session, plan_text, read_plan, scaled
+from wiretale.traffic.experiment.endpoint import Endpoint, parse_endpoint
+from wiretale.traffic.experiment.plan import BUILT_IN, Plan, Session, plan_text, read_plan, scaled
 
-PUBLISHED = Path(traffic.__path__[0]) / "published"
+PUBLISHED = Path(wiretale.traffic.experiment.__path__[0]) / "published"
 GOOD = """
 [[test]]
 name = "one"

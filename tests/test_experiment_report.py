@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from wiretale.analyzer.errors import InputError
-from wiretale.reports.experiment_figures import experiment_figures
-from wiretale.reports.experiment_lines import alone, mix_points, points
-from wiretale.reports.experiment_page import write_page
-from wiretale.traffic.outcome import read_outcome
-from wiretale.traffic.plan import Plan, plan_text, read_plan, scaled
-from wiretale.traffic.plan import Test as Case
-from wiretale.traffic.session_series import assign, bin_seconds, fairness, jain, spread
-from wiretale.traffic.store import Store
+from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.experiment_figures import experiment_figures
+from wiretale.reports.html.experiment_points import alone, mix_points, points
+from wiretale.traffic.experiment.outcome import read_outcome
+from wiretale.traffic.experiment.plan import Plan, plan_text, read_plan, scaled
+from wiretale.traffic.experiment.plan import Test as Case
+from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread
+from wiretale.traffic.experiment.store import Store
 
 Row = dict[str, Any]
 NOW = 1_790_000_000_000_000_000

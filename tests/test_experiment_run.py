@@ -24,8 +24,8 @@ import needs
 import ssh_server
 import traffic_ends
 import wiretale
+from wiretale.traffic.experiment.results import COLUMNS
 from wiretale.traffic.program import find_program
-from wiretale.traffic.results import COLUMNS
 
 Row = dict[str, Any]
 CAPTURES_HERE = os.geteuid() == 0 and bool(shutil.which("tcpdump"))

@@ -18,7 +18,7 @@ from wiretale import analyzer
 from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.survey import LIMITS, fitted
-from wiretale.reports.explain_text import explain_parts
+from wiretale.reports.terminal.explain import explain_parts
 
 FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
 

@@ -76,7 +76,7 @@ def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
 def test_a_flow_larger_than_the_page_is_cut_and_says_so(
     page: Page, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wiretale.reports.html.PACKETS_MOST", 50)
+    monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 50)
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"))
     assert page.page.evaluate("data.packets.count") == 50

@@ -18,10 +18,10 @@ import pytest
 
 from lab_bench import Sent, last_json, missing, send_through, truth_rows
 from wiretale.analyzer.errors import UsageError, WiretaleError
-from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_link import link_summary
-from wiretale.traffic.lab_profile import load_profile, make_profile, profile_names
-from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import link_summary
+from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names
+from wiretale.traffic.lab.state import Lab
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -281,11 +281,11 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
 def test_the_check_measures_what_the_link_adds(monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
         pytest.skip("needs wiretale-traffic, which is not installed")
-    from wiretale.traffic import lab_check
+    from wiretale.traffic.lab import check
 
-    monkeypatch.setattr(lab_check, "TRIALS", (lab_check.Trial(5e6, True),))
-    monkeypatch.setattr(lab_check, "SECONDS", 1)
-    result = lab_check.check_lab()
+    monkeypatch.setattr(check, "TRIALS", (check.Trial(5e6, True),))
+    monkeypatch.setattr(check, "SECONDS", 1)
+    result = check.check_lab()
     (trial,) = result["trials"]
     assert trial["carried_bps"] == pytest.approx(5e6, rel=0.1)
     assert trial["overruns"] == trial["not_delivered"] == 0

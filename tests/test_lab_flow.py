@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from wiretale.analyzer.errors import WiretaleError
-from wiretale.reports.lab_report import render
-from wiretale.traffic.lab_flow import FlowMeasures, measure_flow
-from wiretale.traffic.lab_study import disturbances
+from wiretale.reports.html.lab import render
+from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab.study import disturbances
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -16,12 +16,12 @@ import pytest
 
 from lab_bench import Sent, frames, missing, send_through, truth_rows
 from wiretale.analyzer.errors import OutputError
-from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_capture import captures
-from wiretale.traffic.lab_hosts import ADDRESSES
-from wiretale.traffic.lab_link import write_truth
-from wiretale.traffic.lab_profile import make_profile
-from wiretale.traffic.lab_state import known_labs
+from wiretale.traffic.lab.capture import captures
+from wiretale.traffic.lab.hosts import ADDRESSES
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import write_truth
+from wiretale.traffic.lab.profile import make_profile
+from wiretale.traffic.lab.state import known_labs
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))

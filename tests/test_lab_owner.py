@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lab_bench import missing
-from wiretale.traffic.lab_state import HOSTS, Lab
+from wiretale.traffic.lab.state import HOSTS, Lab
 
 REASON = missing()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.traffic.lab_profile import load_profile, make_profile, profile_names, study_profiles
-from wiretale.traffic.lab_scenario import block_bytes, packet_count
-from wiretale.traffic.lab_state import check_name
+from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names, study_profiles
+from wiretale.traffic.lab.scenario import block_bytes, packet_count
+from wiretale.traffic.lab.state import check_name
 
 EXPECTED = {
     *(

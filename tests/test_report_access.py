@@ -16,7 +16,7 @@ import pytest
 from color_sight import SIGHTS, Color, ciede2000, contrast, difference, from_hex
 from report_makers import REPORTS
 from report_page import VIEW, Page, loneliest
-from wiretale.reports import figures
+from wiretale.reports.html import figures
 
 STOPS_MOST = 30
 PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch

@@ -414,7 +414,7 @@ def test_search_and_links_reach_flows_that_are_not_listed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copy(many, tmp_path / "many.pcap")
-    monkeypatch.setattr("wiretale.reports.html.PACKETS_MOST", 2000)
+    monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 2000)
     page.open(wiretale.analyze("many.pcap", filter="tcp").report(tmp_path / "report.html"))
     assert page.page.inner_text("#count") == "200 of 3,000 flows"
     assert page.page.locator("tr[data-flow='2900']").count() == 0

@@ -15,7 +15,7 @@ from scapy.all import IP, UDP, Raw, fragment
 from wiretale.analyzer import theory
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.rate_parse import parse_rate, parse_size
-from wiretale.reports.theory_json import theory_object
+from wiretale.reports.export.theory import theory_object
 
 COPY = Path(__file__).parent / "published" / "theory.csv"
 SHARED = ROOT.parent / "shared" / "published" / "theory.csv"

@@ -46,7 +46,7 @@ def test_every_block_arrives(receiver: Receiver, protocol: str, streams: int) ->
 
 
 def study_sizes() -> list[int]:
-    sweep = files("wiretale.traffic").joinpath("published", "controller_sweep.csv").read_text("utf-8")
+    sweep = files("wiretale.traffic.experiment").joinpath("published", "controller_sweep.csv").read_text("utf-8")
     return sorted({int(row["block_bytes"]) for row in csv.DictReader(sweep.splitlines())})
 
 

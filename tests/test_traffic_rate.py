@@ -14,10 +14,10 @@ import pytest
 
 from lab_bench import missing
 from traffic_ends import Report, program, receiving, send, undisturbed
-from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_profile import link_bps, load_profile, make_profile
-from wiretale.traffic.lab_state import Lab
-from wiretale.traffic.results import throughput
+from wiretale.traffic.experiment.results import throughput
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.profile import link_bps, load_profile, make_profile
+from wiretale.traffic.lab.state import Lab
 
 BPS = 20_000_000
 PROFILE = '[both]\nrate = "20Mbit"\ndelay = "1ms"\nqueue = 1000'

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from wiretale.analyzer.fail_condition import parse_condition
-from wiretale.traffic.lab_profile import load_profile
-from wiretale.traffic.plan import read_plan
+from wiretale.traffic.experiment.plan import read_plan
+from wiretale.traffic.lab.profile import load_profile
 from wiretale.traffic.program import find_program
 
 SPELLINGS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "unit_spellings.toml").read_text("utf-8"))

@@ -30,7 +30,7 @@ from wiretale.analyzer.frame_events import FrameEvents, around
 from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
 from wiretale.cli.doctor import version_numbers
 from wiretale.cli.verify import LISTED, compare_file, show
-from wiretale.reports.verify_text import print_comparison
+from wiretale.reports.terminal.verify import print_comparison
 
 needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
 ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})

@@ -22,7 +22,7 @@ from studies import runs
 from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
 from wiretale.analyzer.errors import WiretaleError
-from wiretale.traffic.lab_run import run_study
+from wiretale.traffic.lab.run import run_study
 
 ANOMALIES_TITLE = "The anomalies, explained"
 QUESTIONS_TITLE = "The questions that the studies left open"

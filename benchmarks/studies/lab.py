@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import WiretaleError
-from wiretale.traffic.lab import lab_for_run
-from wiretale.traffic.lab_capture import captures
-from wiretale.traffic.lab_hosts import ADDRESSES, part_tcp
-from wiretale.traffic.lab_link import link_summary, write_truth
-from wiretale.traffic.lab_profile import load_profile
-from wiretale.traffic.lab_program import real_time
-from wiretale.traffic.lab_scenario import PORT, SENDER_PRIORITY, wait_for_port
-from wiretale.traffic.lab_state import Lab
+from wiretale.traffic.lab.capture import captures
+from wiretale.traffic.lab.hosts import ADDRESSES, part_tcp
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.profile import load_profile
+from wiretale.traffic.lab.program import real_time
+from wiretale.traffic.lab.scenario import PORT, SENDER_PRIORITY, wait_for_port
+from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.program import find_program
 
 LIMIT_SECONDS = 90.0  # of a test

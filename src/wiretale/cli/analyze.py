@@ -157,19 +157,19 @@ def link_bps(arguments: argparse.Namespace) -> int | None:
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
     """The summary, or what --json, --csv or --report - ask for instead."""
     if arguments.json:
-        from wiretale.reports import json_object
+        from wiretale.reports.export import analyze as json_object
 
         json_object.write_json(trace, __version__, sys.stdout.buffer, arguments.tables or json_object.TABLES)
     elif arguments.csv and not arguments.output:
-        from wiretale.reports.csv_text import write_csv
+        from wiretale.reports.export.csv_text import write_csv
 
         write_csv(trace.table((arguments.tables or ["flows"])[0]), sys.stdout)
     elif arguments.report == STDOUT:
-        from wiretale.reports.html import render
+        from wiretale.reports.html.analyze import render
 
         print_page(render(trace, link_bps(arguments)))
     elif not arguments.quiet:
-        from wiretale.reports.terminal import print_summary
+        from wiretale.reports.terminal.analyze import print_summary
 
         print_summary(trace, sys.stdout, arguments.flows, link_bps=link_bps(arguments))
 
@@ -179,7 +179,7 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
     written: list[Path] = []
     link, overwrite = link_bps(arguments), arguments.overwrite
     if arguments.output:
-        from wiretale.reports.parquet import write_tables
+        from wiretale.reports.export.parquet import write_tables
 
         written += [
             write_tables(trace, arguments.output, table_formats(arguments), "packets" in (arguments.tables or [])),
@@ -201,8 +201,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     if not arguments.output and arguments.report in (None, STDOUT):
         return
     from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.reports import destination
-    from wiretale.reports.parquet import table_files
+    from wiretale.reports.export import destination
+    from wiretale.reports.export.parquet import table_files
 
     arguments.files = expand_paths(arguments.files)
     if arguments.report and arguments.report != STDOUT:
@@ -265,7 +265,7 @@ def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
     """The trace of the files, with progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
-    later = traces.importing("wiretale.reports.json_object") if arguments.json else nullcontext()
+    later = traces.importing("wiretale.reports.export.analyze") if arguments.json else nullcontext()
     with later, progress_bar(not arguments.quiet) as progress:
         return traces.analyze(
             *arguments.files,

@@ -66,15 +66,15 @@ def add_command(commands: Commands) -> None:
 def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
     """The summary, or what --json or --report - ask for instead."""
     if arguments.json:
-        from wiretale.reports.compare_json import write_json
+        from wiretale.reports.export.compare import write_json
 
         write_json(vantage, __version__, sys.stdout)
     elif arguments.report == STDOUT:
-        from wiretale.reports.compare_html import render
+        from wiretale.reports.html.compare import render
 
         print_page(render(vantage))
     elif not arguments.quiet:
-        from wiretale.reports.compare_text import print_comparison
+        from wiretale.reports.terminal.compare import print_comparison
 
         print_comparison(vantage, sys.stdout)
     sys.stdout.flush()
@@ -84,11 +84,11 @@ def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
     """What -o and --report ask for, each named on stderr when it is there."""
     written: list[Path] = []
     if arguments.output:
-        from wiretale.reports.compare_parquet import write_tables
+        from wiretale.reports.export.compare_parquet import write_tables
 
         written.append(write_tables(vantage, arguments.output))
     for path in pages(arguments):
-        from wiretale.reports.compare_html import write_report
+        from wiretale.reports.html.compare import write_report
 
         written.append(write_report(vantage, path))
     for path in written if not arguments.quiet else []:
@@ -106,8 +106,8 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     if not arguments.output and not pages(arguments):
         return
     from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.reports import destination
-    from wiretale.reports.compare_parquet import TABLES
+    from wiretale.reports.export import destination
+    from wiretale.reports.export.compare_parquet import TABLES
 
     logs = [log for log in (arguments.sender_log, arguments.receiver_log) if log]
     inputs = [*(path for given in arguments.captures for path in expand_paths([given])), *logs]

@@ -65,11 +65,11 @@ def diff(arguments: argparse.Namespace) -> int:
     conditions = [parse_condition(text) for text in arguments.fail_if]  # before anything is read
     difference = diff_runs(load_run(arguments.before), load_run(arguments.after))
     if arguments.json:
-        from wiretale.reports.diff_json import write_json
+        from wiretale.reports.export.diff import write_json
 
         write_json(difference, conditions, arguments.flows, __version__, sys.stdout)
     else:
-        from wiretale.reports.diff_text import print_difference
+        from wiretale.reports.terminal.diff import print_difference
 
         print_difference(difference, conditions, arguments.flows, sys.stdout)
     sys.stdout.flush()

@@ -17,9 +17,9 @@ from wiretale.cli.whole_number import port_number, whole_number
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands
-    from wiretale.traffic.endpoint import Endpoint
-    from wiretale.traffic.plan import Plan, Test, Tracer
-    from wiretale.traffic.run import Done
+    from wiretale.traffic.experiment.endpoint import Endpoint
+    from wiretale.traffic.experiment.plan import Plan, Test, Tracer
+    from wiretale.traffic.experiment.run import Done
 
 DESCRIPTION = """\
 Run a plan of tests, and report on it. A plan defines which traffic is sent from where to where and how often
@@ -70,7 +70,7 @@ def scale(text: str) -> float:
 
 def endpoint(text: str) -> Endpoint:
     """Where a program is run."""
-    from wiretale.traffic.endpoint import parse_endpoint
+    from wiretale.traffic.experiment.endpoint import parse_endpoint
 
     try:
         return parse_endpoint(text)
@@ -152,7 +152,7 @@ def add_run(actions: Commands) -> None:
 
 def list_plans(arguments: argparse.Namespace) -> int:
     """The built-in plans."""
-    from wiretale.traffic.plan import BUILT_IN, plan_text, read_plan
+    from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
 
     plans = [read_plan(*plan_text(name)) for name in BUILT_IN]
     if arguments.json:
@@ -169,7 +169,7 @@ def list_plans(arguments: argparse.Namespace) -> int:
 def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
     """The plan's tracer, as the options have it."""
     from wiretale.analyzer.errors import UsageError
-    from wiretale.traffic.plan import Tracer
+    from wiretale.traffic.experiment.plan import Tracer
 
     if arguments.no_capture:
         return None
@@ -188,7 +188,7 @@ def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
 def chosen_plan(arguments: argparse.Namespace) -> Plan:
     """The plan as the options have it."""
     from wiretale.analyzer.errors import UsageError
-    from wiretale.traffic.plan import plan_text, read_plan, scaled, with_file
+    from wiretale.traffic.experiment.plan import plan_text, read_plan, scaled, with_file
 
     plan = read_plan(*plan_text(arguments.plan), trials=arguments.trials)
     follows = plan.tracer and plan.tracer.endpoint == plan.receiver
@@ -244,7 +244,7 @@ def progress(plan: Plan) -> Iterator[Done]:
 def dry_run(plan: Plan) -> int:
     """Every command, on stdout."""
     from wiretale.analyzer.errors import WiretaleError
-    from wiretale.traffic.commands import CAPTURE_PROGRAMS, all_commands
+    from wiretale.traffic.experiment.commands import CAPTURE_PROGRAMS, all_commands
     from wiretale.traffic.program import program_path
 
     here = [one for one in CAPTURE_PROGRAMS if program_path(one.name)]
@@ -266,8 +266,8 @@ def run(arguments: argparse.Namespace) -> int:
         return dry_run(plan)
     if not arguments.output:
         raise UsageError("expected -o DIR, the folder of the results")
-    from wiretale.traffic.run import run_plan
-    from wiretale.traffic.store import RESULTS, Store
+    from wiretale.traffic.experiment.run import run_plan
+    from wiretale.traffic.experiment.store import RESULTS, Store
 
     store = Store(arguments.output)
     sent = {session.file for test in plan.tests for session in test.sessions if session.file}
@@ -280,10 +280,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def report(arguments: argparse.Namespace) -> int:
     """Writes the page."""
-    from wiretale.reports.destination import check_outputs
-    from wiretale.reports.experiment_page import render, write_page
-    from wiretale.traffic.outcome import read_outcome
-    from wiretale.traffic.store import Store
+    from wiretale.reports.export.destination import check_outputs
+    from wiretale.reports.html.experiment import render, write_page
+    from wiretale.traffic.experiment.outcome import read_outcome
+    from wiretale.traffic.experiment.store import Store
 
     if arguments.output != STDOUT:
         check_outputs([arguments.output], Store(arguments.folder).files(), arguments.overwrite, page=True)

@@ -72,7 +72,7 @@ def show_list(as_json: bool) -> None:
         found = [{"code": page.code, "title": page.title} for page in pages().values()]
         print(json.dumps({"schema": "wiretale.finding-codes/1", "wiretale": __version__, "findings": found}))
         return
-    from wiretale.reports.explain_text import list_parts, print_parts
+    from wiretale.reports.terminal.explain import list_parts, print_parts
 
     print_parts(sys.stdout, lambda console: list_parts())
 
@@ -83,11 +83,11 @@ def show_page(code: str, as_json: bool) -> None:
 
     page = page_of(code)
     if as_json:
-        from wiretale.reports.explain_json import page_object
+        from wiretale.reports.export.explain import page_object
 
         print(json.dumps(page_object(page, __version__)))
         return
-    from wiretale.reports.explain_text import page_parts, print_parts
+    from wiretale.reports.terminal.explain import page_parts, print_parts
 
     print_parts(sys.stdout, lambda console: page_parts(page))
 
@@ -105,11 +105,11 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link_bps: int | None
     shown = found[: arguments.top]
     transfers = explain_transfers(trace, link_bps)
     if arguments.json:
-        from wiretale.reports.explain_json import explain_object
+        from wiretale.reports.export.explain import explain_object
 
         print(json.dumps(explain_object(trace, transfers, shown, __version__)))
         return
-    from wiretale.reports.explain_text import explain_parts, print_parts
+    from wiretale.reports.terminal.explain import explain_parts, print_parts
 
     left = len(found) - len(shown)
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, left, console))

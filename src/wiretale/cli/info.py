@@ -40,11 +40,11 @@ def info(arguments: argparse.Namespace) -> int:
 
     trace = analyze(*arguments.files, captures_only=True)
     if arguments.json:
-        from wiretale.reports.json_object import write_json
+        from wiretale.reports.export.analyze import write_json
 
         write_json(trace, __version__, sys.stdout.buffer, ["captures"])
     else:
-        from wiretale.reports.capture_info import print_info
+        from wiretale.reports.terminal.info import print_info
 
         print_info(trace.captures, sys.stdout)
     sys.stdout.flush()

@@ -15,7 +15,7 @@ from wiretale.cli.parser import exit_codes
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands, Parser
-    from wiretale.traffic.lab_state import Lab
+    from wiretale.traffic.lab.state import Lab
 
 
 DESCRIPTION = """\
@@ -152,7 +152,7 @@ def lab_command(arguments: argparse.Namespace) -> int:
     """Runs an action, with the rights that it needs."""
     import signal
 
-    from wiretale.traffic.lab_rights import with_rights
+    from wiretale.traffic.lab.rights import with_rights
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
@@ -176,7 +176,7 @@ def chosen_profile(name: str, seed: int | None) -> Any:
     """The profile, with another seed if one was given."""
     from dataclasses import replace
 
-    from wiretale.traffic.lab_profile import load_profile
+    from wiretale.traffic.lab.profile import load_profile
 
     profile = load_profile(name)
     return profile if seed is None else replace(profile, seed=seed)
@@ -184,11 +184,11 @@ def chosen_profile(name: str, seed: int | None) -> Any:
 
 def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
-    from wiretale.traffic.lab import lab_up
-    from wiretale.traffic.lab_hosts import ADDRESSES
-    from wiretale.traffic.lab_output import check_lab_folder
-    from wiretale.traffic.lab_rights import end_holder
-    from wiretale.traffic.lab_state import known_labs
+    from wiretale.traffic.lab.hosts import ADDRESSES
+    from wiretale.traffic.lab.lifecycle import lab_up
+    from wiretale.traffic.lab.output import check_lab_folder
+    from wiretale.traffic.lab.rights import end_holder
+    from wiretale.traffic.lab.state import known_labs
 
     try:
         profile = chosen_profile(arguments.profile, arguments.seed)
@@ -205,13 +205,13 @@ def up_action(arguments: argparse.Namespace) -> int:
 
 def run_action(arguments: argparse.Namespace) -> int:
     """wiretale lab run."""
-    from wiretale.traffic.lab_run import run_lab
+    from wiretale.traffic.lab.run import run_lab
 
     results = run_lab(arguments.what, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite)
     if arguments.json:
         print_json(results)
     elif results["schema"] != "wiretale.lab-plan/1":
-        from wiretale.reports.lab_text import print_rows
+        from wiretale.reports.terminal.lab import print_rows
 
         print_rows(results, sys.stdout)
     return 0
@@ -219,7 +219,7 @@ def run_action(arguments: argparse.Namespace) -> int:
 
 def host_words(host: str, words: list[str]) -> tuple[str | None, str, list[str]]:
     """The lab's name, if it comes first, the host and the rest."""
-    from wiretale.traffic.lab_state import HOSTS
+    from wiretale.traffic.lab.state import HOSTS
 
     if host in HOSTS:
         return None, host, words
@@ -248,9 +248,9 @@ def command_words(words: list[str]) -> list[str]:
 
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: becomes the program."""
-    from wiretale.traffic.lab import lab_status
-    from wiretale.traffic.lab_space import is_elsewhere
-    from wiretale.traffic.lab_state import find_lab
+    from wiretale.traffic.lab.lifecycle import lab_status
+    from wiretale.traffic.lab.space import is_elsewhere
+    from wiretale.traffic.lab.state import find_lab
 
     first, host, rest = host_words(arguments.host, arguments.program)
     name, words = shell_words(arguments.name, rest)
@@ -274,8 +274,8 @@ def same_name(one: str | None, other: str | None) -> str | None:
 
 def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
     """Those that no running process uses, unless `force`."""
-    from wiretale.traffic.lab_hosts import user_of
-    from wiretale.traffic.lab_state import find_lab, known_labs
+    from wiretale.traffic.lab.hosts import user_of
+    from wiretale.traffic.lab.state import find_lab, known_labs
 
     found = [find_lab(name)] if name else known_labs()
     users = {} if force else {lab.name: user for lab in found if (user := user_of(lab))}
@@ -293,9 +293,9 @@ def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
 
 def down_action(arguments: argparse.Namespace) -> int:
     """wiretale lab down."""
-    from wiretale.traffic.lab import lab_down
-    from wiretale.traffic.lab_rights import end_holder
-    from wiretale.traffic.lab_state import known_labs
+    from wiretale.traffic.lab.lifecycle import lab_down
+    from wiretale.traffic.lab.rights import end_holder
+    from wiretale.traffic.lab.state import known_labs
 
     for lab in labs_to_remove(arguments.name, arguments.all, arguments.force):
         lab_down(lab)
@@ -307,9 +307,9 @@ def down_action(arguments: argparse.Namespace) -> int:
 
 def list_action(arguments: argparse.Namespace) -> int:
     """wiretale lab list."""
-    from wiretale.traffic.lab import lab_status
-    from wiretale.traffic.lab_profile import load_profile, profile_names
-    from wiretale.traffic.lab_state import known_labs
+    from wiretale.traffic.lab.lifecycle import lab_status
+    from wiretale.traffic.lab.profile import load_profile, profile_names
+    from wiretale.traffic.lab.state import known_labs
 
     labs = [{"name": lab.name, "profile": lab.profile, "status": lab_status(lab)} for lab in known_labs()]
     profiles = [{"name": name, "description": load_profile(name).description} for name in profile_names()]
@@ -328,13 +328,13 @@ def list_action(arguments: argparse.Namespace) -> int:
 
 def check_action(arguments: argparse.Namespace) -> int:
     """wiretale lab check."""
-    from wiretale.traffic.lab_check import check_lab
+    from wiretale.traffic.lab.check import check_lab
 
     result = check_lab()
     if arguments.json:
         print_json(result)
     else:
-        from wiretale.reports.lab_text import print_check
+        from wiretale.reports.terminal.lab import print_check
 
         print_check(result, sys.stdout)
     return 0

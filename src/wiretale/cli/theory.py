@@ -65,7 +65,7 @@ def show_theory(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from wiretale.analyzer import theory
     from wiretale.analyzer.rate_parse import parse_rate, parse_size
-    from wiretale.reports.theory_json import theory_object
+    from wiretale.reports.export.theory import theory_object
 
     link = theory.Link(
         *(parse_rate(arguments.link), arguments.mtu, arguments.framing, arguments.ip, arguments.tcp_options)
@@ -77,7 +77,7 @@ def show_theory(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(told))
         return 0
-    from wiretale.reports.theory_text import print_theory
+    from wiretale.reports.terminal.theory import print_theory
 
     print_theory(link, told, sys.stdout)
     return 0

@@ -118,11 +118,11 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
 def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
     """The comparison of one file, on stdout."""
     if as_json:
-        from wiretale.reports.verify_json import write_json
+        from wiretale.reports.export.verify import write_json
 
         write_json(path, found, (__version__, wireshark), sys.stdout)
     else:
-        from wiretale.reports.verify_text import print_comparison
+        from wiretale.reports.terminal.verify import print_comparison
 
         print_comparison(path, found, wireshark, sys.stdout)
     sys.stdout.flush()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several capture points compared, as an interactive page: one HTML file that works offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.loss_ledger import PLACES
+from wiretale.analyzer.units import UNKNOWN, show_count, show_duration, show_share
+from wiretale.analyzer.vantage_answers import answers
+from wiretale.analyzer.vantage_tables import losses_by_time, lost_packets
+from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
+from wiretale.reports.html import offline_page
+from wiretale.reports.html.compare_figures import delays_over_time, distribution, losses_over_time, sankey
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.loss_ledger import Ledger
+    from wiretale.analyzer.vantage import Vantage
+
+DIAGRAMS_MOST = 8
+LOST_MOST = 500
+FLOWS_MOST = 50
+
+
+def ledger_rows(ledger: Ledger) -> list[tuple[str, str, str, str, str]]:
+    """The table of a ledger: name, count, seen, missed, share."""
+    rows = [
+        (
+            stage_name(stage.role),
+            show_count(stage.had),
+            show_count(stage.seen),
+            show_count(stage.missed) if stage.missed else "",
+            show_share(stage.had, ledger.sent),
+        )
+        for stage in ledger.stages
+    ]
+    for place, count in ledger.lost.items():
+        name = f"lost {PLACES[place]}".replace("lost never", "never")
+        rows.append((name, show_count(count), "", "", show_share(count, ledger.sent)))
+    return rows
+
+
+def first_time(vantage: Vantage) -> int:
+    """The first packet at the first point."""
+    times = [point.first_ns for point in vantage.points if point.first_ns is not None]
+    return times[0] if times else 0
+
+
+def diagrams(vantage: Vantage) -> list[int]:
+    """Ledgers that are worth a diagram: something left the way, or was missed."""
+    telling = [n for n, one in enumerate(vantage.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
+    return telling[:DIAGRAMS_MOST] or [n for n, one in enumerate(vantage.ledgers[:1]) if one.sent]
+
+
+def figures(vantage: Vantage) -> dict[str, Any]:
+    """All figures by the id of their place."""
+    base_ns = first_time(vantage)
+    found = {f"sankey{n}": sankey(vantage.ledgers[n]) for n in diagrams(vantage)}
+    if vantage.delays:
+        found["delays"] = delays_over_time(vantage.delays, base_ns)
+        found["distribution"] = distribution(vantage.delays)
+    lost = losses_by_time(vantage)
+    if lost:
+        found["losses"] = losses_over_time(lost, base_ns)
+    return found
+
+
+def delay_rows(vantage: Vantage) -> list[list[str]]:
+    """The table of delays."""
+    names = ("min", "median", "p90", "p99", "max", "jitter")
+    return [
+        [
+            f"{delay.start} → {delay.end}",
+            show_count(delay.summary["packets"]),
+            *(delay_text(delay.summary[name]) for name in names),
+            f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the least",
+        ]
+        for delay in vantage.delays
+    ]
+
+
+def lost_rows(vantage: Vantage) -> tuple[list[dict[str, Any]], int]:
+    """The first packets that were lost, as the page lists them."""
+    lost, total = lost_packets(vantage, LOST_MOST)
+    for row in lost:
+        row["where"] = PLACES[row["lost"]]
+        row["what"] = (
+            f"run {row['run']}, stream {row['stream']}, block {row['sequence']:,}"
+            if row["run"] is not None
+            else f"byte {row['position']:,}"
+            if row["position"] is not None
+            else ""
+        )
+        row["frame"] = row.get(f"{row['last_seen']}_frame")
+    return lost, total
+
+
+def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
+    """The largest flows, one way each."""
+    rows = []
+    for flow in vantage.flows[:FLOWS_MOST]:
+        ends = next((flow[f"ends{n}"] for n in range(len(vantage.points)) if flow[f"ends{n}"]), None)
+        if not ends:
+            continue
+        a, b = f"{ends[1]}:{ends[2]}", f"{ends[3]}:{ends[4]}"
+        lost = sum(flow[place] for place in ("before_tracer", "after_tracer", "network"))
+        way = f"{a} → {b}" if flow["direction"] == 0 else f"{b} → {a}"
+        rows.append({**flow, "way": way, "lost": lost, "share": show_share(lost, flow["packets"])})
+    return rows
+
+
+def render(vantage: Vantage) -> str:
+    """The page."""
+    roles = [point.role for point in vantage.points]
+    lost, total = lost_rows(vantage)
+    return offline_page.render(
+        "compare.html",
+        {"figures": figures(vantage)},
+        style=offline_page.part("compare.css"),
+        title=" · ".join(f"{point.role} {point.name}" for point in vantage.points),
+        heading=f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared",
+        answers=list(answers(vantage)),
+        points=vantage.points,
+        lasts=[
+            show_duration(p.last_ns - p.first_ns) if p.first_ns is not None and p.last_ns is not None else UNKNOWN
+            for p in vantage.points
+        ],
+        ledgers=[(ledger, ledger_rows(ledger)) for ledger in vantage.ledgers],
+        diagrams=diagrams(vantage),
+        clocks=[clock_line(clock, roles) for clock in vantage.clocks],
+        assumption=ASSUMPTION if any(clock.evidence == "both" for clock in vantage.clocks) else "",
+        delays=delay_rows(vantage),
+        flows=flow_rows(vantage),
+        lost=lost,
+        lost_total=total,
+        notes=vantage.notes,
+    )
+
+
+def write_report(vantage: Vantage, path: Path) -> Path:
+    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    return offline_page.write(render(vantage), path)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of several capture points: where the flow thins out (a Sankey diagram), delays over time, their distribution.
+
+The Sankey is drawn from filled curves, since the bundle of Plotly that pages carry has no such trace.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate, pairwise
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.loss_ledger import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
+from wiretale.analyzer.units import show_count, show_share
+from wiretale.reports.compare_words import stage_name
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.one_way_delay import Delay
+
+BAR = 0.035  # half a stage's width; stages are 1 apart
+THIN = 0.012  # what is drawn of a loss, however small
+DEPTH = 0.3  # how far below the stages losses end
+CURVE = 24  # points of one
+LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # where bands of one gap end, by their number
+FEW = 4  # packets, above which ticks are whole by themselves
+LABEL_WIDTH = 18  # characters
+LEGEND_WIDTH = 34  # characters: those of a phone
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
+PLAIN_FONT = {"family": "system-ui, sans-serif", "size": 12}
+
+
+def figure(traces: list[dict[str, Any]], layout: dict[str, Any]) -> dict[str, Any]:
+    """A figure as Plotly's JSON, checked by Plotly."""
+    from plotly import graph_objects as go
+
+    made = go.Figure(
+        traces,
+        {
+            "template": "none",
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": PLAIN_FONT,
+            "hovermode": "closest",
+            **layout,
+        },
+    )
+    return dict(json.loads(made.to_json()))
+
+
+def smooth(t: float) -> float:
+    """From 0 to 1 with level ends."""
+    return t * t * (3 - 2 * t)
+
+
+def band(start: tuple[float, float], end: tuple[float, float], height: float, color: str, text: str) -> dict[str, Any]:
+    """A band of one height whose upper edge goes from one point to another."""
+    steps = [n / CURVE for n in range(CURVE + 1)]
+    x = [start[0] + (end[0] - start[0]) * t for t in steps]
+    y = [start[1] + (end[1] - start[1]) * smooth(t) for t in steps]
+    return {
+        "type": "scatter",
+        "x": [*x, *reversed(x)],
+        "y": [*y, *(value - height for value in reversed(y))],
+        "fill": "toself",
+        "mode": "lines",
+        "line": {"width": 0},
+        "fillcolor": color,
+        "opacity": 0.85 if color == RED else 0.45,
+        "hoveron": "fills",
+        "text": text,
+        "hoverinfo": "text",
+        "showlegend": False,
+    }
+
+
+def bar(x: float, height: float, text: str) -> dict[str, Any]:
+    """A stage."""
+    return {
+        "type": "scatter",
+        "x": [x - BAR, x + BAR, x + BAR, x - BAR],
+        "y": [1, 1, 1 - height, 1 - height],
+        "fill": "toself",
+        "mode": "lines",
+        "line": {"width": 0},
+        "fillcolor": BLUE,
+        "hoveron": "fills",
+        "text": text,
+        "hoverinfo": "text",
+        "showlegend": False,
+    }
+
+
+def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
+    """Text in a figure."""
+    return {"x": x, "y": y, "text": text, "showarrow": False, **more}
+
+
+def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, int]]:
+    """What was lost between two stages, by place."""
+    place = BETWEEN[before, after]
+    places = ["capture", place] if after == ledger.stages[-1].name else [place]
+    if after == "received":
+        places = ["receiver_kernel", BESIDE_KERNEL[place] if "receiver_kernel" in ledger.lost else place]
+    return [(one, ledger.lost[one]) for one in dict.fromkeys(places) if ledger.lost.get(one)]
+
+
+def sankey(ledger: Ledger) -> dict[str, Any]:
+    """What each stage had, and what left the way between them."""
+    traces: list[dict[str, Any]] = []
+    labels: list[dict[str, Any]] = []
+    sent, shown = max(ledger.sent, 1), 0
+    heights = [stage.had / sent for stage in ledger.stages]
+    for number, (stage, height) in enumerate(zip(ledger.stages, heights, strict=True)):
+        missed = f"<br>{stage.missed:,} unseen" if stage.missed else ""
+        traces.append(bar(number, max(height, THIN), f"{stage_name(stage.role)}: {stage.had:,} {ledger.unit}{missed}"))
+        labels.append(
+            label(number, 1.03, f"<b>{stage_name(stage.role)}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom")
+        )
+    for number, (before, after) in enumerate(pairwise(ledger.stages)):
+        height = heights[number + 1]
+        text = f"{after.had:,} {ledger.unit} went on"
+        if height:
+            traces.append(band((number + BAR, 1), (number + 1 - BAR, 1), height, BLUE, text))
+        lost = losses_between(ledger, before.name, after.name)
+        tops = accumulate((count / sent for _, count in lost), initial=height)
+        # The lowest band leaves first, so that no two cross.
+        ends = LOSS_ENDS[len(lost)]
+        for (place, count), top, end in zip(lost, tops, ends, strict=False):
+            thick = max(count / sent, THIN)
+            text = f"{count:,} lost {PLACES[place]}".replace("lost never", "never")
+            traces.append(band((number + BAR, 1 - top), (number + end, thick - DEPTH), thick, RED, text))
+            words = "<br>".join(wrap(PLACES[place], LABEL_WIDTH))
+            share = f"<b>{count:,}</b> ({show_share(count, sent)})"
+            labels.append(label(number + end, -DEPTH - 0.04, f"{share}<br>{words}", yanchor="top"))
+            shown += 1
+    depth = -DEPTH - 0.62 if shown else -0.05
+    axis = {"visible": False, "fixedrange": True}
+    diagram = figure(
+        traces,
+        {
+            "height": 400 if shown else 230,
+            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+            "dragmode": False,
+            "annotations": labels,
+            "xaxis": {**axis, "range": [-0.45, max(len(ledger.stages) - 0.3, 0.6)]},
+            "yaxis": {**axis, "range": [depth, 1.42]},
+        },
+    )
+    return {**diagram, "config": {"displayModeBar": False}}
+
+
+def delay_name(delay: Delay) -> str:
+    """Of a hop, one way."""
+    return f"{delay.start} → {delay.end}"
+
+
+def legend_name(text: str) -> str:
+    """In lines that a narrow screen has room for."""
+    return "<br>".join(wrap(text, LEGEND_WIDTH))
+
+
+def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
+    """The median of each bin, and its 99th percentile as a thinner line."""
+    traces = []
+    for number, delay in enumerate(delays):
+        color = COLORS[number % len(COLORS)]
+        seconds = [(row["moment"] - base_ns) / 1e9 for row in delay.series]
+        for column, width, dash in (("median", 1.8, "solid"), ("p99", 1, "dot")):
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers" if len(seconds) < 3 else "lines",
+                    "name": legend_name(delay_name(delay)),
+                    "legendgroup": delay_name(delay),
+                    "showlegend": column == "median",
+                    "x": seconds,
+                    "y": [row[column] / 1e6 for row in delay.series],
+                    "line": {"color": color, "width": width, "dash": dash, "shape": "linear"},
+                    "hovertemplate": f"{delay_name(delay)}<br>%{{x:.3f}} s<br>%{{y:.3f}} ms {column}<extra></extra>",
+                }
+            )
+    title = "one-way delay, ms" if all(delay.absolute for delay in delays) else "delay above the least, ms"
+    return figure(traces, plain_axes("seconds since the first packet", title))
+
+
+def distribution(delays: list[Delay]) -> dict[str, Any]:
+    """The share of packets that took at most so long."""
+    traces = []
+    for number, delay in enumerate(delays):
+        low, width, counts = delay.histogram
+        whole = sum(counts) or 1
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": legend_name(delay_name(delay)),
+                "x": [(low + width * n) / 1e6 for n in range(len(counts) + 1)],
+                "y": [100 * share / whole for share in accumulate(counts, initial=0)],
+                "line": {"color": COLORS[number % len(COLORS)], "width": 1.8, "shape": "hv"},
+                "hovertemplate": f"{delay_name(delay)}<br>%{{y:.1f}}% within %{{x:.3f}} ms<extra></extra>",
+            }
+        )
+    return figure(traces, plain_axes("one-way delay, ms", "packets, %"))
+
+
+def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]:
+    """How many packets were lost in each bin of time, by place and way."""
+    traces = []
+    ways = list(dict.fromkeys((row["way"], row["place"]) for row in bins))
+    for number, (way, place) in enumerate(ways):
+        rows = [row for row in bins if (row["way"], row["place"]) == (way, place)]
+        traces.append(
+            {
+                "type": "bar",
+                "name": legend_name(f"{way}, {PLACES[place]}"),
+                "x": [(row["moment"] - base_ns) / 1e9 for row in rows],
+                "y": [row["packets"] for row in rows],
+                "width": [max(row["width"] / 1e9, 1e-9) for row in rows],
+                "marker": {"color": (RED, ORANGE, PURPLE, GREY)[number % 4]},
+                "hovertemplate": f"{PLACES[place]}<br>%{{x:.3f}} s<br>%{{y}} packets<extra></extra>",
+            }
+        )
+    layout = {**plain_axes("seconds since the first packet", "packets lost"), "barmode": "stack"}
+    if max(row["packets"] for row in bins) <= FEW:
+        layout["yaxis"]["dtick"] = 1  # no half packets
+    return figure(traces, layout)
+
+
+def plain_axes(x: str, y: str) -> dict[str, Any]:
+    """Titles, and room for them."""
+    return {
+        "height": 360,
+        "margin": {"l": 64, "r": 16, "t": 8, "b": 44},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "showlegend": True,
+        "xaxis": {"title": {"text": x}, "zeroline": False},
+        "yaxis": {"title": {"text": y}, "rangemode": "tozero", "zeroline": False},
+    }

@@ -1,0 +1,492 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of an experiment: means with the spread of their trials, every trial, and what the study published."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wiretale.reports.html.experiment_outcome import Outcome
+from wiretale.reports.html.experiment_points import Point, alone, longest, mix_counts, mix_points, points
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+
+Row = dict[str, Any]
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
+PUBLISHED_COLORS = (GREY, "#b58b5a", "#6f9c84", "#a58fca", "#cf8b88", "#7fb3af", "#c79ab8", "#a89f5f")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
+FAR_APART = 50
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+TOGETHER_MOST = 24  # figures of sessions over time
+SPREAD = "Lines join the means of the trials; bars reach from the least to the greatest trial; faint points are single trials."
+BAR_SPREAD = "Means of the trials, with lines from the least to the greatest."
+
+
+@dataclass
+class Figure:
+    """One of the page's figures, as Plotly's JSON."""
+
+    title: str
+    note: str
+    data: list[Row] = field(default_factory=list)
+    layout: Row = field(default_factory=dict)
+
+    def as_json(self) -> Row:
+        """Checked by Plotly: what it does not know is an error here, not an empty figure in the page."""
+        from plotly import graph_objects as go
+
+        figure = go.Figure(data=self.data, layout={**BASE_LAYOUT, **self.layout}, skip_invalid=False)
+        plain = json.loads(figure.to_json())
+        return {
+            **{"title": self.title, "note": self.note, "data": plain["data"], "layout": plain["layout"]},
+            "choices": trial_choices(self.data),
+        }
+
+
+BASE_LAYOUT: Row = {
+    "template": "none",
+    "margin": {"l": 76, "r": 16, "t": 8, "b": 52},
+    "height": 440,
+    "hovermode": "closest",
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    "font": {"family": "system-ui, sans-serif", "size": 12},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+}
+
+
+def axis(title: str, **more: Any) -> Row:
+    """An axis with its unit."""
+    return {"title": {"text": title}, "zeroline": False, "exponentformat": "none", "separatethousands": True, **more}
+
+
+def size_axis(sizes: Sequence[float]) -> Row:
+    """Block sizes on a logarithmic axis; ticks are sizes that are not too near to the one before: 32 and not 44."""
+    ticks: list[float] = []
+    for size in sorted(set(sizes)):
+        if not ticks or size >= 1.5 * ticks[-1]:
+            ticks.append(size)
+    return axis("block size, bytes (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
+
+
+def fine_ticks(low: float, high: float) -> list[float]:
+    """Of a range that is narrower than the ticks 1, 2 and 5 are apart: the widest even steps with two ticks in it."""
+    power = 10.0 ** math.floor(math.log10(high - low))
+    for step in (factor * power for factor in (2, 1, 0.5, 0.2, 0.1)):
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if last > first:
+            return [number * step for number in range(max(1, first - 1), last + 2)]
+    return [low, high]
+
+
+def log_axis(title: str, values: Sequence[float]) -> Row:
+    """A logarithmic axis with ticks at 1, 2 and 5, or only at powers of ten where there are many."""
+    known = [value for value in values if value > 0] or [1.0]
+    low, high = min(known), max(known)
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(powers) <= 6 else (1,)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    if low < high and sum(low <= tick <= high for tick in ticks) < 2:
+        ticks = fine_ticks(low, high)
+    return axis(f"{title} (logarithmic)", type="log", tickvals=ticks, ticktext=[f"{tick:,.10g}" for tick in ticks])
+
+
+def rate_axis(title: str, values: Sequence[float]) -> Row:
+    """From zero; logarithmic where the least could not be seen beside the greatest."""
+    known = [value for value in values if value > 0]
+    if known and max(known) > FAR_APART * min(known):
+        return log_axis(title, known)
+    return axis(title, rangemode="tozero")
+
+
+def heights(traces: Sequence[Row]) -> list[float]:
+    """All values of some traces."""
+    return [value for trace in traces for value in trace["y"] if value is not None]
+
+
+def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
+    """Means with bars from least to greatest."""
+    color = COLORS[number % len(COLORS)]
+    means = [point.mean for point in line]
+    return {
+        "type": "scatter",
+        "name": name,
+        "legendgroup": name,
+        "mode": "lines+markers",
+        "x": [point.x for point in line],
+        "y": means,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(point.values) - mean for point, mean in zip(line, means, strict=True)],
+            "arrayminus": [mean - min(point.values) for point, mean in zip(line, means, strict=True)],
+            "thickness": 1.2,
+            "width": 4,
+            "visible": any(len(point.trials) > 1 for point in line),
+        },
+        "line": {"color": color, "width": 2},
+        "marker": {"color": color, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+        "customdata": [[min(p.values), max(p.values), len(p.values)] for p in line],
+        "hovertemplate": f"{name}<br>{hover}<br>mean %{{y:.4g}}, %{{customdata[0]:.4g}} to %{{customdata[1]:.4g}} "
+        "in %{customdata[2]} trials<extra></extra>",
+    }
+
+
+def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], number: int, hover: str) -> Row:
+    """A trial: faint points beside the means, or a line of its own."""
+    color = COLORS[number % len(COLORS)]
+    return {
+        "type": "scatter",
+        "name": f"{name}, trial {trial}",
+        "legendgroup": name,
+        "showlegend": False,
+        "mode": "markers",
+        "meta": "trial",
+        "opacity": 0.45,
+        "x": [x for x, _ in pairs],
+        "y": [value for _, value in pairs],
+        "line": {"color": color, "width": 1, "dash": DASHES[(trial - 1) % len(DASHES)]},
+        "marker": {"color": color, "size": 5},
+        "hovertemplate": f"{name}, trial {trial}<br>{hover}, %{{y:.4g}}<extra></extra>",
+    }
+
+
+def trial_numbers(line: Sequence[Point]) -> list[int]:
+    """Those that any of the points has."""
+    return sorted({trial for point in line for trial, _ in point.trials})
+
+
+def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
+    """Each trial."""
+    for trial in trial_numbers(line):
+        pairs = [(point.x, dict(point.trials)[trial]) for point in line if trial in dict(point.trials)]
+        yield trial_line(name, trial, pairs, number, hover)
+
+
+def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Iterator[Row]:
+    """Each trial, by the time that it took; its sizes in their order."""
+    for trial in trial_numbers(times):
+        both = [(dict(time.trials), dict(rate.trials)) for time, rate in zip(times, rates, strict=True)]
+        pairs = [(time[trial], rate[trial]) for time, rate in both if trial in time]
+        yield trial_line(name, trial, pairs, number, "%{x:.4g} s")
+
+
+def trial_choices(data: Sequence[Row]) -> list[Row]:
+    """Ways to show the traces: means, or a line for each trial; none where there is one trial."""
+    trials = [trace.get("meta") == "trial" for trace in data]
+    if not any(trials):
+        return []
+    means = ["error_y" in trace for trace in data]
+    shown = [trace.get("visible", True) for trace in data]
+    per_trial = {
+        "visible": [False if mean else one for mean, one in zip(means, shown, strict=True)],
+        "showlegend": [trial or trace.get("showlegend", True) for trial, trace in zip(trials, data, strict=True)],
+        "mode": ["lines+markers" if trial else trace["mode"] for trial, trace in zip(trials, data, strict=True)],
+        "opacity": [1.0 for _ in data],
+    }
+    averaged = {
+        "visible": shown,
+        "showlegend": [trace.get("showlegend", True) for trace in data],
+        "mode": [trace["mode"] for trace in data],
+        "opacity": [trace.get("opacity", 1.0) for trace in data],
+    }
+    return [{"label": "averaged", "traces": averaged}, {"label": "per trial", "traces": per_trial}]
+
+
+def published_line(line: Row, number: int, hover: str, shown: bool | str = True) -> Row:
+    """What a study published, labelled as theirs."""
+    color = PUBLISHED_COLORS[number % len(PUBLISHED_COLORS)]
+    return {
+        "type": "scatter",
+        "name": f"{line['name']} (published)",
+        "mode": "lines+markers" if len(line["x"]) > 1 else "markers",
+        "visible": shown,
+        "x": line["x"],
+        "y": line["y"],
+        "line": {"color": color, "width": 1.5, "dash": "dot"},
+        "marker": {"color": color, "size": 8, "symbol": f"{SYMBOLS[number % 4]}-open", "line": {"width": 1.5}},
+        "hovertemplate": f"{line['name']}, published<br>{hover}, %{{y:.4g}}<extra></extra>",
+    }
+
+
+def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
+    """Means and trials of every line."""
+    for number, (name, line) in enumerate(lines.items()):
+        yield mean_line(name, line, number, hover)
+        if any(len(point.trials) > 1 for point in line):
+            yield from trial_lines(name, line, number, hover)
+
+
+def against_size(
+    outcome: Outcome, y: str, theirs: str, title: str, y_axis: Callable[[Sequence[float]], Row]
+) -> Iterator[Figure]:
+    """A measure by block size."""
+    lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
+    if longest(lines) < 2:
+        return
+    hover = "%{x} byte blocks"
+    published = [one for one in outcome.published.get(theirs, []) if one["x"]]
+    figure = Figure(f"{title} against block size", SPREAD + published_note(outcome, published))
+    figure.data = list(line_traces(lines, hover))
+    figure.data += [published_line(one, number, hover) for number, one in enumerate(published)]
+    sizes = [point.x for line in lines.values() for point in line] + [x for one in published for x in one["x"]]
+    values = [value for line in lines.values() for point in line for value in point.values]
+    values += [value for one in published for value in one["y"]]
+    figure.layout = {"xaxis": size_axis(sizes), "yaxis": y_axis(values)}
+    yield figure
+
+
+def published_note(outcome: Outcome, lines: Sequence[Row]) -> str:
+    """Whose the dotted lines are."""
+    return f" Dotted with open marks: what {outcome.plan['study']} published, of its own networks." if lines else ""
+
+
+def throughput_by_size(outcome: Outcome) -> Iterator[Figure]:
+    """Throughput against block size."""
+
+    def y_axis(values: Sequence[float]) -> Row:
+        return log_axis("throughput, Mbit/s", values)
+
+    yield from against_size(outcome, "throughput_mbit_s", "throughput", "Throughput", y_axis)
+
+
+def received_by_size(outcome: Outcome) -> Iterator[Figure]:
+    """Percent received against block size."""
+
+    def y_axis(values: Sequence[float]) -> Row:
+        return axis("received, % of bytes sent", range=[0, 105])
+
+    yield from against_size(outcome, "percent_received", "received", "Percent received", y_axis)
+
+
+def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
+    """Throughput against the time a test took: means of each size, and every trial."""
+    rows = [row for row in alone(outcome.rows) if row["elapsed_s"] and row["throughput_mbit_s"]]
+    times, rates = (points(rows, lambda row: row["block_bytes"], y) for y in ("elapsed_s", "throughput_mbit_s"))
+    if longest(times) < 2:
+        return
+    figure = Figure(
+        "Throughput against elapsed time",
+        "A mark for each block size: means of its trials, with bars from the least to the greatest of both; its number is "
+        "the block size in bytes; faint points are single trials. Elapsed is from the first to the last block.",
+    )
+    for number, (name, line) in enumerate(times.items()):
+        figure.data.append(time_line(name, line, rates[name], number))
+        if any(len(point.trials) > 1 for point in line):
+            figure.data += time_trials(name, line, rates[name], number)
+    figure.layout = {
+        "xaxis": log_axis("elapsed, s", [row["elapsed_s"] for row in rows]),
+        "yaxis": log_axis("throughput, Mbit/s", [row["throughput_mbit_s"] for row in rows]),
+        "height": 480,
+    }
+    yield figure
+
+
+def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Row:
+    """Marks with bars in both directions."""
+    line = mean_line(name, rates, number, "%{text} byte blocks, %{x:.4g} s")
+    means = [point.mean for point in times]
+    return {
+        **line,
+        "mode": "markers+text",
+        "x": means,
+        "text": [f"{point.x:g}" for point in times],
+        "textposition": "top center",
+        "textfont": {"size": 10},
+        "error_x": {
+            **line["error_y"],
+            "array": [max(point.values) - mean for point, mean in zip(times, means, strict=True)],
+            "arrayminus": [mean - min(point.values) for point, mean in zip(times, means, strict=True)],
+        },
+    }
+
+
+def offered(row: Row) -> float | None:
+    """The rate that was asked for; without one, the rate at which it was sent."""
+    rate: float | None = row["offered_mbit_s"] or row["sending_rate_mbit_s"]
+    return rate
+
+
+def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
+    """Offered against received rate over UDP."""
+    rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp" and row["offered_mbit_s"]]
+    lines = points(rows, offered, "receiving_rate_mbit_s", by_rate=False)
+    if longest(lines) < 2:
+        return
+    published = outcome.published.get("offered", [])
+    hover = "offered %{x:.4g} Mbit/s"
+    figure = Figure(
+        "Offered against received rate", f"{SPREAD} On the grey line all arrives.{published_note(outcome, published)}"
+    )
+    most = max(point.x for line in lines.values() for point in line)
+    figure.data = [
+        {
+            **{"type": "scatter", "name": "all arrives", "mode": "lines", "x": [0, most], "y": [0, most]},
+            **{"line": {"color": GREY, "width": 1}, "hoverinfo": "skip"},
+        },
+        *line_traces(lines, hover),
+        *(published_line(one, number, hover) for number, one in enumerate(published)),
+    ]
+    figure.layout = {
+        "xaxis": axis("offered, Mbit/s", rangemode="tozero"),
+        "yaxis": axis("received, Mbit/s", rangemode="tozero"),
+    }
+    yield figure
+
+
+def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
+    """The one session of a protocol, by the number of those of the other."""
+    if not has_mix(outcome):
+        return
+    for protocol, line in mix_points(outcome.rows).items():
+        other = "UDP" if protocol == "tcp" else "TCP"
+        published = [one for one in outcome.published.get("mix", []) if one["measured"] == protocol]
+        if len(line) < 2:
+            continue
+        hover = f"beside %{{x}} {other} sessions"
+        figure = Figure(
+            f"One {protocol.upper()} session beside {other} sessions",
+            f"Throughput of the {protocol.upper()} session. {SPREAD}{published_note(outcome, published)}",
+        )
+        figure.data = [
+            *line_traces({f"1 {protocol.upper()}": line}, hover),
+            *(published_line(one, number, hover) for number, one in enumerate(published)),
+        ]
+        figure.layout = {
+            "xaxis": axis(f"{other} sessions", dtick=1),
+            "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
+            "height": 360,
+        }
+        yield figure
+
+
+def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
+    """Trials of the throughput of each session of tests with several, and of those with one that were published."""
+    wanted = {one["group"] for one in [*outcome.together, *outcome.published.get("sessions", [])]}
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in outcome.rows:
+        if row["group"] in wanted and row["throughput_mbit_s"] is not None:
+            found.setdefault((row["group"], row["session"]), []).append(row["throughput_mbit_s"])
+    return found
+
+
+def bars(name: str, places: list[list[str]], trials: list[list[float]], color: str, pattern: str) -> Row:
+    """Means with bars from least to greatest."""
+    means = [sum(values) / len(values) for values in trials]
+    pairs = list(zip(trials, means, strict=True))
+    return {
+        "type": "bar",
+        "name": name,
+        "x": places,
+        "y": means,
+        "error_y": {
+            **{"type": "data", "symmetric": False, "thickness": 1.2, "visible": any(len(one) > 1 for one in trials)},
+            "array": [max(values) - mean for values, mean in pairs],
+            "arrayminus": [mean - min(values) for values, mean in pairs],
+        },
+        "marker": {"color": color, "pattern": {"shape": pattern}},
+        "hovertemplate": f"%{{x}}<br>{name}: %{{y:.4g}} Mbit/s<extra></extra>",
+    }
+
+
+def published_bars(published: Sequence[Row], found: dict[tuple[str, str], list[float]]) -> Row | None:
+    """What was published of the same sessions, each at the place of the one that was measured."""
+    labels: dict[str, list[str]] = {}
+    for group, label in found:
+        labels.setdefault(group, []).append(label)
+    known = [one for one in published if one["session"] <= len(labels.get(one["group"], []))]
+    if not known:
+        return None
+    places = [[one["group"] for one in known], [labels[one["group"]][one["session"] - 1] for one in known]]
+    return bars(f"{known[0]['name']} (published)", places, [one["trials"] for one in known], GREY, "/")
+
+
+def has_mix(outcome: Outcome) -> bool:
+    """Whether sessions of both protocols run together."""
+    return any(count["tcp"] and count["udp"] for count in mix_counts(outcome.rows).values())
+
+
+def throughput_of_sessions(outcome: Outcome) -> Iterator[Figure]:
+    """Each session of tests that have several, beside what was published of the same."""
+    if not outcome.together or has_mix(outcome):
+        return
+    found = session_labels(outcome)
+    published = published_bars(outcome.published.get("sessions", []), found)
+    figure = Figure(
+        "Throughput of each session", BAR_SPREAD + (" Hatched: what the study published." if published else "")
+    )
+    places = [[group for group, _ in found], [label for _, label in found]]
+    figure.data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
+    figure.layout = {
+        "xaxis": {"type": "multicategory", "tickangle": 0},
+        "yaxis": rate_axis("throughput, Mbit/s", heights(figure.data)),
+        "height": 400,
+        "barmode": "group",
+    }
+    yield figure
+
+
+def sessions_over_time(outcome: Outcome) -> Iterator[Figure]:
+    """Rates of sessions that ran together, and Jain's fairness index below."""
+    for one in outcome.together[:TOGETHER_MOST]:
+        trials = sum(other["group"] == one["group"] for other in outcome.together)
+        figure = Figure(
+            f"Sessions over time: {one['group']}" + (f", trial {one['trial']}" if trials > 1 else ""), time_note(one)
+        )
+        times = [number * one["bin_s"] for number in range(len(one["fairness"]) + 1)]
+        for number, (label, rates) in enumerate(zip(one["labels"], one["rates"], strict=True)):
+            figure.data.append(over_time(label, times, rates, COLORS[number % len(COLORS)], "y"))
+        figure.data.append(over_time("Jain's fairness index", times, one["fairness"], RED, "y2"))
+        figure.layout = {
+            "xaxis": axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
+            "yaxis": axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
+            "yaxis2": axis("fairness", range=[0, 1.08], domain=[0, 0.24]),
+            "hovermode": "x unified",
+        }
+        yield figure
+
+
+def time_note(one: Row) -> str:
+    """Where the figures are from."""
+    where = (
+        "Payload that passed the tracer" if one["source"] == "capture" else "Payload as its sender sent it (no capture)"
+    )
+    known = [value for value in one["fairness"] if value is not None]
+    mean = f" Its mean here is {sum(known) / len(known):.3f}." if known else ""
+    return (
+        f"{where}, in bins of {one['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, where two or "
+        f"more do: 1 when all get the same, 1/n when one of n gets all.{mean}"
+    )
+
+
+def over_time(name: str, times: list[float], values: Sequence[float | None], color: str, y_axis: str) -> Row:
+    """A line of steps, of which each bin is one."""
+    return {
+        "type": "scatter",
+        "name": name,
+        "mode": "lines",
+        "x": times,
+        "y": [*values, values[-1]],  # the last bin, to its end
+        "yaxis": y_axis,
+        "line": {"color": color, "width": 1.5, "shape": "hv"},
+        "hovertemplate": "%{y:.4g}",
+        "connectgaps": False,
+    }
+
+
+FIGURES = (
+    throughput_by_size,
+    throughput_by_time,
+    received_by_size,
+    received_by_offered,
+    rate_of_one,
+    throughput_of_sessions,
+    sessions_over_time,
+)
+
+
+def experiment_figures(outcome: Outcome) -> list[Row]:
+    """Those that the experiment has data for, in the page's order."""
+    return [figure.as_json() for make in FIGURES for figure in make(outcome)]

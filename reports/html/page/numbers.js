@@ -1,0 +1,103 @@
+// Numbers that the page holds packed: tables, packets, and the columns of flows; and numbers as text.
+const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
+const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
+
+async function loadTable(columns) {
+  const names = Object.keys(columns);
+  const buffers = await Promise.all(names.map((name) => inflate(columns[name][1])));
+  return Object.fromEntries(names.map((name, i) => [name, new ARRAYS[columns[name][0]](buffers[i])]));
+}
+
+// A reader of zigzag varints; beyond 2^32 in doubles, exact to 2^53.
+function reader(bytes) {
+  let at = 0;
+  return () => {
+    let low = 0, shift = 0, byte;
+    do {
+      byte = bytes[at++];
+      low |= (byte & 0x7f) << shift;
+      shift += 7;
+    } while (byte & 0x80 && shift < 28);
+    if (!(byte & 0x80)) return (low >>> 1) ^ -(low & 1);
+    let high = 0, scale = 1;
+    do {
+      byte = bytes[at++];
+      high += (byte & 0x7f) * scale;
+      scale *= 128;
+    } while (byte & 0x80);
+    const value = high * 2 ** 28 + low;
+    return value % 2 ? -(value + 1) / 2 : value / 2;
+  };
+}
+
+async function loadPackets({ count, flows, streams }) {
+  const names = Object.keys(streams);
+  const buffers = await Promise.all(names.map((name) => inflate(streams[name][1])));
+  const next = Object.fromEntries(names.map((name, i) => [name, reader(new Uint8Array(buffers[i]))]));
+  const p = {
+    who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
+    known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
+    window: new Float64Array(count), flags: new Uint16Array(count), unique: new Float64Array(count), rtt: new Float64Array(count),
+    offset: new Float64Array(count), sackStart: new Float64Array(count), sackEnd: new Float64Array(count),
+  };
+  const sides = 2 * flows.length;
+  const last = { size: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
+  let time = 0, frame = 0;
+  for (let i = 0; i < count; i++) {
+    const who = (p.who[i] = next.who());
+    p.time[i] = (time += next.time()) / 1e9;
+    p.frame[i] = frame += next.frame();
+    p.capture[i] = next.capture();
+    const known = (p.known[i] = next.known());
+    const size = (p.size[i] = last.size[who] += next.size());
+    if (known & KNOWN.sequence) {
+      p.sequence[i] = last.end[who] + next.sequence();
+      last.end[who] = p.sequence[i] + size;
+    }
+    if (known & KNOWN.ack) p.ack[i] = last.ack[who] += next.ack();
+    if (known & KNOWN.window) p.window[i] = last.window[who] += next.window();
+    if (known & KNOWN.flags) p.flags[i] = last.flags[who] += next.flags();
+    p.unique[i] = known & KNOWN.repeated ? 0 : size;
+    if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
+    if (known & KNOWN.repeated) p.unique[i] = next.unique();
+    if (known & KNOWN.fragment) p.offset[i] = next.offset();
+    if (known & KNOWN.sack) p.sackEnd[i] = (p.sackStart[i] = p.ack[i] + next.sack()) + next.sacked();
+  }
+  return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
+}
+
+// Row numbers of each who, in order of time.
+function rowsByWho(who, sides) {
+  const starts = new Uint32Array(sides + 1);
+  for (const w of who) starts[w + 1]++;
+  for (let w = 0; w < sides; w++) starts[w + 1] += starts[w];
+  const fill = starts.slice(), order = new Uint32Array(who.length);
+  for (let i = 0; i < who.length; i++) order[fill[who[i]]++] = i;
+  return (w) => order.subarray(starts[w], starts[w + 1]);
+}
+
+// A column whose bytes stand apart, the highest of all values first (reports/html/flow_columns.py).
+async function unplaned([code, kept, text]) {
+  const bytes = new Uint8Array(await inflate(text)), size = ARRAYS[code].BYTES_PER_ELEMENT, count = bytes.length / kept;
+  const joined = new Uint8Array(count * size);
+  for (let plane = 0; plane < kept; plane++) {
+    for (let i = 0, from = plane * count, to = size - 1 - plane; i < count; i++, to += size) joined[to] = bytes[from + i];
+  }
+  return new ARRAYS[code](joined.buffer);
+}
+
+// --- as text
+
+const digits = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)).replace(/\.0+$/, "");
+function prefixed(value, unit) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  let power = 0;
+  while (value >= 999.5 && power < 5) { value /= 1000; power++; }
+  return `${digits(value)} ${["", "k", "M", "G", "T", "P"][power]}${unit}`;
+}
+function duration(ns) {
+  if (ns === null || ns === undefined || Number.isNaN(ns)) return "–";
+  for (const [size, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) if (ns >= size) return `${digits(ns / size)} ${unit}`;
+  return `${Math.round(ns)} ns`;
+}
+const whole = (v) => (v === null || v === undefined ? "–" : v.toLocaleString("en"));

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that an experiment started: what it says, and its end, whatever happens to us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from types import TracebackType
+
+from wiretale.analyzer.errors import MissingToolError, WiretaleError
+from wiretale.traffic.experiment.endpoint import watched
+
+GRACE_S = 10.0  # to end when asked to
+POLL_S = 0.01
+SAID_MOST = 1 << 16
+OUTPUT_MOST = 1 << 28
+
+
+class ProgramError(WiretaleError):
+    """A program did not do what it was started for."""
+
+    exit_code = 4
+
+
+class Child:
+    """Runs in a session of its own, so that Ctrl-C reaches it through us only; it ends when we do."""
+
+    def __init__(self, command: Sequence[str], remote: bool) -> None:
+        self.command = list(command)
+        started = self.command if remote else ["/bin/sh", "-c", watched(command)]
+        self._files = ExitStack()
+        self._out, self._err = (self._files.enter_context(tempfile.TemporaryFile()) for _ in range(2))  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(
+                started, stdin=subprocess.PIPE, stdout=self._out, stderr=self._err, start_new_session=True
+            )
+        except OSError as error:
+            self._files.close()
+            raise MissingToolError(f"{self.command[0]}: {error.strerror}") from None
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._files.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Until it has ended."""
+        return self.process.poll() is None
+
+    def output(self) -> str:
+        """All of its standard output until now."""
+        return os.pread(self._out.fileno(), OUTPUT_MOST, 0).decode("utf-8", "replace")
+
+    def said(self) -> str:
+        """What it said on standard error."""
+        return os.pread(self._err.fileno(), SAID_MOST, 0).decode("utf-8", "replace").strip()
+
+    def last_words(self) -> str:
+        """The last line that it said, or how it ended."""
+        lines = self.said().splitlines()
+        return lines[-1] if lines else f"ended with exit code {self.process.returncode}"
+
+    def wait_until(self, is_ready: Callable[[str], bool], seconds: float, what: str) -> None:
+        """Returns when what it said shows that it is ready. ProgramError when it ends first, or takes too long."""
+        until = time.monotonic() + seconds
+        while not is_ready(self.said()):
+            if not self.is_running:
+                raise ProgramError(f"{what} did not come up: {self.last_words()}")
+            if time.monotonic() > until:
+                raise ProgramError(f"{what} was not ready within {seconds:g} s: {self.last_words()}")
+            time.sleep(POLL_S)
+
+    def ask(self) -> None:
+        """SIGUSR1: it says how far it is."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGUSR1)
+
+    def stop(self) -> int:
+        """Ends it, when it has not ended: what it holds is written first. Returns its exit code."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.close()  # what it is told by (endpoint.py)
+        try:
+            return self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            return self.process.wait()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is run for a plan: receiver, senders, tracer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wiretale.traffic.experiment.plan import Plan, Session, Test, Tracer
+
+WAIT_S = 10  # until the receiver is free again
+CAPTURES = "captures"
+
+
+@dataclass(frozen=True)
+class CaptureProgram:
+    """One that can record: how it is called, and what it says once packets are being recorded."""
+
+    name: str
+    suffix: str
+    ready: str
+    options: tuple[str, ...]
+    tells_counts: bool = False  # when it gets a SIGUSR1
+
+    def arguments(self, tracer: Tracer, where: str, program: str) -> list[str]:
+        """The program and its options."""
+        fixed = [one.format(interface=tracer.interface, snaplen=tracer.snaplen, where=where) for one in self.options]
+        return [program, *fixed, *([tracer.filter] if tracer.filter else [])]
+
+
+CAPTURE_PROGRAMS = (
+    CaptureProgram(
+        "wiretale-capture", ".pcapng", "capturing", ("-i", "{interface}", "-s", "{snaplen}", "-w", "{where}")
+    ),
+    # Without --immediate-mode, libpcap would keep for itself what it holds when it is stopped.
+    CaptureProgram(
+        "tcpdump",
+        ".pcap",
+        "listening on",
+        (
+            *("-i", "{interface}", "-n", "-p", "-U", "--immediate-mode", "--time-stamp-precision=nano"),
+            *("-B", "16384", "-s", "{snaplen}", "-w", "{where}/trace.pcap"),
+        ),
+        tells_counts=True,
+    ),
+)
+
+
+def receiver_command(plan: Plan) -> list[str]:
+    """The receiver of all tests."""
+    program = plan.receiver.program("wiretale-traffic")
+    most = plan.sessions_most
+    parallel = ["--parallel", str(most)] if most > 1 else []
+    return plan.receiver.command([program, "receive", "--port", str(plan.port), "--json", *parallel])
+
+
+def amount(session: Session) -> list[str]:
+    """The options that say how much is sent."""
+    if session.count is not None:
+        return ["--count", str(session.count)]
+    if session.seconds is not None:
+        return ["--time", f"{session.seconds:g}"]
+    return ["--file", session.file or ""]
+
+
+def sender_command(plan: Plan, session: Session) -> list[str]:
+    """The sender of a session."""
+    options = [
+        *(["--udp"] if session.protocol == "udp" else []),
+        *("--size", str(session.block_bytes), *amount(session)),
+        *(["--rate", f"{session.rate_bps:.0f}"] if session.rate_bps else []),
+        *(["--streams", str(session.streams)] if session.streams > 1 else []),
+        *("--wait", str(WAIT_S), "--interval", f"{plan.interval_s:g}", "--json"),
+    ]
+    program = plan.sender.program("wiretale-traffic")
+    return plan.sender.command([program, "send", plan.address, "--port", str(plan.port), *options])
+
+
+def tracer_command(tracer: Tracer, capture: CaptureProgram, where: str) -> list[str]:
+    """The tracer of a test, which writes into a folder."""
+    return tracer.endpoint.command(capture.arguments(tracer, where, tracer.endpoint.program(capture.name)))
+
+
+def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Iterator[str]:
+    """What a test runs, as lines of shell."""
+    yield f"# {test.name}"
+    if plan.tracer and capture:
+        yield f"{shlex.join(tracer_command(plan.tracer, capture, f'{CAPTURES}/{test.name}'))} &"
+    together = len(test.sessions) > 1
+    for session in sorted(test.sessions, key=lambda one: one.start_s):
+        after = f"sleep {session.start_s:g}; " if session.start_s else ""
+        line = f"{after}{shlex.join(sender_command(plan, session))}"
+        yield f"({line}) &" if together else line
+
+
+def all_commands(plan: Plan, capture: CaptureProgram | None) -> Iterator[str]:
+    """Every command of a run, in order."""
+    yield f"{shlex.join(receiver_command(plan))} &"
+    for test in plan.tests:
+        yield from test_commands(plan, test, capture)

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan: what is sent from where to where, how often, and where it is captured. Written in TOML (docs/experiments.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.traffic.experiment import plan_value as read
+from wiretale.traffic.experiment.endpoint import Endpoint, parse_endpoint
+from wiretale.traffic.experiment.plan_value import PlanTable
+
+BUILT_IN = (
+    "quick",
+    "s2-controller-sweep",
+    "s3-file-transfer",
+    "s4-block-benchmark",
+    "s5-rate-sweep",
+    "s5-parallel-tcp",
+    "s5-tcp-udp-mix",
+    "s5-durations",
+)
+BLOCK_LEAST = 32  # common/block.h
+BLOCK_MOST = {"tcp": 65_536, "udp": 65_507}
+TESTS_MOST = 10_000
+SESSIONS_MOST = 64
+INTERVAL_LEAST_S = 0.05
+PLAN_BYTES_MOST = 1 << 20
+AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
+
+
+@dataclass(frozen=True)
+class Tracer:
+    """Where packets are captured while a test runs."""
+
+    interface: str
+    endpoint: Endpoint
+    filter: str | None = None
+    snaplen: int = 128
+    margin_s: float = 0.5
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """One sender of a test: blocks of one size in one protocol."""
+
+    protocol: str
+    block_bytes: int
+    header_bytes: int = 0
+    count: int | None = None
+    seconds: float | None = None
+    file: str | None = None
+    rate_bps: float | None = None
+    streams: int = 1
+    start_s: float = 0.0
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Test:
+    """Sessions that run together, once."""
+
+    name: str
+    group: str
+    trial: int
+    sessions: tuple[Session, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long it is planned to last; what is sent by count is not known."""
+        return max(session.start_s + (session.seconds or 0) for session in self.sessions)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of it."""
+
+    name: str
+    title: str
+    study: str | None
+    trials: int
+    sender: Endpoint
+    receiver: Endpoint
+    address: str
+    port: int
+    tracer: Tracer | None
+    interval_s: float
+    pause_s: float
+    tests: tuple[Test, ...]
+
+    @property
+    def sessions_most(self) -> int:
+        """At the same time."""
+        return max(len(test.sessions) for test in self.tests)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def digest(self) -> str:
+        """Another one for another plan."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def slug(text: str) -> str:
+    """For file names."""
+    return re.sub(r"[^a-z0-9+.]+", "-", text.lower()).strip("-.") or "test"
+
+
+def endpoint(table: PlanTable) -> Endpoint:
+    """The keys ssh and netns."""
+    ssh, netns = table.take("ssh", read.text, ""), table.take("netns", read.text, "")
+    try:
+        return Endpoint(ssh or None, netns or None)
+    except ValueError as error:
+        raise table.error("", str(error)) from None
+
+
+def named_endpoint(value: object) -> str | Endpoint:
+    """`sender`, `receiver`, `ssh:user@host`, `netns:NAME`, `here`, or a table."""
+    if isinstance(value, dict):
+        unknown = set(value) - {"ssh", "netns"}
+        if unknown:
+            raise ValueError(f"{', '.join(sorted(unknown))}: expected ssh or netns")
+        return Endpoint(**{key: read.text(one) for key, one in value.items()})
+    if value in ("sender", "receiver"):
+        return str(value)
+    return parse_endpoint(read.text(value))
+
+
+def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Tracer | None:
+    """The table [tracer], None where there is none."""
+    if not table.data:
+        return None
+    where = table.take("endpoint", named_endpoint, "receiver")
+    tracer = Tracer(
+        interface=table.need("interface", read.text),
+        endpoint=where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where],
+        filter=table.take("filter", read.text, "") or None,
+        snaplen=table.take("snaplen", read.whole(68, 262_144), 128),
+        margin_s=table.take("margin", read.duration, 0.5),
+        optional=table.take("optional", read.switch, False),
+    )
+    table.end()
+    return tracer
+
+
+def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
+    """UsageError for a block that cannot be sent."""
+    if not BLOCK_LEAST <= size <= BLOCK_MOST[protocol]:
+        limits = f"expected {BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes in {protocol}"
+        raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
+
+
+def one_amount(table: PlanTable) -> str:
+    """Which of the keys says how much is sent."""
+    given = [key for key in AMOUNTS if key in table.data]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise table.error("", f"expected one of {', '.join(AMOUNTS)}, found {found}")
+    table.known.update(AMOUNTS)
+    return given[0]
+
+
+def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
+    """What is sent of each size."""
+    key = one_amount(table)
+    if key == "counts":
+        counts = table.need(key, read.several(read.whole(1, 2**53)))
+        if len(counts) != len(nominal):
+            raise table.error(key, f"expected {len(nominal)} numbers, one for each size, found {len(counts)}")
+        return [{"count": count} for count in counts]
+    if key == "bytes":
+        total = table.need(key, read.byte_count)
+        return [{"count": max(1, total // size)} for size in nominal]
+    if key == "count":
+        amount: dict[str, Any] = {"count": table.need(key, read.whole(1, 2**53))}
+    elif key == "seconds":
+        amount = {"seconds": table.need(key, read.long_duration)}
+    else:
+        amount = {"file": str(Path(table.need(key, read.text)).expanduser())}
+    return [amount for _ in nominal]
+
+
+def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
+    """A test of single sessions: a case for each size and rate."""
+    protocol = table.need("protocol", read.word("tcp", "udp"))
+    nominal = table.need("sizes", read.several(read.byte_count))
+    header = table.take("header", read.whole(0, 1024), 0)
+    rates = table.take("rates", read.several(read.bit_rate), [None])
+    streams = table.take("streams", read.whole(1, 64), 1)
+    amounts = read_amounts(table, nominal)
+    table.end()
+    for size, amount in zip(nominal, amounts, strict=True):
+        check_size(table, "sizes", protocol, size + header)
+        for rate in rates:
+            parts = [name, str(size + header), *([f"{rate / 1e6:g}mbit"] if rate else [])]
+            session = Session(
+                protocol, size + header, header_bytes=header, rate_bps=rate, streams=streams, label=name, **amount
+            )
+            yield slug("-".join(parts)), (session,)
+
+
+def read_session(table: PlanTable) -> Iterator[Session]:
+    """A session, as often as it is repeated."""
+    protocol = table.need("protocol", read.word("tcp", "udp"))
+    size = table.need("size", read.byte_count)
+    check_size(table, "size", protocol, size)
+    (amount,) = read_amounts(table, (size,))
+    rate = table.take("rate", read.bit_rate, None)
+    start, every = table.take("start", read.duration, 0.0), table.take("every", read.duration, 0.0)
+    streams = table.take("streams", read.whole(1, 64), 1)
+    repeat = table.take("repeat", read.whole(1, SESSIONS_MOST), 1)
+    label = table.take("label", read.text, protocol)
+    table.end()
+    for number in range(repeat):
+        named = f"{label} {number + 1}" if repeat > 1 else label
+        yield Session(
+            protocol, size, rate_bps=rate, streams=streams, start_s=start + number * every, label=named, **amount
+        )
+
+
+def read_together(table: PlanTable) -> tuple[Session, ...]:
+    """The sessions that run at the same time."""
+    found = tuple(session for one in table.tables("session") for session in read_session(one))
+    table.end()
+    if len(found) > SESSIONS_MOST:
+        raise table.error("session", f"expected at most {SESSIONS_MOST} at the same time, found {len(found)}")
+    return found
+
+
+def read_test(table: PlanTable, trials: int) -> list[Test]:
+    """All cases of a test, all trials."""
+    name = table.need("name", read.text)
+    table.where += f" ({name})"
+    trials = table.take("trials", read.whole(1, 1000), trials)
+    together = "session" in table.data
+    cases = [(slug(name), read_together(table))] if together else list(read_cases(table, name))
+    return [
+        Test(f"{case}-t{trial}", name, trial, sessions) for case, sessions in cases for trial in range(1, trials + 1)
+    ]
+
+
+def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
+    """Every case once, then every case again, so that a change of the network touches all alike."""
+    if not 0 < len(tests) <= TESTS_MOST:
+        raise top.error("test", f"expected 1 to {TESTS_MOST} tests with their trials, found {len(tests)}")
+    names: set[str] = set()
+    for test in tests:
+        if test.name in names:
+            raise top.error("test", f"two tests are {test.name}: expected a name of its own for each")
+        names.add(test.name)
+    return tuple(sorted(tests, key=lambda test: test.trial))
+
+
+def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Plan:
+    """A plan from its text; `trials` overrides what it says. UsageError with file, table and key of what is wrong."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}") from None
+    top = PlanTable(file, "top", data)
+    own_trials = top.take("trials", read.whole(1, 1000), 1)
+    tests = top.tables("test")
+    if trials is not None:
+        for test in tests:
+            test.data["trials"] = trials
+    sender, there = top.table("sender"), top.table("receiver")
+    ends = endpoint(sender), endpoint(there)
+    plan = Plan(
+        name=name,
+        title=top.take("title", read.text, name),
+        study=top.take("study", read.text, "") or None,
+        trials=trials or own_trials,
+        sender=ends[0],
+        receiver=ends[1],
+        address=there.take("address", read.text, "127.0.0.1"),
+        port=there.take("port", read.port, 5010),
+        tracer=read_tracer(top.table("tracer"), *ends),
+        interval_s=max(INTERVAL_LEAST_S, top.take("interval", read.long_duration, 1.0)),
+        pause_s=top.take("pause", read.duration, 0.0),
+        tests=in_order(top, [test for table in tests for test in read_test(table, own_trials)]),
+    )
+    for table in (sender, there, top):
+        table.end()
+    return plan
+
+
+def built_in_text(name: str) -> str:
+    """The TOML of a built-in plan."""
+    return files("wiretale.traffic.experiment").joinpath("plans", f"{name}.toml").read_text("utf-8")
+
+
+def plan_text(given: str) -> tuple[str, str, str]:
+    """Text, file and name of a plan: a built-in name, or a file. InputError when there is neither."""
+    if given in BUILT_IN:
+        return built_in_text(given), given, given
+    path = Path(given)
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(PLAN_BYTES_MOST + 1)
+        if len(content) > PLAN_BYTES_MOST:
+            raise InputError(f"{given}: expected a plan of at most {PLAN_BYTES_MOST} bytes")
+        return content.decode(), given, path.stem
+    except FileNotFoundError:
+        raise InputError(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{given}: expected text in UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{given}: {error.strerror}") from None
+
+
+def scaled_session(session: Session, scale: float) -> Session:
+    """Counts, times and offsets by a factor."""
+    return replace(
+        session,
+        count=session.count and max(1, round(session.count * scale)),
+        seconds=session.seconds and session.seconds * scale,
+        start_s=session.start_s * scale,
+    )
+
+
+def scaled(plan: Plan, scale: float) -> Plan:
+    """The same plan with counts, times and offsets by a factor; what is shorter is looked at more often."""
+    tests = tuple(replace(t, sessions=tuple(scaled_session(s, scale) for s in t.sessions)) for t in plan.tests)
+    return replace(plan, tests=tests, interval_s=max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1)))
+
+
+def with_file(plan: Plan, file: str) -> Plan:
+    """The same plan that sends a file in place of what was planned."""
+
+    def sends(session: Session) -> Session:
+        return replace(session, count=None, seconds=None, file=file)
+
+    return replace(plan, tests=tuple(replace(test, sessions=tuple(map(sends, test.sessions))) for test in plan.tests))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the studies published, as lines that can stand beside what was measured. Rates in Mbit/s, 1 MB = 10^6 bytes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+Row = dict[str, str]
+Line = dict[str, Any]  # name, x, y
+
+
+def published_rows(name: str) -> list[Row]:
+    """A table as its authors published it."""
+    text = files("wiretale.traffic.experiment").joinpath("published", f"{name}.csv").read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def lines(rows: list[Row], name: str, keys: tuple[str, ...]) -> Iterator[tuple[str, list[Row]]]:
+    """Rows that belong together, named by their keys."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(f"{name} " + ", ".join(row[key] for key in keys), []).append(row)
+    yield from found.items()
+
+
+def line(name: str, rows: list[Row], x: str, y: str, factor: float = 1.0) -> Line:
+    """Columns of some rows as a line, where both are known."""
+    known = [row for row in rows if row[x] and row[y]]
+    return {"name": name, "x": [float(row[x]) for row in known], "y": [float(row[y]) * factor for row in known]}
+
+
+def file_transfer() -> dict[str, list[Line]]:
+    """S3: rate and share received of two sizes over three networks."""
+    groups = list(lines(published_rows("file_transfer"), "S3", ("network", "protocol")))
+    return {
+        "throughput": [line(name, rows, "block_bytes", "rate_mb_per_s", 8) for name, rows in groups],
+        "received": [line(name, rows, "block_bytes", "percent_received") for name, rows in groups],
+    }
+
+
+def block_benchmark() -> dict[str, list[Line]]:
+    """S4: payload over the time it took, and the share of blocks that came, of four sizes on two systems."""
+    throughput, received = [], []
+    for name, rows in lines(published_rows("block_benchmark"), "S4", ("system", "protocol")):
+        sizes = [float(row["block_bytes"]) for row in rows]
+        bits = [float(row["block_bytes"]) * float(row["blocks_sent"]) * 8 for row in rows]
+        rates = [bit / float(row["total_ms"]) / 1e3 for bit, row in zip(bits, rows, strict=True)]
+        shares = [100 - 100 * float(row["missing_blocks"]) / float(row["blocks_sent"]) for row in rows]
+        throughput.append({"name": name, "x": sizes, "y": rates})
+        received.append({"name": name, "x": sizes, "y": shares})
+    return {"throughput": throughput, "received": received}
+
+
+def rate_sweep() -> dict[str, list[Line]]:
+    """S5: what came of what was offered, on three media."""
+    groups = lines(published_rows("rate_sweep"), "S5", ("medium",))
+    return {"offered": [line(name, rows, "offered_mbps", "throughput_mbps") for name, rows in groups]}
+
+
+def parallel_tcp() -> dict[str, list[Line]]:
+    """S5: throughput of each of the sessions; x is the experiment and the number of the session in it."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for row in published_rows("parallel_tcp"):
+        number = int(row["port"]) - 5000
+        found.setdefault(row["experiment"], {}).setdefault(number, []).append(float(row["throughput_mbps"]))
+    listed = [
+        {"name": "S5", "group": group, "session": number, "trials": trials}
+        for group, sessions in found.items()
+        for number, trials in sessions.items()
+    ]
+    return {"sessions": listed}
+
+
+def tcp_udp_mix() -> dict[str, list[Line]]:
+    """S5: bandwidth of the one session, by the number of the others."""
+    rows = published_rows("tcp_udp_mix")
+    tcp = [row for row in rows if row["measured"] == "tcp"]
+    udp = [row for row in rows if row["measured"] == "udp"]
+    return {
+        "mix": [
+            {**line("S5", tcp, "udp_sessions", "bandwidth_mbps"), "measured": "tcp"},
+            {**line("S5", udp, "tcp_sessions", "bandwidth_mbps"), "measured": "udp"},
+        ]
+    }
+
+
+def controller_findings() -> dict[str, list[Line]]:
+    """S2: what was found, in words and one number."""
+    return {"findings": [dict(row) for row in published_rows("controller_findings")]}
+
+
+OF_STUDY = {
+    "S2": (controller_findings,),
+    "S3": (file_transfer,),
+    "S4": (block_benchmark,),
+    "S5": (rate_sweep, parallel_tcp, tcp_udp_mix),
+}
+
+
+def published(study: str | None) -> dict[str, list[Line]]:
+    """What a study published, by the figure that it belongs to."""
+    found: dict[str, list[Line]] = {}
+    for read in OF_STUDY.get(study or "", ()):
+        found.update(read())
+    return found

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a plan: a receiver for all of it, and test by test the tracer, the senders at their times, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from wiretale.analyzer.errors import MissingToolError
+from wiretale.traffic.experiment.child import Child, ProgramError
+from wiretale.traffic.experiment.commands import CaptureProgram, receiver_command, sender_command
+from wiretale.traffic.experiment.plan import Plan, Session, Test
+from wiretale.traffic.experiment.results import write_results
+from wiretale.traffic.experiment.store import Store
+from wiretale.traffic.experiment.tracing import Recording, check_interface, find_capture, tracing
+from wiretale.traffic.program import find_program
+
+RECEIVER_S = 15.0
+SPARE_S = 60.0  # beyond a session's planned time
+POLL_S = 0.01
+TABLE_SHARE = 10
+
+Note = Callable[[str], None]
+Done = Callable[[Test, str | None], None]  # a test, and why it failed
+
+
+def receiver_is_up(said: str) -> bool:
+    """It says so."""
+    return "listening on port" in said
+
+
+class Runner:
+    """One run of a plan into a folder."""
+
+    def __init__(self, plan: Plan, store: Store, note: Note) -> None:
+        self.plan, self.store, self.note = plan, store, note
+        self.capture: CaptureProgram | None = None
+        self.receiver: Child | None = None
+        self.next_table = 0.0  # when results.csv may be made again
+
+    # --- before the first test
+
+    def check(self) -> None:
+        """MissingToolError, UsageError when something is missing, before anything is run."""
+        for endpoint in (self.plan.sender, self.plan.receiver):
+            endpoint.check()
+            if not endpoint.is_remote:
+                find_program("wiretale-traffic")
+        if self.plan.tracer:
+            self.plan.tracer.endpoint.check()
+            self.capture = self.choose_capture()
+            if self.capture:
+                check_interface(self.plan.tracer)
+
+    def choose_capture(self) -> CaptureProgram | None:
+        """What records, if anything has to or can."""
+        assert self.plan.tracer is not None
+        try:
+            capture = find_capture(self.plan.tracer)
+        except MissingToolError as error:
+            if not self.plan.tracer.optional:
+                raise
+            self.note(f"without captures: {error}")
+            return None
+        if capture.name != "wiretale-capture":
+            self.note(f"wiretale-capture is not there: {capture.name} captures")
+        return capture
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """A receiver, until the end."""
+        try:
+            yield
+        finally:
+            if self.receiver:
+                self.receiver.__exit__(None, None, None)
+
+    def ensure_receiver(self) -> None:
+        """Starts the receiver when none runs. ProgramError when it does not come up."""
+        if self.receiver and self.receiver.is_running:
+            return
+        if self.receiver:
+            self.note(f"the receiver ended and is started again: {self.receiver.last_words()}")
+            self.receiver.__exit__(None, None, None)
+        self.receiver = Child(receiver_command(self.plan), self.plan.receiver.is_remote)
+        what = f"the receiver ({self.plan.receiver}, port {self.plan.port})"
+        self.receiver.wait_until(receiver_is_up, RECEIVER_S, what)
+
+    # --- a test
+
+    def senders(self, test: Test, stack: ExitStack) -> list[Child]:
+        """Starts the senders of a test at their times and waits for their ends."""
+        begin = time.monotonic()
+        waiting = sorted(enumerate(test.sessions), key=lambda one: one[1].start_s)
+        running: dict[int, Child] = {}
+        until = begin + test.seconds + SPARE_S if all(s.seconds for s in test.sessions) else float("inf")
+        while waiting or any(child.is_running for child in running.values()):
+            now = time.monotonic()
+            while waiting and waiting[0][1].start_s <= now - begin:
+                number, session = waiting.pop(0)
+                command = sender_command(self.plan, session)
+                running[number] = stack.enter_context(Child(command, self.plan.sender.is_remote))
+            if now > until:
+                raise ProgramError(f"not over {SPARE_S:g} s after its planned end")
+            time.sleep(POLL_S)
+        return [running[number] for number in range(len(test.sessions))]
+
+    @contextmanager
+    def traced(self, test: Test) -> Iterator[Recording | None]:
+        """With the tracer, where there is one."""
+        tracer = self.plan.tracer
+        if not tracer or not self.capture:
+            yield None
+            return
+        with tracing(tracer, self.capture, test.name, self.store.folder) as recording:
+            yield recording
+
+    def run_sessions(self, test: Test) -> tuple[list[dict[str, Any]], Recording | None]:
+        """What the sessions of a test reported, and what was recorded of it."""
+        with ExitStack() as stack:
+            with self.traced(test) as recording:
+                children = self.senders(test, stack)
+            pairs = zip(test.sessions, children, strict=True)
+            return [session_result(session, child) for session, child in pairs], recording
+
+    def run_test(self, test: Test) -> str | None:
+        """Runs a test and keeps what came of it; returns why it failed."""
+        self.ensure_receiver()
+        started, error = time.time_ns(), None
+        sessions: list[dict[str, Any]] = [empty_result(session) for session in test.sessions]
+        recording: Recording | None = None
+        try:
+            sessions, recording = self.run_sessions(test)
+            error = next((one["error"] for one in sessions if one["error"]), None)
+        except ProgramError as problem:
+            if self.tracer_is_dispensable(problem):
+                return self.run_test(test)
+            error = str(problem)
+        self.store.keep(
+            test.name,
+            {
+                "test": asdict(test),
+                "started_ns": started,
+                "ended_ns": time.time_ns(),
+                "error": error,
+                "sessions": sessions,
+                "tracer": asdict(recording) if recording else None,
+            },
+        )
+        return error
+
+    def tracer_is_dispensable(self, problem: ProgramError) -> bool:
+        """Whether it goes on without a tracer that did not come up."""
+        if not (self.capture and self.plan.tracer and self.plan.tracer.optional and "the tracer" in str(problem)):
+            return False
+        self.note(f"without captures: {problem}")
+        self.capture = None
+        return True
+
+    def write_results(self) -> None:
+        """The table of what is there, unless making it would take a tenth of the run: the end makes it anyway."""
+        begin = time.monotonic()
+        if begin < self.next_table:
+            return
+        write_results(self.store)
+        end = time.monotonic()
+        self.next_table = end + TABLE_SHARE * (end - begin)
+
+    def run(self, done: Done) -> int:
+        """Runs what is not done yet; returns how many tests failed."""
+        failed = 0
+        with self.receiving():
+            for test in self.plan.tests:
+                if self.store.is_done(test.name):
+                    done(test, None)
+                    continue
+                error = self.run_test(test)
+                self.write_results()
+                failed += error is not None
+                done(test, error)
+                time.sleep(self.plan.pause_s)
+        return failed
+
+
+def empty_result(session: Session) -> dict[str, Any]:
+    """Of a session that never ran."""
+    return {"label": session.label, "command": None, "report": None, "intervals": [], "error": "did not run"}
+
+
+def json_lines(text: str) -> list[dict[str, Any]]:
+    """The objects among the lines; a line that was cut is none."""
+    found = []
+    for line in text.splitlines():
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(one, dict):
+            found.append(one)
+    return found
+
+
+def session_result(session: Session, child: Child) -> dict[str, Any]:
+    """What a sender reported, and why it failed when it did."""
+    lines = json_lines(child.output())
+    reports = [line for line in lines if str(line.get("schema", "")).startswith("wiretale.send/")]
+    report = reports[-1] if reports else None
+    code = child.process.returncode
+    error = None
+    if report is None:
+        error = child.last_words()
+    elif code or not report.get("complete"):
+        why = report.get("error") or report.get("stopped_by")
+        error = f"cut short: {why}" if why else child.last_words()
+    return {
+        "label": session.label,
+        "command": child.command,
+        "exit_code": code,
+        "report": report,
+        "intervals": [line for line in lines if str(line.get("schema", "")).startswith("wiretale.interval/")],
+        "said": child.said(),
+        "error": error,
+    }
+
+
+def run_plan(plan: Plan, store: Store, note: Note, done: Done) -> int:
+    """Runs a plan into a folder; returns how many tests failed. WiretaleError when it cannot be begun."""
+    runner = Runner(plan, store, note)
+    runner.check()
+    store.begin(plan)
+    with store.locked():
+        store.clean()
+        try:
+            return runner.run(done)
+        finally:
+            write_results(store)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures before and after the link, on the tracer's interfaces, while something runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from wiretale.analyzer.errors import OutputError, WiretaleError
+from wiretale.traffic.lab.link import end_program, start_program
+from wiretale.traffic.lab.program import real_time
+from wiretale.traffic.lab.state import USER, Lab
+from wiretale.traffic.program import find_program, program_path
+
+POINTS = {"before": "left", "after": "right"}
+SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
+SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
+BUFFER_KIB = 32768
+CAPTURE_PRIORITY = 6  # behind the link, before sender and receiver: these must not crowd out who watches them
+# What wiretale-capture, tcpdump and dumpcap say at their end.
+DROPS = (
+    r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
+    r"(\d+) packets? dropped by kernel",
+    r"/(\d+) \(pcap:",
+)
+
+
+def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
+    """The program that captures an interface into a folder, and the word that it says when it does."""
+    own = program_path("wiretale-capture")
+    if own:
+        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # asked to end, it reads what there is
+        with suppress(OSError):
+            folder.rmdir()  # a folder that it makes is its user's; in another one of root's it makes a subfolder
+        return [own, "-i", interface, *options], "capturing"
+    if USER in os.environ:  # tcpdump gives up its groups, which is not allowed in a user's namespace
+        target = str(folder / f"{interface}.pcapng")
+        return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
+    options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
+    options += ["-U", "--immediate-mode"]  # what is in a buffer that waits to be full would be missing at the end
+    target = str(folder / f"{interface}.pcap")
+    return [find_program("tcpdump"), "-i", interface, *options, "-w", target], "listening on"
+
+
+def wait_until_settled(folders: list[Path]) -> None:
+    """What was just sent is still on its way into the captures: until they grow no more."""
+    size, since = -1, time.monotonic()
+    deadline = since + SETTLE_MOST_SECONDS
+    while (now := time.monotonic()) < min(since + SETTLE_SECONDS, deadline):
+        grown = sum(path.stat().st_size for folder in folders for path in folder.rglob("*.pcap*"))
+        if grown != size:
+            size, since = grown, now
+        time.sleep(0.05)
+
+
+@contextmanager
+def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
+    """Captures both points into folders of their own as long as the body runs."""
+    places = {point: folder / point for point in POINTS}
+    running = []
+    try:
+        for point, interface in POINTS.items():
+            try:
+                places[point].mkdir(parents=True, exist_ok=True)
+                for old in [*places[point].glob("*.pcap"), *places[point].glob("*.pcapng")]:
+                    old.unlink()
+            except OSError as error:
+                raise OutputError(f"{places[point]}: cannot create the output folder: {error.strerror}") from None
+            command, word = capture_command(interface, places[point])
+            inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
+            running.append(start_program(inside, folder, f"capture-{point}", word))
+        yield places
+        wait_until_settled(list(places.values()))
+    finally:
+        for process in running:
+            end_program(process)
+
+
+def capture_drops(folder: Path) -> dict[str, int | None]:
+    """Packets that each capture did not get, as its program said; None when it did not say."""
+    drops: dict[str, int | None] = {}
+    for point in POINTS:
+        said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
+        found = next((match for pattern in DROPS if (match := re.search(pattern, said))), None)
+        drops[point] = sum(map(int, found.groups())) if found else None
+    return drops
+
+
+def check_captured(places: dict[str, Path]) -> None:
+    """Both captures are there."""
+    for point, place in places.items():
+        if not any(place.rglob("*.pcap*")):
+            raise WiretaleError(f"nothing was captured {point} the link: {place} is empty")

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale lab check: how precise the link is on this machine, measured with traffic of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.errors import WiretaleError
+from wiretale.traffic.lab.hosts import ADDRESSES
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.profile import Profile
+from wiretale.traffic.lab.program import last_line
+from wiretale.traffic.lab.scenario import GRACE_SECONDS, PORT, wait_for_port
+from wiretale.traffic.program import find_program
+from wiretale.version import __version__
+
+BLOCK_BYTES = 1472  # an IP packet of 1500
+SECONDS = 3
+DELAY = "delay=5ms queue=20000"
+MEDIAN_MOST_US, P99_MOST_US = 100, 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is asked of the link."""
+
+    rate_bps: float  # of IP packets; 0: as fast as the sender can
+    promised: bool  # whether the precision promised in docs/lab.md is for this rate
+
+
+TRIALS = (Trial(10e6, True), Trial(100e6, True), Trial(1e9, False))
+QUERY = """
+SELECT count(*) AS packets, sum(ip_bytes) AS bytes, max(in_ns) - min(in_ns) AS span_ns,
+    median(out_ns - due_ns) / 1e3 AS median_us, quantile_cont(out_ns - due_ns, 0.99) / 1e3 AS p99_us,
+    max(out_ns - due_ns) / 1e3 AS max_us, count(*) FILTER (fate NOT IN ('delivered', 'unfinished')) AS not_delivered
+FROM read_parquet(?) WHERE direction = 0 AND block_sequence IS NOT NULL
+"""
+
+
+def send(trial: Trial, folder: Path) -> None:
+    """Sends blocks through a lab whose link only delays."""
+    profile = Profile("check", forward=DELAY, reverse=DELAY)
+    with lab_for_run(profile, folder) as lab:
+        receive = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
+        receiver = subprocess.Popen(
+            lab.inside("receiver", *receive),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            wait_for_port(lab, receiver)
+            rate = trial.rate_bps * BLOCK_BYTES / (BLOCK_BYTES + 28)
+            options = ["--udp", "--size", str(BLOCK_BYTES), "--rate", f"{rate:.0f}", "--time", str(SECONDS), "--json"]
+            command = [
+                find_program("wiretale-traffic"),
+                "send",
+                ADDRESSES["receiver"][0],
+                "--port",
+                str(PORT),
+                *options,
+            ]
+            limit = SECONDS + GRACE_SECONDS
+            done = subprocess.run(lab.inside("sender", *command), capture_output=True, text=True, timeout=limit)
+            if done.returncode not in (0, 3):
+                raise WiretaleError(f"wiretale-traffic send: {last_line(done.stderr)}")
+        except subprocess.TimeoutExpired:
+            raise WiretaleError("wiretale-traffic did not end") from None
+        finally:
+            receiver.kill()
+            receiver.communicate()
+
+
+def measure(trial: Trial, folder: Path) -> dict[str, Any]:
+    """One trial's figures, by the link's own truth: when packets left, and when they should have."""
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS
+
+    send(trial, folder)
+    truth = write_truth(folder, folder / "truth.parquet")
+    with duckdb.connect(config=dict(SETTINGS)) as connection:
+        row = connection.execute(QUERY, [str(truth)]).fetchone()
+    if not row or not row[0] or row[3] is None:
+        raise WiretaleError("no packet went through the link: nothing to measure")
+    packets, size, span_ns, median_us, p99_us, max_us, not_delivered = row
+    overruns = sum(direction["overruns"] for direction in link_summary(folder)["directions"])
+    return {
+        "asked_bps": trial.rate_bps,
+        "carried_bps": round(size * 8e9 / span_ns) if span_ns else None,
+        "packets": packets,
+        "overruns": overruns,
+        "not_delivered": not_delivered,
+        "error_us_median": round(median_us, 1),
+        "error_us_p99": round(p99_us, 1),
+        "error_us_max": round(max_us, 1),
+        "as_promised": not trial.promised or (median_us <= MEDIAN_MOST_US and p99_us <= P99_MOST_US and not overruns),
+    }
+
+
+def verdict(trials: list[dict[str, Any]]) -> str:
+    """What this machine can do, in a sentence."""
+    carried = max((trial["carried_bps"] for trial in trials if not trial["overruns"]), default=0)
+    precise = [trial for trial in trials if trial["as_promised"]]
+    promise = f"delay errors of {MEDIAN_MOST_US} µs (median) and {P99_MOST_US} µs (p99)"
+    if len(precise) < len(trials):
+        return f"As busy as it is now, this machine does not keep to {promise} at 100 Mbit/s: use slower links or more cores."
+    return (
+        f"This machine keeps to {promise} at 100 Mbit/s; the link carried {carried / 1e6:.0f} Mbit/s and lost nothing."
+    )
+
+
+def check_lab() -> dict[str, Any]:
+    """All trials; about four seconds each."""
+    trials = []
+    for trial in TRIALS:
+        with tempfile.TemporaryDirectory(prefix="wiretale-lab-check-") as folder:
+            trials.append(measure(trial, Path(folder)))
+    return {
+        "schema": "wiretale.lab-check/1",
+        "wiretale": __version__,
+        "cores": os.cpu_count(),
+        "as_promised": all(trial["as_promised"] for trial in trials),
+        "trials": trials,
+        "verdict": verdict(trials),
+    }

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study's rows run again: measured beside published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wiretale.analyzer.units import plural
+from wiretale.reports.export.destination import output_file
+from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab.profile import Profile
+from wiretale.traffic.lab.scenario import block_bytes, interval_ns, run_scenario
+from wiretale.version import __version__
+
+KIB = 1024
+ATTEMPTS = 3
+LATE_MS_MOST = 15.0  # at 95% of the link, what comes in a burst then takes twenty times as long to be gone
+# Published figure, the measured one that it is compared with, and how much they may differ: share, absolute.
+COMPARED = (
+    ("throughput_kibps", "throughput_kibps", 0.01, 0.0),
+    ("latency_ms", "latency_ms", 0.0, 1.0),
+    ("jitter_ms", "jitter_ms", 0.0, 1.0),
+    ("kb_transferred", "kb_transferred", 0.0, 3.0),
+    ("packets_sent", "packets_sent", 0.0, 3.0),
+    ("packets_received", "packets_received", 0.0, 3.0),
+    ("queue_length_packets", "queue_packets", 0.0, 1.0),
+)
+# Where the study's own figure is a point of a curve that is still moving.
+LOOSER = {("narrow link", "latency_ms"): 8.0}
+
+
+def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
+    """For each published figure, whether the measured one is as near as it should be."""
+    near = {}
+    for published, measured, share, absolute in COMPARED:
+        figure = row["published"].get(published)
+        if figure is not None:
+            room = max(abs(figure) * share, LOOSER.get((case, published), absolute))
+            near[published] = row[measured] is not None and abs(row[measured] - figure) <= room
+    return near
+
+
+def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> dict[str, Any]:
+    """One row: what was measured, and what was published."""
+    scenario = profile.scenario
+    assert scenario
+    totals = measures.totals
+    row = {
+        "schema": "wiretale.lab/1",
+        "wiretale": __version__,
+        "profile": profile.name,
+        "study": scenario.study,
+        "case": scenario.case,
+        "protocol": scenario.protocol,
+        "packet_bytes": scenario.packet_bytes,
+        "block_bytes": block_bytes(scenario),
+        **{name: rounded(value) for name, value in totals.items()},
+        "throughput_kibps": rounded(totals["throughput_bps"] / KIB if totals["throughput_bps"] else None),
+        "kb_transferred": totals["bytes_received"] / KIB,
+        "capture_drops": run["capture_drops"],
+        "link": run["link"]["directions"],
+        "published": profile.published,
+    }
+    return {**row, "as_published": compare(row, scenario.case)}
+
+
+def rounded(value: Any) -> Any:
+    """Six decimals are more than any clock gives."""
+    if not isinstance(value, float):
+        return value
+    return int(value) if value == int(value) else round(value, 6)
+
+
+def disturbances(row: dict[str, Any]) -> list[str]:
+    """What this machine, and not the link, did to a run: its figures are doubtful."""
+    found = [
+        f"The capture {point} the link lost {plural(drops, 'packet')}: the figures are doubtful."
+        for point, drops in row["capture_drops"].items()
+        if drops
+    ]
+    for direction in row["link"]:
+        if direction["overruns"]:
+            lost = plural(direction["overruns"], "packet")
+            found.append(f"The link itself lost {lost} from {direction['from']}: this machine was too slow.")
+    late_ms = row.get("sender_late_ms") or 0
+    if late_ms > LATE_MS_MOST:
+        found.append(
+            f"The sender was up to {late_ms:.0f} ms late, and caught up in a burst: this machine was too busy."
+        )
+    return found
+
+
+def try_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasures]:
+    """Runs one profile's scenario and measures it from its captures."""
+    scenario = profile.scenario
+    assert scenario
+    run = run_scenario(profile, scenario, folder)
+    places = Path(run["before"]), Path(run["after"])
+    measures = measure_flow(*places, scenario.packet_bytes, interval_ns(scenario))
+    return study_row(profile, measures, run), measures
+
+
+def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Any], FlowMeasures]:
+    """The same, once more where this machine disturbed it; result.json is of the last time."""
+    for attempt in range(1, ATTEMPTS + 1):
+        row, measures = try_row(profile, folder)
+        found = disturbances(row)
+        row.update(attempts=attempt, disturbances=found)
+        if not found or attempt == ATTEMPTS:
+            break
+        note(f"{profile.name} is run again: {found[0]}")
+    write_json(folder / "result.json", row)
+    return row, measures
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """One object, readable."""
+    with output_file(path) as out:
+        out.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")
