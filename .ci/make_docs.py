@@ -19,7 +19,7 @@ Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is u
 Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them as Parquet, `--json` as arrays of objects.
 
 Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
-never 0.** A frame number is that of Wireshark, counted in the file that the `captures` row names.
+never 0.** A frame number is that of Wireshark, counted in the file that the `interfaces` row names.
 
 Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text,
 `path` the name of a file.
@@ -43,14 +43,15 @@ whose meaning changes, raises the number at its end.
 
 | member | meaning |
 | --- | --- |
-| `schema` | `wiretale.analyze/1` |
+| `schema` | `wiretale.analyze/2` |
 | `wiretale` | version of the program |
 | `inputs` | files that were read, in order; `-` is standard input |
 | `interrupted` | whether Ctrl-C ended the reading early |
 | `totals` | `packets` and `flows` analyzed; `evicted_flows` (`--max-flows`), `evicted_datagrams`; `filter_refused`: packets of \
 link types that the filter cannot judge; `packets_rows_dropped`, `events_dropped`, `blocks_dropped`: rows beyond a table's bound |
 | `blocks_summary` | the directions with numbered packets or blocks: `application` and their columns of `directions` |
-| `captures`, `flows`, `directions`, `datagrams`, `findings` | the tables below as arrays of row objects; `--tables A,B` chooses |
+| `interfaces`, `flows`, `directions`, `datagrams`, `findings` | the tables below as arrays of row objects; `--tables A,B` \
+chooses |
 """
 
 FINDINGS = """\

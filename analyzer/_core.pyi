@@ -61,7 +61,7 @@ class Analysis:
         max_flows: int = 1_000_000,
         packets: str | list[int] = "none",
         packets_max: int = 2_000_000,
-        captures_only: bool = False,
+        interfaces_only: bool = False,
         block_size: int = 0,
     ) -> Analysis: ...
     @property

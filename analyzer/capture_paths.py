@@ -83,7 +83,7 @@ def holds_capture(path: Path) -> bool:
     from wiretale.analyzer import _core
 
     try:
-        _core.Analysis([str(path)], packets="none", captures_only=True)
+        _core.Analysis([str(path)], packets="none", interfaces_only=True)
     except _core.Error:
         return ".pcap" in path.name  # damaged, perhaps
     return True

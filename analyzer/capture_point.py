@@ -80,7 +80,7 @@ def find_files(path: str) -> list[str]:
     if "-" in files:
         raise InputError("-: expected a file or a folder, because standard input can be read only once")
     with core_errors():
-        _core.Analysis(files, captures_only=True)
+        _core.Analysis(files, interfaces_only=True)
     return files
 
 

@@ -23,7 +23,7 @@ CAPTURES_READ, NAMES_SHOWN = 64, 3
 def capture_damaged(trace: Trace) -> Iterator[Finding]:
     """A file that ends in the middle of a record, or holds what is none."""
     said = set()
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         if capture["damage"] is None or capture["file"] in said:
             continue
         said.add(capture["file"])
@@ -56,7 +56,7 @@ def dropped_by(capture: dict[str, Any]) -> str:
 
 def capture_drops(trace: Trace) -> Iterator[Finding]:
     """Drops that the capturing system itself reports (pcapng interface statistics)."""
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         dropped = sum(capture[f"dropped_{who}"] or 0 for who in DROPPERS)
         if not dropped:
             continue
@@ -124,7 +124,7 @@ def several_points(trace: Trace) -> Iterator[Finding]:
 
 def overlapping(trace: Trace) -> list[dict[str, Any]]:
     """Captures (a file's interfaces each) that ran for half of their time beside another."""
-    known = [row for row in trace.captures.rows() if row["first_ns"] is not None and row["packets"]]
+    known = [row for row in trace.interfaces.rows() if row["first_ns"] is not None and row["packets"]]
     known = known[:CAPTURES_READ]
     return [row for row in known if any(beside(row, other) for other in known if other is not row)]
 
@@ -138,7 +138,7 @@ def beside(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def time_backward(trace: Trace) -> Iterator[Finding]:
     """Time stamps that go back within an interface's packets."""
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         if capture["backward_steps"]:
             little = capture["backward_ns_max"] < QUEUES_APART_NS
             why = "packets" if little else "the clock was set back, or packets"
@@ -157,7 +157,7 @@ def time_backward(trace: Trace) -> Iterator[Finding]:
 
 def time_unknown(trace: Trace) -> Iterator[Finding]:
     """Simple packet blocks."""
-    count = total(trace.captures, "time_unknown")
+    count = total(trace.interfaces, "time_unknown")
     if count:
         yield Finding(
             *("time-unknown", "warning", "capture"),
@@ -170,7 +170,7 @@ def time_unknown(trace: Trace) -> Iterator[Finding]:
 
 def super_segments(trace: Trace) -> Iterator[Finding]:
     """Segmentation or receive offload seen by the capture."""
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         if capture["super_segments"]:
             device = capture["name"] or "DEVICE"
             yield Finding(
@@ -186,7 +186,7 @@ def super_segments(trace: Trace) -> Iterator[Finding]:
 
 def headers_cut(trace: Trace) -> Iterator[Finding]:
     """A snap length so short that it cuts headers."""
-    count = total(trace.captures, "cut_headers")
+    count = total(trace.interfaces, "cut_headers")
     if count:
         yield Finding(
             *("headers-cut", "warning", "capture"),
@@ -200,7 +200,7 @@ def headers_cut(trace: Trace) -> Iterator[Finding]:
 
 def malformed(trace: Trace) -> Iterator[Finding]:
     """Packets that break their own format."""
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         if capture["malformed"]:
             yield Finding(
                 *("malformed", "warning", "capture"),
@@ -214,7 +214,7 @@ def malformed(trace: Trace) -> Iterator[Finding]:
 
 def not_understood(trace: Trace) -> Iterator[Finding]:
     """Packets of a kind that is not read."""
-    for capture in trace.captures.rows():
+    for capture in trace.interfaces.rows():
         share = capture["not_understood"] / capture["packets"] if capture["packets"] else 0
         if capture["not_understood"]:
             yield Finding(

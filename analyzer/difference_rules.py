@@ -16,9 +16,9 @@ SPURIOUS = "spurious_retransmission"
 COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
 PROBES = frozenset({"keep_alive", "window_probe"})
 ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
-LASTING = RESENT | {"unseen", "ack_before_data", "window_probe"}  # what explains later frames too
+LASTING = RESENT | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}  # what explains later frames too
 AGAIN = RESENT | {SPURIOUS}  # what Wireshark calls sent again
-SEGMENT = AGAIN | COPIES | PROBES | {"out_of_order", "undecided"}  # a frame's data is one of these
+SEGMENT = AGAIN | COPIES | PROBES | {"out_of_order", "ambiguous"}  # a frame's data is one of these
 
 Row = Mapping[str, Any]
 
@@ -62,13 +62,13 @@ class Rule(NamedTuple):
         )
 
 
-# What shows that a segment that fills a hole was sent again, or only late.
+# What shows that a segment that fills a gap was sent again, or only late.
 SENT_AGAIN = {
     "dsack": "a DSACK (RFC 2883) told later that these bytes came twice",
-    "timestamps": "its TSval is newer than that of the segment that opened the hole: it was sent again",
-    "ip_id": "its IP id is higher than that of the segment that opened the hole: it was sent again",
+    "timestamps": "its TSval is newer than that of the segment that opened the gap: it was sent again",
+    "ip_id": "its IP id is higher than that of the segment that opened the gap: it was sent again",
     "acks": "duplicate ACKs or SACKs of the segments above had asked for it: it was sent again",
-    "time": "it came a round trip or more after the hole opened: it was sent again",
+    "time": "it came a round trip or more after the gap opened: it was sent again",
 }
 REORDERED = {
     "dsack": "a DSACK (RFC 2883) told later that it and another sending of these bytes both arrived",
@@ -153,11 +153,11 @@ RULES = (
     Rule("copy-of-either", {"unknown_duplicate"}, None, f"{EITHER}; Wireshark has no such verdict"),
     # --- reordered, or sent again
     Rule(
-        *("undecided", {"undecided"}, {"out_of_order"}),
+        *("ambiguous", {"ambiguous"}, {"out_of_order"}),
         f"Wireshark calls it out of order because {NEAR}; nothing in this capture tells reordering from a second sending",
     ),
     Rule(
-        *("undecided", {"undecided"}, AGAIN),
+        *("ambiguous", {"ambiguous"}, AGAIN),
         "Wireshark takes what is below the highest byte and not soon after it for sent again; nothing in this capture tells "
         "a second sending from reordering",
     ),
@@ -167,12 +167,12 @@ RULES = (
         lambda case: case.row.get("detail") == FIRST_BEFORE,
     ),
     Rule(
-        *("not-new", RESENT | {"undecided"}, NONE),
+        *("not-new", RESENT | {"ambiguous"}, NONE),
         "its bytes are new at this point, so Wireshark, which goes by sequence numbers alone, sees nothing; {sent_again}",
         lambda case: case.row.get("place") == "upstream",
     ),
     Rule(
-        *("one-byte-again", RESENT | {"undecided"}, NONE),
+        *("one-byte-again", RESENT | {"ambiguous"}, NONE),
         "it repeats one byte and goes on with new ones; Wireshark takes that for the data behind a window probe",
         lambda case: case.row.get("bytes") == 1,
     ),
@@ -239,7 +239,7 @@ RULES = (
         "acknowledged, with nothing outstanding",
     ),
     Rule(
-        *("keep-alive-outstanding", RESENT | {"undecided", None}, {"keep_alive"}),
+        *("keep-alive-outstanding", RESENT | {"ambiguous", None}, {"keep_alive"}),
         "Wireshark calls any segment of 0 or 1 byte one below the next a keep-alive; wiretale only when all data was "
         "acknowledged (if all was here, please report)",
     ),
@@ -276,35 +276,35 @@ RULES = (
         lambda case: case.begun,
     ),
     Rule(
-        *("ack-overtook", {"ack_before_data"}, {"unseen", None}),
+        *("ack-overtook", {"captured_out_of_order"}, {"acked_unseen_segment", None}),
         "the data came right behind the ACK: the capture stored them in the wrong order; Wireshark calls what an ACK covers "
         "unseen at once and takes nothing back",
     ),
     Rule(
-        *("hole-covered", {"unseen"}, NONE),
+        *("gap-covered", {"acked_unseen_segment"}, NONE),
         "Wireshark looks for an ACK above the highest byte in order, and tells it once until the data goes on; wiretale tells "
         "each stretch that was acknowledged and never seen",
     ),
     Rule(
-        *("unseen-again", NONE, {"unseen"}),
+        *("unseen-again", NONE, {"acked_unseen_segment"}),
         "wiretale told each unseen stretch once, at the first ACK that covers it; Wireshark goes on while its highest byte "
         "in order stays behind the gap",
-        lambda case: "unseen" in case.noted,
+        lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
-        *("gap-acknowledged", NONE, {"hole"}),
-        "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no hole is "
+        *("gap-acknowledged", NONE, {"gap"}),
+        "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no gap is "
         "open",
-        lambda case: "unseen" in case.noted,
+        lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
-        *("went-before", NONE, {"unseen", "hole"}),
+        *("went-before", NONE, {"acked_unseen_segment", "gap"}),
         "the capture began amid a recovery: what is missing here the receiver had reported by SACK before, so that it came by "
         "before the capture began; Wireshark takes the first segment for the beginning of the stream",
         lambda case: case.resumed,
     ),
     Rule(
-        *("probe-byte", NONE, {"unseen", "hole"}),
+        *("probe-byte", NONE, {"acked_unseen_segment", "gap"}),
         "the receiver took the byte of a window probe, which Wireshark does not count as sent",
         lambda case: "window_probe" in case.noted,
     ),
@@ -312,10 +312,10 @@ RULES = (
         *("stored-late", NONE, AGAIN | {"out_of_order"}),
         "its first sending is this one: the capture stored it behind the ACK that covers it; Wireshark takes any segment "
         "below the last ACK for sent again",
-        lambda case: "ack_before_data" in case.noted,
+        lambda case: "captured_out_of_order" in case.noted,
     ),
     Rule(
-        *("overlap", NONE, {"unseen"}),
+        *("overlap", NONE, {"acked_unseen_segment"}),
         "wiretale holds every byte below this ACK; Wireshark's highest byte in order moves on only with a segment that begins "
         "just there, not with one that overlaps it",
         lambda case: case.noted & RESENT,

@@ -14,9 +14,9 @@ Counts = list[tuple[int, int]]  # row, count
 HELD = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
 COLUMNS = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
-    *("fragment_overhead_bytes", "keep_alives", "late_stored", "lost_downstream", "lost_upstream"),
-    *("mirror_duplicates", "network_duplicates", "out_of_order", "retransmissions", "sack_holes"),
-    *("spurious_retransmissions", "suspected_timeouts", "timeouts", "undecided", "unknown_duplicates", "unseen_bytes"),
+    *("fragment_overhead_bytes", "keep_alives", "capture_reordered", "lost_downstream", "lost_upstream"),
+    *("mirror_duplicates", "network_duplicates", "out_of_order", "retransmissions", "sack_gaps"),
+    *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
     *("window_full", "zero_windows"),
     *HELD,
 )

@@ -32,7 +32,7 @@ PAGES = (
         "against the packets in the file.",
         "Which packets they were. Files without statistics (all pcap files) tell nothing: `drops not told` is not `no "
         "drops`.",
-        "Loss upstream, holes, unseen bytes and lost numbers: each may be a packet that only the capture missed. What "
+        "Loss upstream, gaps, unseen bytes and lost numbers: each may be a packet that only the capture missed. What "
         "was sent again, was lost or late in truth.",
     ),
     Page(
@@ -94,7 +94,7 @@ PAGES = (
         "malformed",
         "Packets that break their format",
         rules.malformed,
-        "Headers whose own lengths or versions contradict each other, by reason (captures.reasons).",
+        "Headers whose own lengths or versions contradict each other, by reason (interfaces.reasons).",
         "Checksums are not tested: offloading leaves them wrong in most captures.",
         "The flows that those packets would belong to.",
     ),

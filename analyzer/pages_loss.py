@@ -84,7 +84,7 @@ PAGES = (
         "reordered",
         "Overtaken on the way",
         verdicts,
-        "Segments that fill a hole and were sent before the one that opened it, by timestamps, IP ids or time "
+        "Segments that fill a gap and were sent before the one that opened it, by timestamps, IP ids or time "
         "(directions.out_of_order).",
         "Reordering beyond this point.",
     ),
@@ -135,7 +135,7 @@ PAGES = (
         "The true order.",
     ),
     Page(
-        "sack-holes",
+        "sack-gaps",
         "Gaps reported by SACK",
         verdicts,
         "The receiver's SACK blocks leave gaps, and the data itself was not captured.",

@@ -88,7 +88,7 @@ PAGES = (
         "The path's rate was the limit",
         limit_rules.path_or_window,
         "70% of the time or more data was on its way, in a transfer of 1 MB and 1 s or more, without loss that would "
-        "explain it. That is what a healthy bulk transfer looks like. The series instant_bps and flight_bytes show it.",
+        "explain it. That is what a healthy bulk transfer looks like. The series throughput_bps and flight_bytes show it.",
         POINT + "A congestion window that the sender holds down (pacing, BBR, a small send buffer) looks the same.",
     ),
     Page(

@@ -156,7 +156,7 @@ def bursts(trace: Trace) -> Iterator[Finding]:
             flow=one.row["flow"],
             cost=round(100 * one.lost / max(one.row["data_packets"] or 1, 1), 3),
             cost_unit="percent",
-            evidence=f"instant_bps in the series; {one.frames}",
+            evidence=f"throughput_bps in the series; {one.frames}",
             filter=flow_filter(one.flow),
             impact=one.weight * 0.01,
         )

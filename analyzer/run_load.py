@@ -18,7 +18,7 @@ from wiretale.analyzer.utf8_name import utf8_name
 if TYPE_CHECKING:
     import duckdb
 
-TABLES = ("captures", "flows", "directions", "findings")
+TABLES = ("interfaces", "flows", "directions", "findings")
 FLOWS_MOST = 100_000
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
@@ -145,7 +145,7 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     total["findings"] = float(sum(row["severity"] in ("warning", "error") for row in found))
     if not whole["flows"]:  # nothing came: that is known
         total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
-    damaged = dicts(connection, "SELECT count(damage) AS n FROM captures")[0]["n"] > 0
+    damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
     return Run(path, kind, total, parts, [(r["code"], r["severity"], r["sentence"]) for r in found], damaged)
 
 
@@ -164,6 +164,8 @@ def load_tables(path: str) -> Run:
 
     from wiretale.analyzer.query import SETTINGS
 
+    if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
+        raise InputError(f"{path}: expected tables of wiretale.analyze/2, found those of wiretale.analyze/1")
     with utf8_name(Path(path)) as folder, duckdb.connect(config=dict(SETTINGS)) as connection:
         try:
             for name in TABLES:

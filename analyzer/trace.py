@@ -39,7 +39,7 @@ STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait
 MAX_FLOWS = 1_000_000
 PACKETS_MOST = 2_000_000
 BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # common/block.h
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
+TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Stamp = tuple[int, int, int, int] | None  # device, inode, size, time of the last change
@@ -98,9 +98,9 @@ class Trace:
         return dict(self._options)
 
     @property
-    def captures(self) -> Table:
+    def interfaces(self) -> Table:
         """An input interface of an input file."""
-        return self.table("captures")
+        return self.table("interfaces")
 
     @property
     def flows(self) -> Table:
@@ -150,12 +150,12 @@ class Trace:
     @property
     def damaged(self) -> bool:
         """Whether a file was damaged or cut short."""
-        return any(text is not None for text in self.captures.column("damage"))
+        return any(text is not None for text in self.interfaces.column("damage"))
 
     @property
     def packets_made(self) -> bool:
         """Whether packets() has rows to return: they were kept, or the files can be read again and did not change."""
-        if self._options["captures_only"]:
+        if self._options["interfaces_only"]:
             return False
         return self._options["packets"] == "all" or (self._lasting and not self._changed)
 
@@ -173,7 +173,7 @@ class Trace:
         since it was analyzed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
-        if self._options["captures_only"] or not (self._options["packets"] == "all" or self._lasting):
+        if self._options["interfaces_only"] or not (self._options["packets"] == "all" or self._lasting):
             raise UsageError("the packets table was not made: expected analyze(..., keep_packets=True)")
         if self._options["packets"] == "all":
             return self._kept_packets(numbers, limit)
@@ -335,7 +335,7 @@ def analyze(
     end: Time = None,
     max_flows: int = MAX_FLOWS,
     keep_packets: bool = False,
-    captures_only: bool = False,
+    interfaces_only: bool = False,
     block_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
@@ -344,7 +344,7 @@ def analyze(
     `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch, texts as
     "2026-01-15T12:00:00Z" or datetimes (UTC if they have no zone); at most `max_flows` are kept at a time, the longest
     silent ends first. `keep_packets` keeps the packets table (up to 2 million rows) while it reads: for input that
-    cannot be read twice, or to save Trace.packets() the second reading. `captures_only` fills the captures table alone,
+    cannot be read twice, or to save Trace.packets() the second reading. `interfaces_only` fills the interfaces table alone,
     in a fraction of the time. `block_size` is that of the blocks in TCP streams whose headers were not captured.
     `progress` is called with bytes read, bytes in all (0 if not known) and packets. Ctrl-C ends the reading, and what
     was read is returned. Raises InputError, UsageError.
@@ -364,16 +364,16 @@ def analyze(
         "max_flows": max_flows,
         "packets": "all" if keep_packets else "none",
         "packets_max": PACKETS_MOST,
-        "captures_only": captures_only,
+        "interfaces_only": interfaces_only,
         "block_size": block_size or 0,
     }
     with core_errors(filter):
         core = _core.Analysis(list(inputs), **options)
-        with nullcontext() if captures_only else importing("wiretale.analyzer.findings"):
+        with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings"):
             interrupted = read_all(core, progress)
             core.finish()
     trace = Trace(core, inputs, options, interrupted)
-    if captures_only:
+    if interfaces_only:
         return trace
     from wiretale.analyzer.findings import find
 

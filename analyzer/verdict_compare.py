@@ -31,14 +31,14 @@ KINDS = (
     "retransmission",
     SPURIOUS,
     "out_of_order",
-    "undecided",
+    "ambiguous",
     "network_duplicate",
     "mirror_duplicate",
     "unknown_duplicate",
     "duplicate_ack",
-    "hole",
-    "unseen",
-    "ack_before_data",
+    "gap",
+    "acked_unseen_segment",
+    "captured_out_of_order",
     "keep_alive",
     "keep_alive_ack",
     "zero_window",
@@ -55,7 +55,7 @@ COUNTERPARTS: dict[str, tuple[Set[str], ...]] = {
     **dict.fromkeys(AGAIN | {"out_of_order"}, (SEGMENT,)),
     **dict.fromkeys(PROBES, (PROBES, SEGMENT)),
     **dict.fromkeys(ANSWERS, (ANSWERS, COPIES)),
-    "unseen": ({"ack_before_data"}, COPIES),
+    "acked_unseen_segment": ({"captured_out_of_order"}, COPIES),
 }
 UNFLAGGED = Flagged(frozenset())
 NO_ROW: Row = {}

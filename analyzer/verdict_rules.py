@@ -177,7 +177,7 @@ def suspected(row: Row) -> str:
     )
 
 
-def late_stored(row: Row) -> str:
+def capture_reordered(row: Row) -> str:
     """The sentence."""
     return (
         f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after "
@@ -194,7 +194,7 @@ def congestion(row: Row) -> str:
     )
 
 
-def sack_holes(row: Row) -> str:
+def sack_gaps(row: Row) -> str:
     """The sentence."""
     return f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
 
@@ -274,7 +274,7 @@ KINDS = (
         "Look for several paths or queues between the sender and here; beyond three places it costs throughput.",
     ),
     Kind(
-        *("undecided", "undecided", ("undecided",), undecided, "had such gaps"),
+        *("undecided", "ambiguous", ("ambiguous",), undecided, "had such gaps"),
         "Capture at the sender, or with TCP timestamps on, to tell.",
     ),
     Kind(
@@ -295,7 +295,13 @@ KINDS = (
         severity="info",
     ),
     Kind(
-        *("stored-late", "late_stored", ("ack_before_data",), late_stored, "were stored out of order"),
+        *(
+            "stored-late",
+            "capture_reordered",
+            ("captured_out_of_order",),
+            capture_reordered,
+            "were stored out of order",
+        ),
         "Capture with one queue, or with hardware timestamps, and sort with reordercap.",
         severity="info",
         answered=True,
@@ -348,7 +354,7 @@ KINDS = (
         whole="blocks",
     ),
     Kind(
-        *("sack-holes", "sack_holes", ("sack_hole",), sack_holes, "had gaps reported"),
+        *("sack-gaps", "sack_gaps", ("sack_gap",), sack_gaps, "had gaps reported"),
         "Capture the other direction to tell loss from reordering.",
         unit="gaps",
         answered=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-TROUBLE = ("retransmissions", "holes", "out_of_order", "zero_windows", "incomplete_datagrams", "resets")
+TROUBLE = ("retransmissions", "gaps", "out_of_order", "zero_windows", "incomplete_datagrams", "resets")
 BLOCK_TROUBLE = ("blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt")
 
 

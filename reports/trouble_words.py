@@ -31,7 +31,7 @@ TROUBLES = (
     Trouble("lost", ("lost_upstream", "lost_downstream")),
     Trouble("needless", ("spurious_retransmissions",)),
     Trouble("reordered", ("out_of_order",)),
-    Trouble("undecided", ("undecided",)),
+    Trouble("ambiguous", ("ambiguous",)),
     Trouble("copied", ("network_duplicates", "unknown_duplicates")),
     Trouble("blocks lost", ("blocks_lost",)),
     Trouble("blocks reordered", ("blocks_out_of_order",)),

@@ -78,6 +78,6 @@ class CapturePoint:
         if segment.window == 0:
             return Verdict("zero_window")
         if segment.ack > self.acked:
-            return Verdict("unseen", unseen) if unseen else None
+            return Verdict("acked_unseen_segment", unseen) if unseen else None
         same = segment.ack == self.acked and segment.window == self.window
         return Verdict("duplicate_ack") if same and self.sent > segment.ack else None

@@ -59,7 +59,7 @@ def make_timeouts(path: Path) -> None:
 
 
 def make_lost_tail(path: Path) -> None:
-    """The last segment is lost before the capture point: no hole ever shows it."""
+    """The last segment is lost before the capture point: no gap ever shows it."""
     clock = Clock()
     script = Script(distance=BESIDE_RECEIVER, fates={(23, 0): UPSTREAM})
     connections = [talk(0, clock, script, 23 * MSS + 700)]

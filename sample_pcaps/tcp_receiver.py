@@ -79,7 +79,7 @@ class Receiver:
             self.send_ack()
 
     def sack_blocks(self) -> Blocks:
-        """What is above the hole; the block that changed last comes first (RFC 2018 section 4)."""
+        """What is above the gap; the block that changed last comes first (RFC 2018 section 4)."""
         above = [pair for pair in self.got.pairs if pair[0] > self.expected]
         order = {pair: next(i for i, s in enumerate(self.recent) if pair[0] <= s < pair[1]) for pair in above}
         return tuple(sorted(above, key=lambda pair: order[pair]))

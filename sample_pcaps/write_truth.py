@@ -123,7 +123,9 @@ class Truth:
             if s.verdict:
                 for column, value in s.verdict.columns():
                     sums[s.flow, s.direction][column] += value
-                if s.verdict.word == "unseen":  # told by an acknowledgment, missing in the other direction
+                if (
+                    s.verdict.word == "acked_unseen_segment"
+                ):  # told by an acknowledgment, missing in the other direction
                     sums[s.flow, 1 - s.direction]["unseen_bytes"] += s.verdict.bytes
         return [{"flow": key[0], "direction": key[1], **columns} for key, columns in sorted(sums.items())]
 

@@ -203,7 +203,7 @@ def captures_of(*files: Path) -> list[dict[str, Any]]:
         timeout=180,
     )
     assert done.returncode in (0, 3), done.stderr
-    told: list[dict[str, Any]] = json.loads(done.stdout)["captures"]
+    told: list[dict[str, Any]] = json.loads(done.stdout)["interfaces"]
     return told
 
 

@@ -20,7 +20,7 @@ NUMBERS = {"packets": COUNTS, "": COUNTS, "bytes": SIZES, "ns": TIMES, "bit/s": 
 SOMETIMES = ("handshake_rtt_ns", "jitter_ns", "delay_variation_ns", "blocks", "mss", "window_scale", "damage")
 KINDS = (
     *("fast_retransmission", "timeout_retransmission", "out_of_order", "block_lost", "icmp_error", "window_full"),
-    *("ack_before_data", "network_duplicate", "undecided"),
+    *("captured_out_of_order", "network_duplicate", "ambiguous"),
 )
 WORDS = _core.vocabulary()
 DETAILS = (None, "fragmentation needed: MTU 1,400", "port unreachable")
@@ -80,7 +80,7 @@ class DrawnTrace:
         self.draw = random.Random(seed)
         self.interrupted = self.draw.random() < 0.1
         self.totals = {name: self.count() for name in TOTALS}
-        self.captures = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
+        self.interfaces = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.held for way in (0, 1)])
         self.events = DrawnTable([row for one in self.directions.held for row in self.events_of(one)])
@@ -102,7 +102,7 @@ class DrawnTrace:
         return made
 
     def capture(self) -> Row:
-        row = self.row("captures")
+        row = self.row("interfaces")
         row["backward_ns_max"] += 1
         return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
 
@@ -186,8 +186,8 @@ Schema = dict[str, list[tuple[str, str, str]]]
 
 def schema() -> tuple[Schema, list[str]]:
     """The columns of the tables, and the names of the totals, as the core has them."""
-    trace = wiretale.analyze(Path(__file__).parent.parent / "sample_pcaps" / "keep_alives.pcapng", captures_only=True)
-    tables = ("captures", "flows", "directions", "events", "series", "datagrams")
+    trace = wiretale.analyze(Path(__file__).parent.parent / "sample_pcaps" / "keep_alives.pcapng", interfaces_only=True)
+    tables = ("interfaces", "flows", "directions", "events", "series", "datagrams")
     found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
     return found, list(trace.totals)
 

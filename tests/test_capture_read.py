@@ -85,7 +85,7 @@ def times(trace: wiretale.Trace) -> list[int]:
 )
 def test_every_pcap_variant(tmp_path: Path, order: str, magic: int, unit: int, name: str) -> None:
     trace = analyzed(tmp_path, pcap(PACKETS, order, magic, unit))
-    (row,) = trace.captures.rows()
+    (row,) = trace.interfaces.rows()
     assert (row["format"], row["packets"], row["damage"], row["time_resolution_ns"]) == (name, 40, None, unit)
     assert times(trace) == [ns // unit * unit for ns, _ in PACKETS]
 
@@ -110,7 +110,7 @@ def test_pcapng_resolutions_and_offsets(tmp_path: Path, order: str, code: int, o
     content = section(order) + interface(resolution(code, order, offset), order)
     content += b"".join(enhanced(ticks_of(ns), data, 0, order) for ns, data in PACKETS)
     trace = analyzed(tmp_path, content)
-    assert trace.captures.rows()[0]["packets"] == 40
+    assert trace.interfaces.rows()[0]["packets"] == 40
     assert all(abs(a - ns) < 1_000_000 for a, (ns, _) in zip(times(trace), PACKETS, strict=True))
 
 
@@ -131,7 +131,7 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
         + interface(option(2, b"eth9", ">"), ">")
         + enhanced(9, PACKETS[2][1], 0, ">")
     )
-    rows = analyzed(tmp_path, content).captures.rows()
+    rows = analyzed(tmp_path, content).interfaces.rows()
     assert [(r["name"], r["link_type"], r["packets"]) for r in rows] == [
         ("eth0", 1, 2),
         ("tun0", 101, 1),
@@ -160,7 +160,7 @@ def test_what_the_statistics_leave_over_was_dropped_by_the_program(
     options = b"".join(option(code, struct.pack("<Q", count)) for code, count in told.items())
     content = section() + interface() + enhanced(1, PACKETS[0][1]) + block(5, struct.pack("<III", 0, 0, 0) + options)
     trace = analyzed(tmp_path, content)
-    (row,) = trace.captures.rows()
+    (row,) = trace.interfaces.rows()
     names = ("received", "dropped_kernel", "dropped_interface", "dropped_program")
     if all(count is None or count >= 0 for count in counts):
         assert tuple(row[name] for name in names) == counts
@@ -178,9 +178,9 @@ def test_compressed_captures_also_in_several_parts(tmp_path: Path, tool: str) ->
         plain.write_bytes(piece)
         parts.append(subprocess.run([tool, "-c", plain], capture_output=True, check=True).stdout)
     trace = analyzed(tmp_path, b"".join(parts), "compressed")
-    (row,) = trace.captures.rows()
+    (row,) = trace.interfaces.rows()
     assert (row["compression"], row["packets"], row["damage"]) == (tool, 40, None)
-    cut = analyzed(tmp_path, parts[0] + parts[1][: len(parts[1]) // 2], "cut").captures.rows()[0]
+    cut = analyzed(tmp_path, parts[0] + parts[1][: len(parts[1]) // 2], "cut").interfaces.rows()[0]
     assert 0 < cut["packets"] < 40 and cut["damage"]
 
 
@@ -218,11 +218,11 @@ def test_files_that_are_none_are_one_clear_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [0xFFFFFFFF, 0x7FFFFFFF, 300_000])
 def test_lengths_that_lie_are_damage(tmp_path: Path, length: int) -> None:
     lie = struct.pack("<IIII", 1_700_000_000, 0, length, length) + b"short"
-    (row,) = analyzed(tmp_path, pcap(PACKETS[:5]) + lie + pcap(PACKETS)[24:]).captures.rows()
+    (row,) = analyzed(tmp_path, pcap(PACKETS[:5]) + lie + pcap(PACKETS)[24:]).interfaces.rows()
     assert (row["packets"], row["damage_frame"]) == (5, 5)
     assert str(row["damage_offset"]) in row["damage"]
     blocks = section() + interface() + enhanced(5, PACKETS[0][1]) + struct.pack("<II", 6, length) + b"\0" * 40
-    (row,) = analyzed(tmp_path, blocks).captures.rows()
+    (row,) = analyzed(tmp_path, blocks).interfaces.rows()
     assert row["packets"] == 1 and row["damage"]
 
 
@@ -242,8 +242,8 @@ def test_a_rotated_set_larger_than_the_file_limit(tmp_path: Path) -> None:
         (tmp_path / f"part{number:05}.pcap").write_bytes(pcap([(START + 1000 * number, frame(number % 50))]))
     trace = wiretale.analyze(tmp_path)
     assert trace.totals["packets"] == count
-    assert trace.captures.column("file") == sorted(trace.captures.column("file"))
-    assert all(row["damage"] is None for row in trace.captures.rows())
+    assert trace.interfaces.column("file") == sorted(trace.interfaces.column("file"))
+    assert all(row["damage"] is None for row in trace.interfaces.rows())
     assert trace.flows.column("packets") == [30] * 50
 
 

@@ -138,8 +138,8 @@ def test_wrong_commands_are_one_line(wiretale_run: Any) -> None:
 
 def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample: Path) -> None:
     found = json.loads(wiretale_run("analyze", sample, "--json").stdout)
-    assert found["schema"] == "wiretale.analyze/1" and found["wiretale"] == wiretale.__version__
-    for name in ("captures", "flows", "directions", "datagrams", "blocks_summary", "findings"):
+    assert found["schema"] == "wiretale.analyze/2" and found["wiretale"] == wiretale.__version__
+    for name in ("interfaces", "flows", "directions", "datagrams", "blocks_summary", "findings"):
         assert isinstance(found[name], list)
     trace = wiretale.analyze(sample)
     assert found["flows"] == trace.flows.rows() and found["directions"] == trace.directions.rows()
@@ -150,13 +150,13 @@ def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample
 def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:
     with (samples / "tcp_losses.pcap").open("rb") as file:
         done = wiretale_run("analyze", "-", "--json", stdin=file)
-    assert json.loads(done.stdout)["captures"][0]["file"] == "-"
+    assert json.loads(done.stdout)["interfaces"][0]["file"] == "-"
     assert json.loads(done.stdout)["totals"]["packets"] == 345
 
 
 def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> None:
     found = json.loads(wiretale_run("analyze", samples, "--json").stdout)
-    assert len({row["file"] for row in found["captures"]}) == len(list(samples.glob("*.pcap*")))
+    assert len({row["file"] for row in found["interfaces"]}) == len(list(samples.glob("*.pcap*")))
 
 
 def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sampl
     done = wiretale_run("analyze", sample, "-o", tmp_path / "out", "--csv", "-q")
     assert done.returncode in (0, 3)
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
+    tables = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
     assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
     trace = wiretale.analyze(sample)
     for table in tables:

@@ -17,7 +17,7 @@ from wiretale.reports.export import csv_text
 def test_rows_are_those_of_the_table(sample: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int) -> None:
     monkeypatch.setattr(csv_text, "ROWS_AT_ONCE", rows_at_once)
     trace = wiretale.analyze(sample)
-    for name in ("captures", "flows", "directions", "findings"):
+    for name in ("interfaces", "flows", "directions", "findings"):
         out = io.StringIO()
         csv_text.write_csv(trace.table(name), out)
         found = list(csv.DictReader(io.StringIO(out.getvalue())))

@@ -166,7 +166,7 @@ def test_a_fragmented_tcp_segment_fills_its_stream(analyze: Analyze) -> None:
     )
     for order in (pieces, pieces[::-1]):
         out = analyze([*spread(order), (1.0, after)]).directions.rows()[0]
-        assert (out["unique_bytes"], out["retransmitted_bytes"], out["hole_bytes"]) == (4100, 0, 0)
+        assert (out["unique_bytes"], out["retransmitted_bytes"], out["gap_bytes"]) == (4100, 0, 0)
 
 
 def test_a_first_fragment_that_cannot_hold_its_header_is_no_flow_of_lies(analyze: Analyze) -> None:

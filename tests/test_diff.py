@@ -14,7 +14,7 @@ from conftest import Run as Runner
 from scapy.all import IP, TCP, Ether, wrpcap
 
 from talk import Talk
-from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.fail_condition import parse_condition
 from wiretale.analyzer.run_diff import diff_runs
 from wiretale.analyzer.run_load import load_run
@@ -170,6 +170,13 @@ def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
     assert change(found, "block_loss").difference == pytest.approx(10)
     assert change(found, "host_dropped").difference is None  # the first run does not tell
     assert [pair.evidence for pair in found.flows] == ["ends"]
+
+
+def test_tables_of_the_schema_before_are_one_error_that_names_both(tmp_path: Path) -> None:
+    for name in ("captures", "flows", "directions", "findings"):
+        (tmp_path / f"{name}.parquet").touch()
+    with pytest.raises(InputError, match=r"expected tables of wiretale.analyze/2, found those of wiretale.analyze/1$"):
+        load_run(str(tmp_path))
 
 
 def test_tests_of_an_experiment_are_paired_by_name(tmp_path: Path) -> None:

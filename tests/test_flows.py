@@ -105,7 +105,7 @@ def test_silence_ends_a_udp_flow(analyze: Analyze) -> None:
 def test_one_wrong_time_stamp_ends_no_flow(analyze: Analyze) -> None:
     trace = analyze([(0, udp()), (50_000_000, udp(sport=9)), (1, udp())])
     assert [f["packets"] for f in trace.flows.rows()] == [2, 1]
-    (capture,) = trace.captures.rows()
+    (capture,) = trace.interfaces.rows()
     assert (capture["backward_steps"], capture["backward_frame"]) == (1, 3)
 
 
@@ -140,14 +140,14 @@ def test_filter_and_times_leave_out_and_count(analyze: Analyze) -> None:
     timed = [(i, udp(dport=2000 + i % 2)) for i in range(10)]
     by_filter = analyze(timed, filter="udp port 2001")
     assert [f["packets"] for f in by_filter.flows.rows()] == [5]
-    assert by_filter.captures.rows()[0]["filtered_packets"] == 5
+    assert by_filter.interfaces.rows()[0]["filtered_packets"] == 5
     by_time = analyze(timed, start=(START + 2) * 10**9, end=(START + 5) * 10**9)
-    assert by_time.captures.rows()[0]["packets"] == 3
+    assert by_time.interfaces.rows()[0]["packets"] == 3
 
 
 def test_what_is_no_ip_is_counted(analyze: Analyze) -> None:
     trace = analyze([(0, ether(ARP())), (1, udp()), (2, Ether(type=0x88CC) / Raw(b"1"))])
-    (capture,) = trace.captures.rows()
+    (capture,) = trace.interfaces.rows()
     assert (capture["packets"], capture["not_ip"], len(trace.flows)) == (3, 2, 1)
 
 
@@ -157,7 +157,7 @@ def test_a_cut_transport_header_leaves_payload_unknown(tmp_path: Path) -> None:
     trace = wiretale.analyze(path)
     out = trace.directions.rows()[0]
     assert (out["packets"], out["payload_bytes"], out["goodput_bps"]) == (1, None, None)
-    assert trace.captures.rows()[0]["cut_headers"] == 1
+    assert trace.interfaces.rows()[0]["cut_headers"] == 1
 
 
 def test_headers_alone_are_enough(tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def test_series_hold_every_byte_and_stay_within_their_bound(analyze: Analyze) ->
     assert len({r["width_ns"] for r in rows}) == 1 and len(rows) <= 2000
     starts = [r["start_ns"] for r in rows]
     assert starts == sorted(set(starts))
-    assert all(r["instant_bps"] == r["bytes"] * 8 * 10**9 // r["width_ns"] for r in rows)
-    assert rows[-1]["system_bps"] == out["throughput_bps"]  # all bytes over all time
+    assert all(r["throughput_bps"] == r["bytes"] * 8 * 10**9 // r["width_ns"] for r in rows)
+    assert rows[-1]["cumulative_throughput_bps"] == out["throughput_bps"]  # all bytes over all time
 
 
 def test_packets_without_times_are_counted_and_not_timed(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_packets_without_times_are_counted_and_not_timed(tmp_path: Path) -> None
     (flow,) = trace.flows.rows()
     assert (flow["packets"], flow["first_ns"], flow["last_ns"]) == (3, None, None)
     assert trace.directions.rows()[0]["throughput_bps"] is None
-    assert (trace.captures.rows()[0]["time_unknown"], trace.captures.rows()[0]["first_ns"]) == (3, None)
+    assert (trace.interfaces.rows()[0]["time_unknown"], trace.interfaces.rows()[0]["first_ns"]) == (3, None)
     assert len(trace.series) == 0
 
 
@@ -204,5 +204,5 @@ def test_interfaces_of_one_file_are_rows_of_captures(tmp_path: Path) -> None:
             packet.sniffed_on = name
             packet.time = START
             writer.write(packet)
-    rows = wiretale.analyze(path).captures.rows()
+    rows = wiretale.analyze(path).interfaces.rows()
     assert [(r["name"], r["packets"]) for r in rows if r["packets"]] == [("eth0", 2), ("eth1", 1)]

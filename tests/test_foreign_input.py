@@ -216,7 +216,7 @@ def test_a_rewritten_filter_selects_the_same_packets(wiretale_run: Any, samples:
     found = json.loads(wiretale_run("analyze", samples / SAMPLE, "-f", FILTERS[display], "--json").stdout)
     tshark = ["tshark", "-r", str(samples / SAMPLE), "-Y", display]
     done = subprocess.run(tshark, capture_output=True, text=True, timeout=60, check=True)
-    assert sum(row["packets"] for row in found["captures"]) == done.stdout.count("\n")
+    assert sum(row["packets"] for row in found["interfaces"]) == done.stdout.count("\n")
 
 
 @pytest.mark.parametrize(

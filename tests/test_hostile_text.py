@@ -73,10 +73,10 @@ def rows_of(text: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("texts", [(FORMULA, ESCAPES, BIDI), ("-5", "'quoted", "@SUM(1)"), ("+1", "\t=1", "\\")])
 def test_csv_neither_steers_a_terminal_nor_computes(tmp_path: Path, texts: tuple[str, str, str]) -> None:
     capture = texts_capture(tmp_path / "texts.pcapng", *texts)
-    shown = run("analyze", capture, "--csv", "--tables", "captures")
+    shown = run("analyze", capture, "--csv", "--tables", "interfaces")
     assert shown.returncode == 0, shown.stderr
     assert run("analyze", capture, "-q", "-o", tmp_path / "out", "--csv").returncode == 0
-    for written in (shown.stdout, (tmp_path / "out" / "captures.csv").read_bytes()):
+    for written in (shown.stdout, (tmp_path / "out" / "interfaces.csv").read_bytes()):
         text = written.decode().replace("\r\n", "\n")
         assert not STEERING.search(text)
         (row,) = rows_of(text)
@@ -92,7 +92,7 @@ def test_csv_neither_steers_a_terminal_nor_computes(tmp_path: Path, texts: tuple
 def test_csv_files_and_standard_output_have_the_same_texts(samples: Path, tmp_path: Path) -> None:
     for sample in ("two_interfaces.pcapng", "damaged.pcap", "ip_fragments.pcap"):
         run("analyze", samples / sample, "-q", "-o", tmp_path / sample, "--csv")
-        for name in ("captures", "flows", "events", "datagrams", "findings"):
+        for name in ("interfaces", "flows", "events", "datagrams", "findings"):
             shown = rows_of(run("analyze", samples / sample, "--csv", "--tables", name).stdout.decode())
             written = rows_of((tmp_path / sample / f"{name}.csv").read_text())
             texts = [
@@ -119,7 +119,7 @@ def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> 
         assert done.returncode == 0, done.stderr
         assert not STEERING.search(done.stdout.decode()), command
         assert str(capture) in json.dumps(json.loads(done.stdout), ensure_ascii=False)
-    (row,) = json.loads(run("info", capture, "--json").stdout)["captures"]
+    (row,) = json.loads(run("info", capture, "--json").stdout)["interfaces"]
     assert (row["name"], row["comment"]) == (BIDI, f"é {ESCAPES}{BIDI}")
     assert row["capture_application"] == f"名 {BIDI}" and row["file"] == str(capture)
 
@@ -171,13 +171,15 @@ def test_a_file_name_that_is_not_utf8_is_readable_text_elsewhere(samples: Path, 
     for page in (b"p\xe9", b"out\xe9/report.html"):
         with open(os.path.join(os.fsencode(tmp_path), page), "rb") as file:
             assert "caf\ufffd.pcap" in file.read().decode()
-    with open(os.path.join(out, b"captures.csv"), encoding="utf-8") as table:
+    with open(os.path.join(out, b"interfaces.csv"), encoding="utf-8") as table:
         assert next(csv.DictReader(table))["file"].endswith("caf\ufffd.pcap")
     assert run("diff", out, path).returncode == 0
     os.rename(out, tmp_path / "out")
-    assert duckdb.sql(f"select file from '{tmp_path}/out/captures.parquet'").fetchall()[0][0].endswith("caf\ufffd.pcap")
+    assert (
+        duckdb.sql(f"select file from '{tmp_path}/out/interfaces.parquet'").fetchall()[0][0].endswith("caf\ufffd.pcap")
+    )
 
     trace = wiretale.analyze(os.fsdecode(path))
-    assert trace.captures.column("file") == trace.inputs == [os.fsdecode(path)]
-    ((name,),) = trace.query("select file from captures").fetchall()
+    assert trace.interfaces.column("file") == trace.inputs == [os.fsdecode(path)]
+    ((name,),) = trace.query("select file from interfaces").fetchall()
     assert name.endswith("caf\ufffd.pcap") and trace._repr_html_().encode()

@@ -43,7 +43,7 @@ def an_ack_that_no_timer_delayed(talk: Talk) -> Expected:
 
 @near("4 near")
 def the_original_after_three_duplicates(talk: Talk) -> Expected:
-    """What fills the hole is the slow first sending: older TSval and id."""
+    """What fills the gap is the slow first sending: older TSval and id."""
     talk.open()
     talk.data(30, 0).missing(0)
     burst(talk, 30.2, 3, 2)
@@ -83,7 +83,7 @@ def resent_and_the_original_never_came(talk: Talk) -> Expected:
 
 
 def filled(talk: Talk, round_trips: float) -> None:
-    """A hole that is filled so late, with nothing but time to tell."""
+    """A gap that is filled so late, with nothing but time to tell."""
     talk.ids = talk.timestamps = False
     talk.open()
     ms = 30.1 + round_trips * RTT
@@ -172,8 +172,8 @@ def small_segments_and_a_large_one(talk: Talk) -> Expected:
 
 
 @near("47 near")
-def two_holes_filled_by_late_segments(talk: Talk) -> Expected:
-    """The same holes, filled as soon, by segments that left before those around them."""
+def two_gaps_filled_by_late_segments(talk: Talk) -> Expected:
+    """The same gaps, filled as soon, by segments that left before those around them."""
     talk.open()
     talk.data(30, 0).missing(0).data(30.1, 2 * S).missing(0).data(30.2, 4 * S).data(30.3, 5 * S)
     talk.data(30.4, S, ip_id=1003, tsval=10_029).data(30.5, 3 * S, ip_id=1005, tsval=10_029)

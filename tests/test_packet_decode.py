@@ -76,7 +76,7 @@ def decoded(tmp_path: Path, packet: Packet, link_type: int) -> dict[str, Any]:
     wrpcap(str(path), [packet], linktype=link_type)
     trace = wiretale.analyze(path)
     rows = trace.flows.rows()
-    assert len(rows) == 1, trace.captures.rows()[0]["reasons"]
+    assert len(rows) == 1, trace.interfaces.rows()[0]["reasons"]
     return {**rows[0], "payload": trace.directions.rows()[0]["payload_bytes"]}
 
 
@@ -118,7 +118,7 @@ def test_encapsulation_without_end_is_bounded_and_counted(tmp_path: Path) -> Non
         packet = packet / Dot1Q(vlan=1)
     path = tmp_path / "deep.pcap"
     wrpcap(str(path), [packet / V4 / UDP()])
-    (capture,) = wiretale.analyze(path).captures.rows()
+    (capture,) = wiretale.analyze(path).interfaces.rows()
     assert (capture["not_understood"], capture["reasons"]) == (1, "too-deep=1")
 
 

@@ -30,7 +30,7 @@ trace.report(sys.argv[2])
 
 
 def json_rows(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert run.returncode in (0, 3) and json.loads(run.stdout)["schema"] == "wiretale.analyze/1"
+    assert run.returncode in (0, 3) and json.loads(run.stdout)["schema"] == "wiretale.analyze/2"
     return list(json.loads(run.stdout)["packets"])
 
 
@@ -97,7 +97,7 @@ def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) ->
     error = from_stdin(samples / "timeouts.pcap", "drop", tmp_path)
     assert "the packets table was not made" in error and "keep_packets=True" in error
     with pytest.raises(wiretale.UsageError, match="not made"):
-        wiretale.analyze(samples / "timeouts.pcap", captures_only=True).packets()
+        wiretale.analyze(samples / "timeouts.pcap", interfaces_only=True).packets()
 
 
 @pytest.mark.parametrize("how", ["replaced", "rewritten", "grown"])

@@ -227,7 +227,7 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     row = sender.directions.rows()[2 * data_flow(sender)]
     # The last ones may be dropped for good, when the server closes.
     again = sum(min(times, there[position] - 1) for position, times in lost.items())
-    assert row["lost_downstream"] == again and row["lost_upstream"] == row["out_of_order"] == row["undecided"] == 0
+    assert row["lost_downstream"] == again and row["lost_upstream"] == row["out_of_order"] == row["ambiguous"] == 0
     assert sum(row["retransmissions"] for row in sender.directions.rows()[::2]) == kernel["RetransSegs"]
     assert row["timeouts"] == kernel["TCPTimeouts"]
     # iperf3 asks its kernel just before it says that the test is over, when the last segments are still under way.

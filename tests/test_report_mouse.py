@@ -25,7 +25,7 @@ from report_page import VIEW, Page, Point, distance, frame_in, loneliest
 Row = dict[str, Any]
 LOOKED_AT = 3  # points of each panel
 NEAR = 8.0  # pixels within which the mouse can mean another point
-BINS = ("instant", "system", "goodput")
+BINS = ("throughput", "cumulative", "goodput")
 
 
 @dataclass
@@ -219,8 +219,8 @@ def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"))
     bins = [row for row in trace.series.rows() if row["direction"] == 0]
-    fullest = max(bins, key=lambda row: row["instant_bps"])
-    points = [point for point in page.drawn() if point.trace == "instant0"]
+    fullest = max(bins, key=lambda row: row["throughput_bps"])
+    points = [point for point in page.drawn() if point.trace == "throughput0"]
     point = min(points, key=lambda one: one.y)
     page.page.mouse.click(point.x, point.y)
     page.until("!document.getElementById('packet').hidden")

@@ -17,7 +17,15 @@ TRUTHS = sorted(FOLDER.glob("*.truth.json"))
 TOLD_OTHERWISE = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
 FRAME_VERDICTS = {
     *("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission", "out_of_order"),
-    *("network_duplicate", "mirror_duplicate", "keep_alive", "window_probe", "zero_window", "window_full", "unseen"),
+    *(
+        "network_duplicate",
+        "mirror_duplicate",
+        "keep_alive",
+        "window_probe",
+        "zero_window",
+        "window_full",
+        "acked_unseen_segment",
+    ),
     *("duplicate_ack", "keep_alive_ack"),
 }
 
@@ -58,5 +66,5 @@ def test_frames(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> Non
         if kind.endswith("retransmission"):
             assert row["spurious"] == entry["spurious"]
             assert row["place"] == (None if row["spurious"] else entry["place"])
-        if kind == "unseen":
+        if kind == "acked_unseen_segment":
             assert row["bytes"] == entry["bytes"]

@@ -34,7 +34,7 @@ COUNTED_IN = {
     "window_probe": "window_probes",
     "zero_window": "zero_windows",
     "window_full": "window_full",
-    "unseen": None,
+    "acked_unseen_segment": None,
     "duplicate_ack": "duplicate_acks",
     "datagram_incomplete": "incomplete_datagrams",
     "block_lost": None,
@@ -129,7 +129,7 @@ def test_truth_counts_are_the_sums_of_its_frames(truth: Any) -> None:
     for frame in truth["frames"].values():
         for column, value in columns_of(frame):
             sums[frame["flow"], frame["direction"], column] += value
-        if frame["verdict"] == "unseen":  # an acknowledgment tells it of the other direction
+        if frame["verdict"] == "acked_unseen_segment":  # an acknowledgment tells it of the other direction
             sums[frame["flow"], 1 - frame["direction"], "unseen_bytes"] += frame["bytes"]
     told = {
         (row["flow"], row["direction"], column): value

@@ -105,7 +105,7 @@ def test_a_clean_transfer_has_no_trouble(analyze: Analyze, version: int, isn: tu
         1500,
         3,
     )
-    assert (out["retransmitted_bytes"], out["holes"], out["unseen_bytes"], out["hole_bytes"]) == (0, 0, 0, 0)
+    assert (out["retransmitted_bytes"], out["gaps"], out["unseen_bytes"], out["gap_bytes"]) == (0, 0, 0, 0)
     assert out["rtt_samples"] == 5  # SYN, three segments, FIN
     assert (out["rtt_ns_min"], out["rtt_ns_max"]) == (10_000_000, 20_000_000)
     assert (back["rtt_ns_min"], back["rtt_ns_max"], back["rtt_samples"]) == (2_000_000, 2_000_000, 2)
@@ -128,14 +128,14 @@ def test_bytes_sent_twice_are_retransmitted_and_give_no_round_trip(analyze: Anal
     assert kinds(trace) == [("timeout_retransmission", 5, 500, 4)]
 
 
-def test_a_hole_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
+def test_a_gap_that_is_filled_is_not_a_retransmission(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 500, 0, 500).send(21, 0, "PA", 0, 0, 500).send(40, 1, "A", 0, 1000)
     trace = analyze(talk)
     out, _ = directions(trace)
     assert (out["unique_bytes"], out["retransmitted_bytes"]) == (1000, 0)
-    assert (out["holes"], out["holes_filled"], out["hole_bytes"]) == (1, 1, 0)
-    assert kinds(trace) == [("hole", 4, 500, None), ("out_of_order", 5, 500, 4)]
+    assert (out["gaps"], out["gaps_filled"], out["gap_bytes"]) == (1, 1, 0)
+    assert kinds(trace) == [("gap", 4, 500, None), ("out_of_order", 5, 500, 4)]
 
 
 def test_partly_new_bytes_are_split(analyze: Analyze) -> None:
@@ -150,15 +150,15 @@ def test_bytes_acknowledged_and_never_seen_are_unseen(analyze: Analyze) -> None:
     talk.send(20, 0, "PA", 500, 0, 500).send(40, 1, "A", 0, 1000).send(50, 0, "PA", 1000, 0, 100)
     trace = analyze(talk)
     out, _ = directions(trace)
-    assert (out["unseen_bytes"], out["hole_bytes"], out["unique_bytes"]) == (500, 0, 600)
-    assert ("unseen", 5, 500, None) in kinds(trace)
+    assert (out["unseen_bytes"], out["gap_bytes"], out["unique_bytes"]) == (500, 0, 600)
+    assert ("acked_unseen_segment", 5, 500, None) in kinds(trace)
 
 
-def test_an_acknowledgment_of_part_of_a_hole_makes_that_part_unseen(analyze: Analyze) -> None:
+def test_an_acknowledgment_of_part_of_a_gap_makes_that_part_unseen(analyze: Analyze) -> None:
     talk = Conversation().handshake()
     talk.send(20, 0, "PA", 900, 0, 100).send(40, 1, "A", 0, 300)
     out, _ = directions(analyze(talk))
-    assert (out["unseen_bytes"], out["hole_bytes"]) == (300, 600)
+    assert (out["unseen_bytes"], out["gap_bytes"]) == (300, 600)
 
 
 def test_a_segment_stored_after_its_acknowledgment_is_no_retransmission(analyze: Analyze) -> None:
@@ -316,7 +316,7 @@ def test_a_wild_acknowledgment_changes_nothing(analyze: Analyze) -> None:
     talk = Conversation().handshake().send(20, 0, "PA", 0, 0, 100)
     talk.send(25, 1, "A", 0, 900_000_000).send(30, 1, "A", 0, 100)
     out, back = directions(analyze(talk))
-    assert (back["bad_acknowledgments"], out["unseen_bytes"], out["rtt_ns_max"]) == (1, 0, 10_000_000)
+    assert (back["acks_out_of_range"], out["unseen_bytes"], out["rtt_ns_max"]) == (1, 0, 10_000_000)
 
 
 def test_a_delayed_acknowledgment_is_no_round_trip_of_the_path(analyze: Analyze) -> None:

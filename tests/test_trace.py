@@ -19,7 +19,7 @@ from wiretale.analyzer.units import prefixed, show_duration, show_share
 
 def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     trace = wiretale.analyze(sample)
-    for name in ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings"):
+    for name in ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings"):
         table = trace.table(name)
         relation = duckdb.connect().from_arrow(table)
         assert relation.columns == [column[0] for column in table.columns()]
@@ -121,9 +121,9 @@ def test_numbers_have_units() -> None:
 
 
 def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:
-    quick, whole = wiretale.analyze(sample, captures_only=True), wiretale.analyze(sample)
-    copies = [{**row, "mirror_duplicates": None} for row in whole.captures.rows()]
-    assert quick.captures.rows() == copies
+    quick, whole = wiretale.analyze(sample, interfaces_only=True), wiretale.analyze(sample)
+    copies = [{**row, "mirror_duplicates": None} for row in whole.interfaces.rows()]
+    assert quick.interfaces.rows() == copies
     assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
     assert quick.totals["packets"] == whole.totals["packets"]
 

@@ -41,7 +41,7 @@ def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], n
     assert out["unique_bytes"] == len({sent.segment for sent in transfer.stored}) * SIZE
     parts = ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")
     assert out["payload_bytes"] == sum(out[part] for part in parts)
-    assert out["unseen_bytes"] == 0 and out["undecided"] == 0
+    assert out["unseen_bytes"] == 0 and out["ambiguous"] == 0
     if truth.hidden:
         return  # in order when they came: who was late then cannot be told
     copies = out["mirror_duplicates"] + out["network_duplicates"] + out["unknown_duplicates"]
@@ -61,14 +61,21 @@ def test_what_the_capture_dropped_is_unseen_and_no_loss(dropped: set[int], near:
     seen = len(transfer.stored)
     if not seen:
         return  # nothing of this direction's data: nothing can be said of it
-    assert (out["unique_bytes"], out["unseen_bytes"], out["hole_bytes"]) == (seen * SIZE, (segments - seen) * SIZE, 0)
-    for name in ("retransmissions", "lost_upstream", "lost_downstream", "out_of_order", "undecided", "late_stored"):
+    assert (out["unique_bytes"], out["unseen_bytes"], out["gap_bytes"]) == (seen * SIZE, (segments - seen) * SIZE, 0)
+    for name in (
+        "retransmissions",
+        "lost_upstream",
+        "lost_downstream",
+        "out_of_order",
+        "ambiguous",
+        "capture_reordered",
+    ):
         assert out[name] == 0
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(troubled, st.sets(st.tuples(st.integers(0, 29), st.integers(0, 2)), max_size=8), st.integers(5, 30))
-def test_every_byte_is_seen_unseen_or_a_hole(
+def test_every_byte_is_seen_unseen_or_a_gap(
     troubled: dict[tuple[int, int], Fate], dropped: set[tuple[int, int]], segments: int
 ) -> None:
     """Whatever the network and the capture do."""
@@ -78,7 +85,7 @@ def test_every_byte_is_seen_unseen_or_a_hole(
     if not transfer.stored:
         return
     out = judge(transfer).directions.rows()[0]
-    parts = ("unique_bytes", "unseen_bytes", "hole_bytes", "unknown_bytes")
+    parts = ("unique_bytes", "unseen_bytes", "gap_bytes", "unknown_bytes")
     assert sum(out[part] for part in parts) == segments * SIZE
     assert out["payload_bytes"] == sum(
         out[part] for part in ("unique_bytes", "retransmitted_bytes", "duplicate_bytes", "probe_bytes")

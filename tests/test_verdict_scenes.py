@@ -36,7 +36,7 @@ def one_way(version: int, late: bool) -> Scene:
     (test_near_misses.the_original_after_three_duplicates if late else test_verdicts.fast_upstream)(talk)
 
     def verify(trace: wiretale.Trace) -> None:
-        names = ("retransmissions", "lost_upstream", "out_of_order", "undecided")
+        names = ("retransmissions", "lost_upstream", "out_of_order", "ambiguous")
         assert rows(trace, *names)[0] == ((0, 0, 1, 0) if late else (1, 1, 0, 0))
         assert rows(trace, *TAKES_ACKS)[0] == (None,) * len(TAKES_ACKS)
 
@@ -74,13 +74,13 @@ def begins_with_the_handshake(version: int) -> Scene:
 @scene("45")
 def only_the_acks_were_captured(version: int) -> Scene:
     talk = Talk(version=version)
-    test_verdicts.two_holes_resent_at_once(talk)
+    test_verdicts.two_gaps_resent_at_once(talk)
 
     def verify(trace: wiretale.Trace) -> None:
         unseen = next(row for row in trace.directions.rows() if not row["packets"])
-        assert unseen["sack_holes"] == 2 and unseen["unseen_bytes"] in (0, None)
-        assert "unseen" not in trace.events.column("kind")
-        assert "sack-holes" in trace.findings.column("code")
+        assert unseen["sack_gaps"] == 2 and unseen["unseen_bytes"] in (0, None)
+        assert "acked_unseen_segment" not in trace.events.column("kind")
+        assert "sack-gaps" in trace.findings.column("code")
 
     return Scene(sent_by(talk, 1), verify)
 
@@ -93,8 +93,8 @@ def only_the_acks_and_a_report_of_a_duplicate(version: int) -> Scene:
 
     def verify(trace: wiretale.Trace) -> None:
         unseen = next(row for row in trace.directions.rows() if not row["packets"])
-        assert unseen["sack_holes"] == 0
-        assert "sack-holes" not in trace.findings.column("code")
+        assert unseen["sack_gaps"] == 0
+        assert "sack-gaps" not in trace.findings.column("code")
 
     return Scene(sent_by(talk, 1), verify)
 
@@ -107,7 +107,7 @@ def stepped(version: int, step_ms: float) -> Scene:
         packet.time -= step_ms / 1000
 
     def verify(trace: wiretale.Trace) -> None:
-        assert sum(trace.captures.column("backward_steps")) == (step_ms > 0)
+        assert sum(trace.interfaces.column("backward_steps")) == (step_ms > 0)
         assert ("time_backward" in trace.events.column("kind")) == (step_ms > 0)
         for row in trace.directions.rows():
             assert row["lost_upstream"] == row["lost_downstream"] == row["retransmissions"] == 0
@@ -135,7 +135,7 @@ def cut_at(version: int, behind_ip: int, names: str, *wanted: tuple[Any, ...], c
     def verify(trace: wiretale.Trace) -> None:
         says(*wanted, names=names)(trace)
         assert ("headers-cut" in trace.findings.column("code")) is code
-        assert sum(trace.captures.column("cut_headers")) == (len(packets) if code else 0)
+        assert sum(trace.interfaces.column("cut_headers")) == (len(packets) if code else 0)
 
     return Scene(packets, verify, keep=14 + (20 if version == 4 else 40) + behind_ip)
 
@@ -173,7 +173,7 @@ def simultaneous_open_and_half_close(version: int) -> Scene:
     return Scene(talk.in_order(), verify)
 
 
-CLEAN = "lost_upstream lost_downstream unseen_bytes hole_bytes bad_acknowledgments"
+CLEAN = "lost_upstream lost_downstream unseen_bytes gap_bytes acks_out_of_range"
 
 
 def half_closed(version: int, lost: int = -1) -> Talk:
@@ -252,7 +252,7 @@ def used_again(version: int, end: str, pause_ms: float, isn: tuple[int, int]) ->
 
 def two_flows(trace: wiretale.Trace) -> None:
     assert len(trace.flows) == 2
-    assert sum(trace.directions.column("retransmissions")) == 0 == sum(trace.directions.column("bad_acknowledgments"))
+    assert sum(trace.directions.column("retransmissions")) == 0 == sum(trace.directions.column("acks_out_of_range"))
 
 
 @scene("27")
@@ -469,7 +469,7 @@ def after_a_pause(version: int, pause_ms: float, *told: str) -> Scene:
 @scene("41")
 def a_pause_that_nothing_explains(version: int) -> Scene:
     """A loss, or nothing to send: not known, and said so."""
-    return after_a_pause(version, 300, "pause")
+    return after_a_pause(version, 300, "idle_gap")
 
 
 @scene("41 near")

@@ -18,10 +18,17 @@ from talk import RTT, SEGMENT, WRITERS, Talk
 
 VERDICTS = (
     *("retransmissions", "fast_retransmissions", "timeout_retransmissions", "timeouts", "probe_retransmissions"),
-    *("spurious_retransmissions", "retransmitted_bytes", "out_of_order", "undecided", "network_duplicates"),
-    *("mirror_duplicates", "lost_upstream", "lost_downstream", "unseen_bytes", "late_stored", "suspected_timeouts"),
-    *("duplicate_acks", "zero_windows", "window_full", "window_probes", "keep_alives", "bad_acknowledgments"),
-    *("hole_bytes", "unknown_bytes", "sack_holes", "unknown_duplicates"),
+    *("spurious_retransmissions", "retransmitted_bytes", "out_of_order", "ambiguous", "network_duplicates"),
+    *(
+        "mirror_duplicates",
+        "lost_upstream",
+        "lost_downstream",
+        "unseen_bytes",
+        "capture_reordered",
+        "suspected_timeouts",
+    ),
+    *("duplicate_acks", "zero_windows", "window_full", "window_probes", "keep_alives", "acks_out_of_range"),
+    *("gap_bytes", "unknown_bytes", "sack_gaps", "unknown_duplicates"),
 )
 S = SEGMENT
 Expected = dict[str, Any]
@@ -208,7 +215,7 @@ def nothing_tells(talk: Talk) -> Expected:
     talk.open()
     talk.data(30, 0).data(30.1, 2 * S).ack(50, S).ack(50.1, S, (2 * S, 3 * S))
     talk.data(30.1 + 0.6 * RTT, S).ack(62.1, 3 * S)
-    return {"undecided": 1, "back": {"duplicate_acks": 1}}
+    return {"ambiguous": 1, "back": {"duplicate_acks": 1}}
 
 
 @case("12")
@@ -414,7 +421,7 @@ def acks_stored_before_data(talk: Talk) -> Expected:
     talk.open(near=RTT)
     for k in range(5):
         talk.ack(40.99 + 10 * k, (k + 1) * S).data(41 + 10 * k, k * S)
-    return {"late_stored": 5}
+    return {"capture_reordered": 5}
 
 
 @case("43")
@@ -424,7 +431,7 @@ def id_always_zero(talk: Talk) -> Expected:
 
 
 @case("47")
-def two_holes_resent_at_once(talk: Talk) -> Expected:
+def two_gaps_resent_at_once(talk: Talk) -> Expected:
     talk.open()
     burst(talk, 30, 6)
     talk.ack(50, S).ack(50.2, S, (2 * S, 3 * S)).ack(50.4, S, (4 * S, 5 * S), (2 * S, 3 * S))
@@ -535,7 +542,7 @@ def a_fin_and_its_acknowledgment(talk: Talk) -> Expected:
 def acks_that_repeat_while_data_is_out(talk: Talk) -> Expected:
     talk.open()
     talk.data(30, 0).missing(0).data(30.2, 2 * S).ack(50, S).ack(50.2, S).ack(51, S, window=9000)
-    return {"hole_bytes": S, "back": {"duplicate_acks": 1}}  # the last one tells a new window
+    return {"gap_bytes": S, "back": {"duplicate_acks": 1}}  # the last one tells a new window
 
 
 @case("42 near")
@@ -636,7 +643,7 @@ def test_copies_are_counted_by_interface_too(tmp_path: Path) -> None:
     talk = Talk()
     mirror_of_both_directions(talk)
     trace = analyze(talk, tmp_path)
-    assert trace.captures.column("mirror_duplicates") == [23]
+    assert trace.interfaces.column("mirror_duplicates") == [23]
     out = trace.directions.rows()[0]
     assert out["throughput_bps"] < 8e9 * out["ip_bytes"] / (out["last_ns"] - out["first_ns"])
 
@@ -646,7 +653,7 @@ def test_a_copy_that_was_the_networks_is_taken_back_where_it_was_stored(tmp_path
     network_duplicate(talk)
     for packet in talk.packets:
         packet.sniffed_on = "there" if packet["TCP"].sport == 40000 else "back"
-    captures = wiretale.analyze(*WRITERS["pcapng"](talk.in_order(), tmp_path)).captures
+    captures = wiretale.analyze(*WRITERS["pcapng"](talk.in_order(), tmp_path)).interfaces
     used = {row["name"]: row["mirror_duplicates"] for row in captures.rows() if row["packets"]}
     assert used == {"there": 0, "back": 0}
 
@@ -663,4 +670,4 @@ def test_a_copy_long_ago_is_judged_when_it_is_forgotten(tmp_path: Path) -> None:
     out = trace.directions.rows()[0]
     assert (out["retransmissions"], out["mirror_duplicates"], out["unknown_duplicates"]) == (100, 0, 1)
     assert [row["frame"] for row in trace.events.rows() if row["kind"] == "unknown_duplicate"] == [7]
-    assert trace.captures.column("mirror_duplicates") == [0]
+    assert trace.interfaces.column("mirror_duplicates") == [0]

@@ -303,7 +303,7 @@ def needless_or_stored_late(talk: Talk) -> Expected:
     return {
         "retransmissions": 1,
         "retransmitted_bytes": S,
-        "late_stored": 1,
+        "capture_reordered": 1,
     }
 
 
@@ -355,7 +355,7 @@ def overtaken_by(talk: Talk, later: int) -> None:
 
 
 @case("order")
-def a_report_outlives_its_hole(talk: Talk) -> Expected:
+def a_report_outlives_its_gap(talk: Talk) -> Expected:
     overtaken_by(talk, 3)
     back = {"duplicate_acks": 3}
     return {**SPURIOUS, "fast_retransmissions": 1, "out_of_order": 1, "back": back}
@@ -612,7 +612,7 @@ def reordered_on_a_short_path_and_nothing_reported(talk: Talk) -> Expected:
     talk.ids = talk.timestamps = False
     talk.open(rtt=0.2)
     talk.data(30, 0).data(30.01, 2 * S).data(30.31, S).ack(30.5, 3 * S)
-    return {"undecided": 1}
+    return {"ambiguous": 1}
 
 
 @case()
@@ -622,7 +622,7 @@ def half_a_round_trip_known_is_not_a_round_trip(talk: Talk) -> Expected:
     for k in range(4):
         talk.data(30 + k, k * S).ack(30.05 + k, (k + 1) * S)
     talk.data(40, 5 * S).ack(40.05, 4 * S).data(40.2, 4 * S).ack(40.25, 6 * S)
-    return {"undecided": 1, "back": {"duplicate_acks": 1}}
+    return {"ambiguous": 1, "back": {"duplicate_acks": 1}}
 
 
 @case("order")
@@ -884,7 +884,7 @@ def too_soon_for_any_probe(talk: Talk) -> Expected:
 
 
 @case()
-def one_resend_over_a_hole_and_what_was_seen(talk: Talk) -> Expected:
+def one_resend_over_a_gap_and_what_was_seen(talk: Talk) -> Expected:
     talk.open()
     talk.data(30, 0, 500).missing(0).data(30.2, 1000, 500).ack(50, 500).ack(50.2, 500, (1000, 1500))
     talk.data(270, 500, 1000).ack(290, 1500)
@@ -900,7 +900,7 @@ def one_resend_over_a_hole_and_what_was_seen(talk: Talk) -> Expected:
 
 @case()
 def tail_lost_upstream_and_probed(talk: Talk) -> Expected:
-    """Beside the receiver: the last three were lost before; the probe, the last of them, opens the hole."""
+    """Beside the receiver: the last three were lost before; the probe, the last of them, opens the gap."""
     talk.sack = True
     talk.open(near=RTT)
     talk.data(30, 0).ack(30.05, S).missing(0, 3).data(90, 3 * S).ack(90.05, S, (3 * S, 4 * S))
@@ -1194,7 +1194,7 @@ def reset_of_a_half_open_connection(talk: Talk) -> Expected:
     talk.send(1020.1, 0, 0).data(1021, 0).ack(1041, S)
     for k in range(3):
         talk.send(1042 + k, 1, k * S, S, S).send(1062 + k, 0, S, 0, (k + 1) * S)
-    return {"back": {"bad_acknowledgments": 1}}
+    return {"back": {"acks_out_of_range": 1}}
 
 
 @case(flows=2)
@@ -1518,7 +1518,7 @@ def begins_with_a_swap_near(talk: Talk) -> Expected:
 def begins_with_a_swap_that_nothing_tells(talk: Talk) -> Expected:
     talk.ids = talk.timestamps = False
     talk.data(30, S).data(30.05, 0).data(30.1, 2 * S).ack(50, 3 * S)
-    return {"undecided": 1}
+    return {"ambiguous": 1}
 
 
 @case("order")
@@ -1590,7 +1590,7 @@ def resend_dropped_by_the_capture(talk: Talk) -> Expected:
 
 
 @case()
-def hole_filled_by_an_unseen_resend(talk: Talk) -> Expected:
+def gap_filled_by_an_unseen_resend(talk: Talk) -> Expected:
     """Lost upstream, its resend dropped by the capture: bytes that were never seen."""
     talk.open()
     talk.data(30, 0).missing(0)
@@ -1607,7 +1607,7 @@ def ack_stored_before_two_segments(talk: Talk) -> Expected:
     for k in range(3):
         talk.ack(40 + 10 * k, 2 * (k + 1) * S)
         talk.data(40.02 + 10 * k, 2 * k * S).data(40.03 + 10 * k, (2 * k + 1) * S)
-    return {"late_stored": 6}
+    return {"capture_reordered": 6}
 
 
 # --- segments of other sizes
@@ -1810,7 +1810,7 @@ def one_copy_long_after_a_loss(talk: Talk) -> Expected:
 
 @case("sack")
 def dsack_above_the_ack(talk: Talk) -> Expected:
-    """A segment above a hole was sent again in vain: the report's first block lies within its second."""
+    """A segment above a gap was sent again in vain: the report's first block lies within its second."""
     talk.open()
     burst(talk, 30, 6)
     talk.ack(50, S)
@@ -1842,13 +1842,13 @@ def test_case(name: str, variant: str, tmp_path: Path) -> None:
     check(trace, expected)
 
 
-def test_three_sack_holes_without_the_data(tmp_path: Path) -> None:
+def test_three_sack_gaps_without_the_data(tmp_path: Path) -> None:
     talk = Talk()
     three_losses_of_one_window(talk)
     talk.packets = [packet for packet in talk.packets if packet["IP"].src == "10.0.0.2"]
     trace = wiretale.analyze(*WRITERS["pcap"](talk.in_order(), tmp_path))
     unseen = next(row for row in trace.directions.rows() if not row["packets"])
-    assert unseen["sack_holes"] == 3
+    assert unseen["sack_gaps"] == 3
 
 
 def test_data_of_one_direction_without_ids_and_timestamps_is_undecided(tmp_path: Path) -> None:
@@ -1859,7 +1859,7 @@ def test_data_of_one_direction_without_ids_and_timestamps_is_undecided(tmp_path:
     talk.packets[1], talk.packets[2] = talk.packets[2], talk.packets[1]
     talk.packets[1].time, talk.packets[2].time = talk.packets[2].time, talk.packets[1].time
     row = wiretale.analyze(*WRITERS["pcap"](talk.packets, tmp_path)).directions.rows()[0]
-    assert (row["undecided"], row["out_of_order"], row["retransmissions"]) == (1, 0, 0)
+    assert (row["ambiguous"], row["out_of_order"], row["retransmissions"]) == (1, 0, 0)
 
 
 def test_copies_of_all_interfaces_of_a_host_are_the_captures(tmp_path: Path) -> None:

@@ -83,18 +83,18 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("mirror_duplicate"), (), "mirror-copy", "within 1 ms"),
     (event("unknown_duplicate"), ("retransmission",), "copy-of-either", "no such verdict"),
     (event("network_duplicate"), ("spurious_retransmission",), "network-copy", "the network made the copy"),
-    (event("undecided"), (LATE,), "undecided", "within 3 ms"),
-    (event("undecided"), ("retransmission",), "undecided", "nothing in this capture"),
+    (event("ambiguous"), (LATE,), "ambiguous", "within 3 ms"),
+    (event("ambiguous"), ("retransmission",), "ambiguous", "nothing in this capture"),
     (event(FAST, evidence="acks", detail=FIRST_BEFORE), (), "first-before", "before the capture began"),
     (event(TIMEOUT, evidence="ip_id", **UP), (), "not-new", "its IP id is higher"),
-    (event("undecided", **UP), (), "not-new", "wiretale names no evidence"),
+    (event("ambiguous", **UP), (), "not-new", "wiretale names no evidence"),
     (event("retransmission", bytes=1, **DOWN), (), "one-byte-again", "one byte"),
     (event(FAST, evidence="acks", **DOWN), (LATE,), "seen-before", "had passed here, or had been acknowledged, before"),
     (
         event(FAST, evidence="timestamps", **UP),
         (LATE,),
         "too-near",
-        "newer than that of the segment that opened the hole",
+        "newer than that of the segment that opened the gap",
     ),
     (event(TIMEOUT, evidence="time", **UP), (LATE,), "too-near", "a round trip or more after"),
     (event(TIMEOUT, evidence="time"), (LATE,), "seen-before", "had been acknowledged"),
@@ -126,8 +126,8 @@ DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
     (event("duplicate_ack"), ("keep_alive_ack",), "answer-of-nothing", "no keep-alive"),
     (None, ("duplicate_ack",), "nothing-outstanding", "RFC 5681"),
     (None, ("duplicate_ack", "dsack"), "answer-to-copy", "RFC 2883"),
-    (event("ack_before_data"), ("unseen",), "ack-overtook", "wrong order"),
-    (event("unseen"), (), "hole-covered", "never seen"),
+    (event("captured_out_of_order"), ("acked_unseen_segment",), "ack-overtook", "wrong order"),
+    (event("acked_unseen_segment"), (), "gap-covered", "never seen"),
     (None, ("icmp_error",), "icmp-of-nobody", "quotes"),
 ]
 
@@ -151,8 +151,8 @@ def test_every_rule_has_its_case() -> None:
 
 
 UNKNOWN: list[tuple[dict[str, Any] | None, tuple[str, ...]]] = [
-    (event("hole"), ()),
-    (None, ("hole",)),
+    (event("gap"), ()),
+    (None, ("gap",)),
     (None, ("retransmission",)),
     (event(TIMEOUT), ()),
     (event("duplicate_ack"), ()),
@@ -173,15 +173,15 @@ def test_counts_are_of_frames() -> None:
     ours = {
         1: [event(FAST, 1)],
         2: [event(LATE, 2)],
-        3: [event("undecided", 3), event("undecided", 3)],
-        4: [event("hole", 4), event("duplicate_ack", 4)],
+        3: [event("ambiguous", 3), event("ambiguous", 3)],
+        4: [event("gap", 4), event("duplicate_ack", 4)],
         5: [event("mirror_duplicate", 5)],
     }
     theirs = {
         1: flagged(FAST),
         2: flagged("retransmission"),
         3: flagged(LATE),
-        4: flagged("hole", "zero_window"),
+        4: flagged("gap", "zero_window"),
         5: flagged("spurious_retransmission", "window_full"),
         6: flagged("ports_reused"),  # explains, is not compared
     }
@@ -189,8 +189,8 @@ def test_counts_are_of_frames() -> None:
         FAST: (1, 0, 0),
         LATE: (0, 1, 1),
         "retransmission": (0, 0, 1),
-        "undecided": (0, 1, 0),
-        "hole": (1, 0, 0),
+        "ambiguous": (0, 1, 0),
+        "gap": (1, 0, 0),
         "duplicate_ack": (0, 1, 0),
         "zero_window": (0, 0, 1),
         "mirror_duplicate": (0, 1, 0),
@@ -200,21 +200,21 @@ def test_counts_are_of_frames() -> None:
 
 
 def test_a_copy_explains_whatever_wireshark_makes_of_it() -> None:
-    words = {"spurious_retransmission", "window_full", "unseen"}
+    words = {"spurious_retransmission", "window_full", "acked_unseen_segment"}
     assert {pair.ours for pair in pairs({"mirror_duplicate"}, words)} == {"mirror_duplicate"}
     assert [pair.agree for pair in pairs({"mirror_duplicate", "window_full"}, words)].count(True) == 1
 
 
 def test_several_stretches_of_one_segment() -> None:
-    found = compare({1: [event(TIMEOUT), event("undecided")]}, {1: flagged("retransmission")})
-    assert [(d.wiretale, d.wireshark, d.rule) for d in found.differences] == [("undecided", None, "several-stretches")]
+    found = compare({1: [event(TIMEOUT), event("ambiguous")]}, {1: flagged("retransmission")})
+    assert [(d.wiretale, d.wireshark, d.rule) for d in found.differences] == [("ambiguous", None, "several-stretches")]
 
 
 EARLIER = [
-    ("window_probe", "unseen", "probe-byte"),
-    ("window_probe", "hole", "probe-byte"),
-    ("ack_before_data", "spurious_retransmission", "stored-late"),
-    ("retransmission", "unseen", "overlap"),
+    ("window_probe", "acked_unseen_segment", "probe-byte"),
+    ("window_probe", "gap", "probe-byte"),
+    ("captured_out_of_order", "spurious_retransmission", "stored-late"),
+    ("retransmission", "acked_unseen_segment", "overlap"),
 ]
 
 
@@ -226,13 +226,19 @@ def test_what_happened_before_explains(kind: str, word: str, rule: str) -> None:
     assert [d.rule for d in compare({5: both}, {3: after, 5: before}).differences if d.frame == 3] == [None]
 
 
-def test_what_was_acknowledged_unseen_is_no_hole_and_told_once() -> None:
-    ours = {3: [event("unseen", 3), event("hole", 3)]}
-    theirs = {2: flagged("hole"), 3: flagged("hole", "unseen"), 4: flagged("hole", "unseen"), 5: flagged("unseen")}
+def test_what_was_acknowledged_unseen_is_no_gap_and_told_once() -> None:
+    ours = {3: [event("acked_unseen_segment", 3), event("gap", 3)]}
+    theirs = {
+        2: flagged("gap"),
+        3: flagged("gap", "acked_unseen_segment"),
+        4: flagged("gap", "acked_unseen_segment"),
+        5: flagged("acked_unseen_segment"),
+    }
     found = compare(ours, theirs)
     rules = [(d.frame, d.wireshark, d.rule) for d in found.differences]
-    again = [(4, "hole", "gap-acknowledged"), (4, "unseen", "unseen-again"), (5, "unseen", "unseen-again")]
-    assert rules == [(2, "hole", None), *again]
+    unseen = "acked_unseen_segment"
+    again = [(4, unseen, "unseen-again"), (4, "gap", "gap-acknowledged"), (5, unseen, "unseen-again")]
+    assert rules == [(2, "gap", None), *again]
 
 
 def test_what_is_around_explains() -> None:
@@ -242,17 +248,17 @@ def test_what_is_around_explains() -> None:
 
     assert rule(None, ("retransmission",), Around(shared_ends={ENDS})) == "same-addresses"
     assert rule(event(FAST), (LATE,), Around(shared_flows={0})) == "same-addresses"
-    assert rule(None, ("hole",), Around(full_ends={ENDS: 8})) == "events-dropped"
-    assert rule(None, ("hole",), Around(full_ends={ENDS: 9})) is None
-    assert rule(None, ("hole",), Around(full_from=9)) == "events-dropped"
-    assert rule(event("hole"), (), Around(paths={0: "vlan 3 / vxlan 7"})) == "tunnel"
+    assert rule(None, ("gap",), Around(full_ends={ENDS: 8})) == "events-dropped"
+    assert rule(None, ("gap",), Around(full_ends={ENDS: 9})) is None
+    assert rule(None, ("gap",), Around(full_from=9)) == "events-dropped"
+    assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vxlan 7"})) == "tunnel"
     assert rule(event("duplicate_ack"), (), Around(cut_flows={0})) == "headers-cut"
     assert rule(event("duplicate_ack"), (), Around(cut_flows={1})) is None
     assert rule(None, ("duplicate_ack", "sack"), Around(one_way_ends={ENDS})) == "one-way"
     assert rule(None, ("duplicate_ack", "sack"), Around(begun_ends={ENDS})) == "no-data-yet"
-    assert rule(None, ("unseen",), Around(resumed_ends={ENDS})) == "went-before"
-    assert rule(None, ("unseen",), Around(begun_ends={ENDS})) is None
-    assert rule(event("hole"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
+    assert rule(None, ("acked_unseen_segment",), Around(resumed_ends={ENDS})) == "went-before"
+    assert rule(None, ("acked_unseen_segment",), Around(begun_ends={ENDS})) is None
+    assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
 
 
 @needs_tshark
@@ -281,8 +287,8 @@ def test_what_only_half_was_captured_of_is_explained(tmp_path: Path, which: str)
 def test_pieces_add_up_and_the_bound_holds_for_each_reason() -> None:
     found = Comparison(most=2)
     for frame in range(1, 7):
-        found.take({frame: [event("undecided", frame)]}, {frame: flagged(LATE if frame % 2 else "retransmission")})
-    assert counts(found)["undecided"] == (0, 6, 0)
+        found.take({frame: [event("ambiguous", frame)]}, {frame: flagged(LATE if frame % 2 else "retransmission")})
+    assert counts(found)["ambiguous"] == (0, 6, 0)
     assert sorted(found.reasons.values()) == [3, 3] and [d.frame for d in found.differences] == [1, 2, 3, 4]
 
 
@@ -319,7 +325,7 @@ def line(frame: int, *fields: str, ack: str = "", sack: str = "") -> bytes:
 def test_a_line_of_tshark_is_read() -> None:
     assert read_line(line(7, "retransmission", "fast_retransmission"))[1].words == {FAST}
     assert read_line(line(7, "retransmission", "spurious_retransmission"))[1].words == {"spurious_retransmission"}
-    assert read_line(line(7, "lost_segment", "tcp.flags.reset"))[1].words == {"hole", "reset"}
+    assert read_line(line(7, "lost_segment", "tcp.flags.reset"))[1].words == {"gap", "reset"}
     assert read_line(line(7, "tcp.flags.reset", "icmp.type"))[1].words == {"icmp_error"}
     assert read_line(line(7, "duplicate_ack", ack="100", sack="200"))[1].words == {"duplicate_ack", "sack"}
     assert read_line(line(7, "duplicate_ack", ack="100", sack="90"))[1].words == {"duplicate_ack", "dsack"}

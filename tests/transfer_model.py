@@ -204,7 +204,7 @@ class Truth:
 
     again: int = 0  # sendings after the first
     hidden: int = 0  # of them, lost before, yet in order when they came here
-    upstream: int = 0  # holes filled by one that was not overtaken
+    upstream: int = 0  # gaps filled by one that was not overtaken
     late: int = 0
     copies: int = 0
     needless: set[int] = field(default_factory=set)  # segments sent again though a sending before arrived

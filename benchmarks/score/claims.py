@@ -30,7 +30,7 @@ WIRESHARK_AGAIN = {"fast_retransmission": "fast", "retransmission": "timeout", "
 class Claim:
     """What is said of one frame."""
 
-    whats: set[str] = field(default_factory=set)  # again, late, copy, mirror, undecided, suspected, unseen, hole
+    whats: set[str] = field(default_factory=set)  # again, late, copy, mirror, ambiguous, suspected, unseen, gap
     cause: str | None = None
     place: str | None = None
     spurious: bool = False
@@ -38,12 +38,12 @@ class Claim:
 
 WORDS = {
     "out_of_order": "late",
-    "undecided": "undecided",
+    "ambiguous": "ambiguous",
     "network_duplicate": "copy",
     "mirror_duplicate": "mirror",
     "suspected_timeout": "suspected",
-    "pause": "suspected",
-    "unseen": "unseen",
+    "idle_gap": "suspected",
+    "acked_unseen_segment": "unseen",
     "block_out_of_order": "datagram late",
     "block_duplicate": "datagram copy",
 }
@@ -82,10 +82,10 @@ def wireshark_claims(flags: Mapping[int, Flagged], openers: Mapping[int, int | N
             claim.spurious = word == "spurious_retransmission"
         if "again" in claim.whats and not claim.spurious:
             opener = openers.get(frame)
-            gap = opener is not None and opener in flags and "hole" in flags[opener].words
+            gap = opener is not None and opener in flags and "gap" in flags[opener].words
             claim.place = "upstream" if gap else "downstream"
         claim.whats |= {"late"} & {WORDS.get(word, "") for word in flagged.words}
-        claim.whats |= flagged.words & {"unseen", "hole"}
+        claim.whats |= {WORDS.get(word, word) for word in flagged.words & {"acked_unseen_segment", "gap"}}
         claims[frame] = claim
     return claims
 

@@ -52,16 +52,16 @@ def is_right(verdict: str | None, spurious: bool, label: Label) -> bool | None:
         return label.needless if label.what == "again" else False
     if verdict in SIMPLE:
         return label.what == SIMPLE[verdict]
-    if verdict == "unseen":
+    if verdict == "acked_unseen_segment":
         return label.unseen > 0
     if verdict is None:
         return (label.what in ("new", "ack") and not label.unseen) or (None if not label.told else False)
     return None
 
 
-def outcome(ours: bool | None, theirs: bool | None, undecided: bool) -> str:
+def outcome(ours: bool | None, theirs: bool | None, ambiguous: bool) -> str:
     """Who was right."""
-    if undecided:
+    if ambiguous:
         return "left open"
     if ours is None or theirs is None:
         return "not settled"
@@ -85,6 +85,6 @@ class Settled:
                 self.left_out[ours or theirs or ""] += 1
                 continue
             spurious = bool(difference.spurious)
-            settled = outcome(is_right(ours, spurious, label), is_right(theirs, False, label), ours == "undecided")
+            settled = outcome(is_right(ours, spurious, label), is_right(theirs, False, label), ours == "ambiguous")
             mine = f"{ours or '–'}{', spurious' if spurious else ''}"
             self.counts[difference.rule or "no rule", mine, theirs or "–", settled] += 1

@@ -18,8 +18,8 @@ SUMMARY = {  # columns of directions
     *("blocks_corrupt", "block_loss_runs", "block_loss_run_max", "block_restarts", "blocks_head_of_line"),
     *("head_of_line_ns_max", "jitter_ns", "delay_variation_ns"),
 }
-SCHEMA = "wiretale.analyze/1"
-TABLES = ("captures", "flows", "directions", "datagrams", "findings")
+SCHEMA = "wiretale.analyze/2"
+TABLES = ("interfaces", "flows", "directions", "datagrams", "findings")
 
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:

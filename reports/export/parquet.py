@@ -13,7 +13,7 @@ from wiretale.reports.export.destination import output_folder
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
+TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings")
 # Format version 2 has the DELTA encodings, which times and counters shrink by. Level 1 of zstd is as fast as none. Row
 # groups of a quarter of DuckDB's usual size are made on all cores, in less memory; the files grow by some percent.
 FORMATS = {

@@ -44,8 +44,8 @@ SERIES_FIELDS = (
     ("direction", "B", 1),
     ("start_ns", "d", 1_000_000),
     ("width_ns", "d", 1_000_000),
-    ("instant_bps", "f", 1),
-    ("system_bps", "f", 1),
+    ("throughput_bps", "f", 1),
+    ("cumulative_throughput_bps", "f", 1),
     ("goodput_bps", "f", 1),
     ("rtt_ns", "f", 1_000_000),
     ("flight_bytes", "f", 1),
@@ -104,13 +104,13 @@ def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[
 
 def base_time(trace: Trace) -> int:
     """What times in the page count from: the first packet, down to a whole second."""
-    times = [ns for ns in trace.captures.column("first_ns") if ns is not None]
+    times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
     return min(times, default=0) // 1_000_000_000 * 1_000_000_000
 
 
 def file_names(trace: Trace) -> list[str]:
     """The file of each input interface, for frame numbers, which count in their file; none where there is one file."""
-    files = trace.captures.column("file")
+    files = trace.interfaces.column("file")
     if len(set(files)) < 2:
         return []
     names = [Path(file).name for file in files]
@@ -213,7 +213,7 @@ def render(trace: Trace, link_bps: int | None = None) -> str:
         page_data(trace),
         SCRIPTS,
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
-        captures=[capture_facts(row) for row in trace.captures.rows()],
+        captures=[capture_facts(row) for row in trace.interfaces.rows()],
         interrupted=trace.interrupted,
         healthy=all(row["severity"] == "info" for row in found),
         transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.minor][:TRANSFERS_SHOWN],

@@ -43,10 +43,10 @@ MARKS = (
     ("probe_retransmission", "tail-loss probe", RED, "diamond-open"),
     ("retransmission", "retransmission, cause unknown", RED, "circle-open"),
     ("out_of_order", "out of order", PURPLE, "triangle-left"),
-    ("undecided", "late or sent again", PURPLE, "triangle-left-open"),
+    ("ambiguous", "late or sent again", PURPLE, "triangle-left-open"),
     ("copy", "copy (network or mirror)", GREY, "square-open"),
     ("duplicate_ack", "duplicate ACK", GREY, "line-ew-open"),
-    ("unseen", "missed by the capture", ORANGE, "star-open"),
+    ("acked_unseen_segment", "missed by the capture", ORANGE, "star-open"),
     ("window_closed", "window closed or full", PURPLE, "line-ns-open"),
     ("block_lost", "numbers lost before it", RED, "x"),
     ("probe", "keep-alive or window probe", GREY, "cross-thin-open"),
@@ -55,10 +55,10 @@ MARKS = (
 FRAME = "frame %{customdata}<br>"
 BLOCK = FRAME + "%{text}<br>%{y:.3f} ms"
 TRACES = (
-    Trace("instant0", "instant →", "rate", BLUE, shape="hv", hover="%{y:.3s}bit/s →"),
-    Trace("instant1", "instant ←", "rate", ORANGE, shape="hv", hover="%{y:.3s}bit/s ←"),
-    Trace("system0", "cumulative →", "rate", BLUE, dash="dash", hover="%{y:.3s}bit/s → so far"),
-    Trace("system1", "cumulative ←", "rate", ORANGE, dash="dash", hover="%{y:.3s}bit/s ← so far"),
+    Trace("throughput0", "throughput →", "rate", BLUE, shape="hv", hover="%{y:.3s}bit/s →"),
+    Trace("throughput1", "throughput ←", "rate", ORANGE, shape="hv", hover="%{y:.3s}bit/s ←"),
+    Trace("cumulative0", "cumulative →", "rate", BLUE, dash="dash", hover="%{y:.3s}bit/s → so far"),
+    Trace("cumulative1", "cumulative ←", "rate", ORANGE, dash="dash", hover="%{y:.3s}bit/s ← so far"),
     Trace("goodput0", "goodput →", "rate", GREEN, dash="dot", hover="%{y:.3s}bit/s → useful", shown="legendonly"),
     Trace("goodput1", "goodput ←", "rate", PURPLE, dash="dot", hover="%{y:.3s}bit/s ← useful", shown="legendonly"),
     Trace(

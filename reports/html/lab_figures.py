@@ -24,8 +24,8 @@ class Line:
 
 PANELS = ("throughput, bit/s", "latency, ms", "jitter, ms", "queue, packets", "bytes", "lost so far")
 LINES = (
-    Line("instant_bps", "instant throughput", 0, BLUE, hover="%{y:.4s}bit/s"),
-    Line("system_bps", "system throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),
+    Line("throughput_bps", "throughput", 0, BLUE, hover="%{y:.4s}bit/s"),
+    Line("cumulative_throughput_bps", "cumulative throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),
     Line("latency_ms", "latency", 1, GREEN, hover="%{y:.3f} ms"),
     Line("jitter_ms", "jitter", 2, ORANGE, hover="%{y:.3f} ms"),
     Line("jitter_ms_max", "greatest jitter", 2, ORANGE, "dash", "%{y:.3f} ms at most"),

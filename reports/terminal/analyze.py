@@ -144,10 +144,10 @@ def capture_line(row: Row) -> RenderableType:
 
 def captures_left(trace: Trace) -> Text:
     """What the input interfaces that are not shown add up to with the others."""
-    packets, size = (sum(trace.captures.column(name)) for name in ("packets", "bytes"))
-    times = [[ns for ns in trace.captures.column(name) if ns is not None] for name in ("first_ns", "last_ns")]
+    packets, size = (sum(trace.interfaces.column(name)) for name in ("packets", "bytes"))
+    times = [[ns for ns in trace.interfaces.column(name) if ns is not None] for name in ("first_ns", "last_ns")]
     span = f", {show_duration(max(times[1]) - min(times[0]))} from {show_time(min(times[0]))}" if times[0] else ""
-    more = plural(len(trace.captures) - CAPTURES_SHOWN, "more input interface")
+    more = plural(len(trace.interfaces) - CAPTURES_SHOWN, "more input interface")
     return Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} in all{span}")
 
 
@@ -260,9 +260,9 @@ def print_sections(trace: Trace, console: Console, flows: int, link_bps: int | N
     found = trace.findings.rows()
     about_capture = [row for row in found if row["scope"] == "capture"]
     others = [row for row in found if row["scope"] != "capture"]
-    for row in trace.captures.rows(0, CAPTURES_SHOWN):
+    for row in trace.interfaces.rows(0, CAPTURES_SHOWN):
         console.print(capture_line(row))
-    if len(trace.captures) > CAPTURES_SHOWN:
+    if len(trace.interfaces) > CAPTURES_SHOWN:
         console.print(captures_left(trace))
     if about_capture:
         console.print(section("The capture itself", *map(finding_block, about_capture)))
@@ -303,7 +303,7 @@ def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
 
 def any_packet(trace: Trace) -> bool:
     """Whether a packet was left to analyze."""
-    return any(trace.captures.column("packets"))
+    return any(trace.interfaces.column("packets"))
 
 
 def print_flows(trace: Trace, console: Console, most: int) -> None:

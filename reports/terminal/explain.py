@@ -113,9 +113,9 @@ def title(text: str) -> Text:
 
 def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType]:
     """The files, and what is wrong with them."""
-    for row in trace.captures.rows(0, CAPTURES_SHOWN):
+    for row in trace.interfaces.rows(0, CAPTURES_SHOWN):
         yield capture_line(row)
-    if len(trace.captures) > CAPTURES_SHOWN:
+    if len(trace.interfaces) > CAPTURES_SHOWN:
         yield captures_left(trace)
     about = [row for row in found if row["scope"] == "capture"]
     if about:
@@ -185,7 +185,7 @@ def closing(trace: Trace, found: Sequence[Row], left: int) -> Iterator[Renderabl
     if left:
         yield Text(f"\n{plural(left, 'more finding')} (--top)", style="dim")
     graves = any(row["severity"] != "info" for row in found)
-    if not graves and not left and any(trace.captures.column("packets")):
+    if not graves and not left and any(trace.interfaces.column("packets")):
         yield Text(f"\nNothing {'worse ' if found else ''}is wrong, as far as this capture tells.", style="green")
     if found:
         yield Text("\nHow a finding is computed and what it cannot know: wiretale explain --code CODE", style="dim")

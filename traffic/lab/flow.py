@@ -86,8 +86,9 @@ came AS (
 )
 SELECT bin * $width / 1e9 AS seconds, coalesce(sent, 0) AS sent, coalesce(received, 0) AS received,
     coalesce(lost, 0) AS lost, latency_ms, jitter_ms, jitter_ms_max, waiting,
-    CASE WHEN (bin + 1) * $width <= length_ns THEN coalesce(received, 0) * $packet * 8e9 / $width END AS instant_bps,
-    sum(coalesce(received, 0)) OVER bins * $packet * 8 / (least((bin + 1) * $width, length_ns) / 1e9) AS system_bps,
+    CASE WHEN (bin + 1) * $width <= length_ns THEN coalesce(received, 0) * $packet * 8e9 / $width END AS throughput_bps,
+    sum(coalesce(received, 0)) OVER bins * $packet * 8 / (least((bin + 1) * $width, length_ns) / 1e9)
+        AS cumulative_throughput_bps,
     sum(coalesce(received, 0)) OVER bins * $packet AS bytes,
     sum(coalesce(lost, 0)) OVER bins AS lost_so_far
 FROM came FULL JOIN gone USING (bin) FULL JOIN waits USING (bin) FULL JOIN spread USING (bin), span

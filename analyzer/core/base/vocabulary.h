@@ -50,17 +50,17 @@
     X(TIMEOUT_RETRANSMISSION, "timeout_retransmission")                                            \
     X(PROBE_RETRANSMISSION, "probe_retransmission") /* of the tail */                              \
     X(SUSPECTED_TIMEOUT, "suspected_timeout")                                                      \
-    X(PAUSE, "pause")                                                                              \
+    X(IDLE_GAP, "idle_gap")                                                                        \
     X(OUT_OF_ORDER, "out_of_order")                                                                \
-    X(UNDECIDED, "undecided") /* fills a hole, late or sent again */                               \
+    X(AMBIGUOUS, "ambiguous") /* fills a gap, late or sent again */                                \
     X(NETWORK_DUPLICATE, "network_duplicate")                                                      \
     X(MIRROR_DUPLICATE, "mirror_duplicate")                                                        \
     X(UNKNOWN_DUPLICATE, "unknown_duplicate") /* the network's or the mirror's */                  \
     X(DUPLICATE_ACK, "duplicate_ack")                                                              \
-    X(SACK_HOLE, "sack_hole")                                                                      \
-    X(HOLE, "hole")                                                                                \
-    X(UNSEEN, "unseen")                                                                            \
-    X(ACK_BEFORE_DATA, "ack_before_data")                                                          \
+    X(SACK_GAP, "sack_gap")                                                                        \
+    X(GAP, "gap")                                                                                  \
+    X(ACKED_UNSEEN_SEGMENT, "acked_unseen_segment")                                                \
+    X(CAPTURED_OUT_OF_ORDER, "captured_out_of_order")                                              \
     X(KEEP_ALIVE, "keep_alive")                                                                    \
     X(KEEP_ALIVE_ACK, "keep_alive_ack")                                                            \
     X(WINDOW_PROBE, "window_probe")                                                                \
@@ -70,7 +70,7 @@
     X(ICMP_ERROR, "icmp_error")                                                                    \
     X(FRAGMENT_OVERLAP, "fragment_overlap")                                                        \
     X(TIME_BACKWARD, "time_backward")                                                              \
-    X(BAD_ACKNOWLEDGMENT, "bad_acknowledgment")                                                    \
+    X(ACK_OUT_OF_RANGE, "ack_out_of_range")                                                        \
     X(BLOCK_LOST, "block_lost")                                                                    \
     X(BLOCK_GAP, "block_gap") /* all of it came late */                                            \
     X(BLOCK_OUT_OF_ORDER, "block_out_of_order")                                                    \

@@ -8,7 +8,7 @@
  *   who       each packet                2 * place of the flow in the list given + direction
  *   time      each packet                ns since the packet before (the first: since `base_ns`)
  *   frame     each packet                frame number less that of the packet before
- *   capture   each packet                captures row
+ *   capture   each packet                interfaces row
  *   known     each packet                which of the following it has, bits of enum packet_known
  *   size      each packet                payload less the payload before
  *   sequence  PACKET_SEQUENCE            position less the end of the segment before

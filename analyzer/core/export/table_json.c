@@ -24,7 +24,7 @@ struct keys {
 
 #define X(name, type, unit, meaning)                                                               \
     _Static_assert(sizeof #name + 3 <= KEY_ROOM, "the name of column " #name " is too long");
-CAPTURES_COLUMNS(X)
+INTERFACES_COLUMNS(X)
 FLOWS_COLUMNS(X)
 DIRECTIONS_COLUMNS(X)
 EVENTS_COLUMNS(X)

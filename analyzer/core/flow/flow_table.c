@@ -281,16 +281,16 @@ static uint32_t entry_of(const struct flow_table *table, const struct part *part
 
 /* Deletion by shifting back (Knuth, TAOCP 6.4, algorithm R): no tombstones, so the table never
  * ages. */
-static void remove_entry(struct part *part, uint32_t hole) {
-    for (uint32_t at = (hole + 1) & part->mask; part->entries[at].flow != NONE;
+static void remove_entry(struct part *part, uint32_t vacant) {
+    for (uint32_t at = (vacant + 1) & part->mask; part->entries[at].flow != NONE;
          at = (at + 1) & part->mask) {
         uint32_t home = part->entries[at].hash & part->mask;
-        if (((at - home) & part->mask) < ((at - hole) & part->mask))
+        if (((at - home) & part->mask) < ((at - vacant) & part->mask))
             continue;
-        part->entries[hole] = part->entries[at];
-        hole = at;
+        part->entries[vacant] = part->entries[at];
+        vacant = at;
     }
-    part->entries[hole] = (struct entry){NONE, NONE};
+    part->entries[vacant] = (struct entry){NONE, NONE};
     part->count--;
 }
 

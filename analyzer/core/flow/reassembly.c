@@ -96,8 +96,7 @@ static void delist(struct datagram_table *table, const struct datagram *datagram
 }
 
 static void release_lists(struct datagram_table *table, struct datagram *datagram) {
-    allowance_release(table->allowance, datagram->holes, datagram->hole_room,
-                      sizeof *datagram->holes);
+    allowance_release(table->allowance, datagram->gaps, datagram->gap_room, sizeof *datagram->gaps);
     allowance_release(table->allowance, datagram->waiting, datagram->waiting_room,
                       sizeof *datagram->waiting);
 }
@@ -186,63 +185,63 @@ static struct datagram *add(struct datagram_table *table, uint32_t hash,
     table->buckets[hash % BUCKETS] = number;
     enlist(table, datagram);
     table->count++;
-    if (allowance_grow(table->allowance, (void **)&datagram->holes, &datagram->hole_room,
-                       sizeof *datagram->holes, 4, DATAGRAM_HOLES_MOST))
-        datagram->holes[datagram->hole_count++] = (struct datagram_hole){0, DATAGRAM_UNBOUNDED};
+    if (allowance_grow(table->allowance, (void **)&datagram->gaps, &datagram->gap_room,
+                       sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST))
+        datagram->gaps[datagram->gap_count++] = (struct datagram_gap){0, DATAGRAM_UNBOUNDED};
     else
-        datagram->holes_lost = true;
+        datagram->gaps_lost = true;
     return datagram;
 }
 
 /* Bytes of [start, end) that have not been seen. */
 static uint32_t missing_in(const struct datagram *datagram, uint32_t start, uint32_t end) {
     uint32_t bytes = 0;
-    for (uint32_t i = 0; i < datagram->hole_count; i++) {
-        uint32_t from = start > datagram->holes[i].start ? start : datagram->holes[i].start;
-        uint32_t to = end < datagram->holes[i].end ? end : datagram->holes[i].end;
+    for (uint32_t i = 0; i < datagram->gap_count; i++) {
+        uint32_t from = start > datagram->gaps[i].start ? start : datagram->gaps[i].start;
+        uint32_t to = end < datagram->gaps[i].end ? end : datagram->gaps[i].end;
         bytes += from < to ? to - from : 0;
     }
     return bytes;
 }
 
-static void drop_hole(struct datagram *datagram, uint32_t at) {
-    datagram->hole_count--;
-    memmove(&datagram->holes[at], &datagram->holes[at + 1],
-            (datagram->hole_count - at) * sizeof *datagram->holes);
+static void drop_gap(struct datagram *datagram, uint32_t at) {
+    datagram->gap_count--;
+    memmove(&datagram->gaps[at], &datagram->gaps[at + 1],
+            (datagram->gap_count - at) * sizeof *datagram->gaps);
 }
 
-static void split_hole(struct datagram_table *table, struct datagram *datagram, uint32_t at,
-                       uint32_t start, uint32_t end) {
-    uint32_t upper_end = datagram->holes[at].end;
-    datagram->holes[at].end = start;
-    if (datagram->hole_count == datagram->hole_room &&
-        !allowance_grow(table->allowance, (void **)&datagram->holes, &datagram->hole_room,
-                        sizeof *datagram->holes, 4, DATAGRAM_HOLES_MOST)) {
-        datagram->holes_lost = true;
+static void split_gap(struct datagram_table *table, struct datagram *datagram, uint32_t at,
+                      uint32_t start, uint32_t end) {
+    uint32_t upper_end = datagram->gaps[at].end;
+    datagram->gaps[at].end = start;
+    if (datagram->gap_count == datagram->gap_room &&
+        !allowance_grow(table->allowance, (void **)&datagram->gaps, &datagram->gap_room,
+                        sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST)) {
+        datagram->gaps_lost = true;
         return;
     }
-    memmove(&datagram->holes[at + 2], &datagram->holes[at + 1],
-            (datagram->hole_count - at - 1) * sizeof *datagram->holes);
-    datagram->holes[at + 1] = (struct datagram_hole){end, upper_end};
-    datagram->hole_count++;
+    memmove(&datagram->gaps[at + 2], &datagram->gaps[at + 1],
+            (datagram->gap_count - at - 1) * sizeof *datagram->gaps);
+    datagram->gaps[at + 1] = (struct datagram_gap){end, upper_end};
+    datagram->gap_count++;
 }
 
 static void fill(struct datagram_table *table, struct datagram *datagram, uint32_t start,
                  uint32_t end) {
-    for (uint32_t i = 0; i < datagram->hole_count;) {
-        struct datagram_hole *hole = &datagram->holes[i];
-        if (end <= hole->start || start >= hole->end) {
+    for (uint32_t i = 0; i < datagram->gap_count;) {
+        struct datagram_gap *gap = &datagram->gaps[i];
+        if (end <= gap->start || start >= gap->end) {
             i++;
-        } else if (start <= hole->start && end >= hole->end) {
-            drop_hole(datagram, i);
-        } else if (start <= hole->start) {
-            hole->start = end;
+        } else if (start <= gap->start && end >= gap->end) {
+            drop_gap(datagram, i);
+        } else if (start <= gap->start) {
+            gap->start = end;
             i++;
-        } else if (end >= hole->end) {
-            hole->end = start;
+        } else if (end >= gap->end) {
+            gap->end = start;
             i++;
         } else {
-            split_hole(table, datagram, i, start, end);
+            split_gap(table, datagram, i, start, end);
             return;
         }
     }
@@ -254,10 +253,10 @@ static void learn_end(struct datagram *datagram, uint32_t end) {
         return;
     datagram->end_known = true;
     datagram->size = end;
-    while (datagram->hole_count && datagram->holes[datagram->hole_count - 1].start >= end)
-        datagram->hole_count--;
-    if (datagram->hole_count && datagram->holes[datagram->hole_count - 1].end > end)
-        datagram->holes[datagram->hole_count - 1].end = end;
+    while (datagram->gap_count && datagram->gaps[datagram->gap_count - 1].start >= end)
+        datagram->gap_count--;
+    if (datagram->gap_count && datagram->gaps[datagram->gap_count - 1].end > end)
+        datagram->gaps[datagram->gap_count - 1].end = end;
 }
 
 static int64_t reassembly_ns(const struct datagram *datagram) {
@@ -304,8 +303,8 @@ static void take(struct datagram_table *table, struct datagram *datagram,
     datagram->highest = start > datagram->highest ? start : datagram->highest;
     datagram->last_ns = seen->time_ns;
     datagram->last_frame = seen->frame;
-    if (!datagram->complete && datagram->end_known && !datagram->hole_count &&
-        !datagram->holes_lost) {
+    if (!datagram->complete && datagram->end_known && !datagram->gap_count &&
+        !datagram->gaps_lost) {
         delist(table, datagram);
         datagram->complete = true;
         datagram->complete_ns = seen->time_ns;

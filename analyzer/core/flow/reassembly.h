@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IP datagrams that came in fragments: which of their bytes were seen, and in what order.
  *
- * Nothing is reassembled; what is missing is kept as holes (RFC 815). At most DATAGRAMS_MOST are
+ * Nothing is reassembled; what is missing is kept as gaps (RFC 815). At most DATAGRAMS_MOST are
  * open at once, the oldest finished first.
  */
 #ifndef WIRETALE_DATAGRAM_TABLE_H
@@ -12,11 +12,11 @@
 #include "flow/flow.h"
 
 #define DATAGRAMS_MOST        65536u
-#define DATAGRAM_HOLES_MOST   4096u
-#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last hole while the datagram's is not known */
+#define DATAGRAM_GAPS_MOST    4096u
+#define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap while the datagram's is not known */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
 
-struct datagram_hole {
+struct datagram_gap {
     uint32_t start, end; /* bytes of the IP payload */
 };
 
@@ -30,7 +30,7 @@ struct datagram_key {
 struct datagram {
     struct datagram_key key;
     uint32_t hash, chain, older, newer;
-    bool complete, end_known, first_seen, holes_lost, counted;
+    bool complete, end_known, first_seen, gaps_lost, counted;
     bool timed;                             /* the times are those of its fragments */
     uint8_t transport_header;               /* bytes before the payload in the first fragment */
     uint16_t source_port, destination_port; /* of the first fragment */
@@ -42,8 +42,8 @@ struct datagram {
     uint32_t fragments, duplicates, overlaps, out_of_order, late;
     uint32_t size, received, highest; /* bytes; the highest offset */
     uint64_t overhead_bytes;
-    struct datagram_hole *holes; /* ascending */
-    uint32_t hole_count, hole_room;
+    struct datagram_gap *gaps; /* ascending */
+    uint32_t gap_count, gap_room;
     struct sighting *waiting;
     uint32_t waiting_count, waiting_room;
 };

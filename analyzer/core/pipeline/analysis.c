@@ -267,7 +267,7 @@ static bool order_counts(const struct analysis *analysis, const struct batch *ba
 static void take_batch(struct analysis *analysis, struct batch *batch) {
     for (unsigned i = 0; i < WORKERS; i++)
         allowance_settle(&analysis->workers[i].allowance);
-    if (!analysis->options.captures_only) {
+    if (!analysis->options.interfaces_only) {
         if (order_counts(analysis, batch))
             take_in_order(analysis, batch);
         else

@@ -17,8 +17,8 @@ struct analysis_options {
     const uint32_t *packet_flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t packet_flow_count;
     uint64_t packet_rows_most;
-    int64_t block_size; /* bytes of each block of a TCP stream that shows no header; 0 for none */
-    bool captures_only; /* no other table is filled */
+    int64_t block_size;   /* bytes of each block of a TCP stream that shows no header; 0 for none */
+    bool interfaces_only; /* no other table is filled */
 };
 
 /* Packets outside start_ns and end_ns; no times without any. */

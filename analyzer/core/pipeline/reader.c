@@ -168,7 +168,7 @@ static bool has_room(const struct batch *batch) {
 
 /* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
 static bool is_grouped(const struct analysis_options *options) {
-    return !options->captures_only && options->packets == PACKETS_NONE;
+    return !options->interfaces_only && options->packets == PACKETS_NONE;
 }
 
 /* The first ones are small, so that nobody waits long for something to take. */

@@ -129,22 +129,22 @@ static bool take_time(PyObject *time, int64_t *ns) {
 }
 
 static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"paths",   "filter",      "start_ns",      "end_ns",     "max_flows",
-                            "packets", "packets_max", "captures_only", "block_size", NULL};
+    static char *names[] = {"paths",   "filter",      "start_ns",        "end_ns",     "max_flows",
+                            "packets", "packets_max", "interfaces_only", "block_size", NULL};
     PyObject *paths, *start = NULL, *end = NULL, *packets = NULL;
     unsigned long long packets_max = 2000000;
     unsigned int max_flows = 1000000;
-    int captures_only = 0;
+    int interfaces_only = 0;
     unsigned int block_size = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$zOOIOKpI", names, &paths,
                                      &arguments->options.filter, &start, &end, &max_flows, &packets,
-                                     &packets_max, &captures_only, &block_size))
+                                     &packets_max, &interfaces_only, &block_size))
         return false;
     arguments->options.start_ns = INT64_MIN;
     arguments->options.end_ns = INT64_MAX;
     arguments->options.flows_most = max_flows ? max_flows : 1;
     arguments->options.packet_rows_most = packets_max;
-    arguments->options.captures_only = captures_only;
+    arguments->options.interfaces_only = interfaces_only;
     arguments->options.block_size = block_size;
     return take_paths(arguments, paths) && take_packets(arguments, packets) &&
            take_time(start, &arguments->options.start_ns) &&

@@ -7,29 +7,29 @@
 #define MISSING_TEXT_MAX 1024 /* bytes; what does not fit ends in ... */
 #define RANGE_TEXT_MAX   26
 
-/* The holes as in `1480-2959, 5920-`: first and last byte, without an end where none is known. */
+/* The gaps as in `1480-2959, 5920-`: first and last byte, without an end where none is known. */
 static void describe_missing(const struct datagram *datagram, char *text) {
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < datagram->hole_count; i++) {
-        const struct datagram_hole *hole = &datagram->holes[i];
+    for (uint32_t i = 0; i < datagram->gap_count; i++) {
+        const struct datagram_gap *gap = &datagram->gaps[i];
         const char *comma = i ? ", " : "";
         if (used + RANGE_TEXT_MAX + sizeof "..." > MISSING_TEXT_MAX) {
             snprintf(text + used, MISSING_TEXT_MAX - used, "%s...", comma);
             return;
         }
-        bool open = hole->end == DATAGRAM_UNBOUNDED;
-        int size = open ? snprintf(text + used, RANGE_TEXT_MAX, "%s%u-", comma, hole->start)
-                        : snprintf(text + used, RANGE_TEXT_MAX, "%s%u-%u", comma, hole->start,
-                                   hole->end - 1);
+        bool open = gap->end == DATAGRAM_UNBOUNDED;
+        int size = open ? snprintf(text + used, RANGE_TEXT_MAX, "%s%u-", comma, gap->start)
+                        : snprintf(text + used, RANGE_TEXT_MAX, "%s%u-%u", comma, gap->start,
+                                   gap->end - 1);
         used += (size_t)size;
     }
 }
 
 static int64_t missing_bytes(const struct datagram *datagram) {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < datagram->hole_count; i++)
-        bytes += datagram->holes[i].end - datagram->holes[i].start;
+    for (uint32_t i = 0; i < datagram->gap_count; i++)
+        bytes += datagram->gaps[i].end - datagram->gaps[i].start;
     return bytes;
 }
 
@@ -49,7 +49,7 @@ static void count_incomplete(struct analysis *analysis, const struct datagram *d
 
 static void put_bytes(struct analysis *analysis, struct row *row, const struct datagram *datagram) {
     char missing[MISSING_TEXT_MAX];
-    bool counted = datagram->end_known && !datagram->holes_lost;
+    bool counted = datagram->end_known && !datagram->gaps_lost;
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
     row_set(row, datagrams_received_bytes, datagram->received);
     row_set(row, datagrams_overhead_bytes, (int64_t)datagram->overhead_bytes);

@@ -162,7 +162,7 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_retransmitted_bytes, (int64_t)trouble->retransmitted_bytes);
     row_set(row, directions_duplicate_bytes, (int64_t)trouble->duplicate_bytes);
     row_set(row, directions_probe_bytes, (int64_t)trouble->probe_bytes);
-    row_set(row, directions_hole_bytes, hole_list_bytes(&stream->holes));
+    row_set(row, directions_gap_bytes, range_set_bytes(&stream->gaps));
     row_set(row, directions_unknown_bytes, (int64_t)trouble->unknown_bytes);
 }
 
@@ -170,13 +170,13 @@ static void put_bytes(struct row *row, const struct tcp_stream *stream) {
 static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
     row_set(row, directions_retransmissions, (int64_t)trouble->retransmissions);
     row_set(row, directions_out_of_order, (int64_t)trouble->out_of_order);
-    row_set(row, directions_undecided, (int64_t)trouble->undecided);
+    row_set(row, directions_ambiguous, (int64_t)trouble->ambiguous);
     row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
     row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
     row_set(row, directions_unknown_duplicates, (int64_t)trouble->unknown_duplicates);
     row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
-    row_set(row, directions_holes, (int64_t)trouble->holes_opened);
-    row_set(row, directions_holes_filled, (int64_t)trouble->holes_filled);
+    row_set(row, directions_gaps, (int64_t)trouble->gaps_opened);
+    row_set(row, directions_gaps_filled, (int64_t)trouble->gaps_filled);
     row_set(row, directions_suspected_timeouts, (int64_t)trouble->suspected_timeouts);
 }
 
@@ -189,7 +189,7 @@ static void put_acked_verdicts(struct row *row, const struct tcp_trouble *troubl
     row_set(row, directions_spurious_retransmissions, (int64_t)trouble->spurious);
     row_set(row, directions_lost_downstream, (int64_t)trouble->lost_downstream);
     row_set(row, directions_unseen_bytes, (int64_t)trouble->unseen_bytes);
-    row_set(row, directions_late_stored, (int64_t)trouble->late_stored);
+    row_set(row, directions_capture_reordered, (int64_t)trouble->capture_reordered);
     row_set(row, directions_window_probes, (int64_t)trouble->window_probes);
     row_set(row, directions_keep_alives, (int64_t)trouble->keep_alives);
 }
@@ -218,7 +218,7 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_syns, (int64_t)stream->syns);
     row_set(row, directions_fins, (int64_t)stream->fins);
     row_set(row, directions_resets, (int64_t)stream->resets);
-    row_set(row, directions_bad_acknowledgments, (int64_t)trouble->bad_acknowledgments);
+    row_set(row, directions_acks_out_of_range, (int64_t)trouble->acks_out_of_range);
     row_set(row, directions_ecn_echo, (int64_t)trouble->ecn_echo);
     row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
 }
@@ -248,8 +248,8 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number,
     bool answered = flow->directions[!number].packets > 0;
     put_handshake(row, stream);
     put_round_trips(row, stream, allowance);
-    row_set_if(row, directions_sack_holes, !stream->unjudged && !direction->packets,
-               (int64_t)trouble->sack_holes);
+    row_set_if(row, directions_sack_gaps, !stream->unjudged && !direction->packets,
+               (int64_t)trouble->sack_gaps);
     if (stream->unjudged || direction->payload_unknown) /* not every header was read */
         return;
     put_segments(row, stream);

@@ -88,9 +88,9 @@ static void put_counts(struct row *row, const struct series_bin *bin,
 static void put_rates(struct row *row, const struct series_bin *bin, const struct series_head *head,
                       int64_t start, int64_t width, uint64_t so_far) {
     int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;
-    row_set(row, series_instant_bps, rate_bps(bin->ip_bytes, width));
+    row_set(row, series_throughput_bps, rate_bps(bin->ip_bytes, width));
     if (elapsed > 0)
-        row_set(row, series_system_bps, rate_bps(so_far, elapsed));
+        row_set(row, series_cumulative_throughput_bps, rate_bps(so_far, elapsed));
     row_set_if(row, series_goodput_bps, head->payload_known,
                rate_bps(head->tcp ? bin->unique_bytes : bin->payload_bytes, width));
 }
@@ -110,7 +110,7 @@ static const uint8_t *next_row(const uint8_t *record, struct table_cursor *curso
     row_set(row, series_width_ns, width);
     put_counts(row, &bin, &head);
     cursor->sum += bin.ip_bytes;
-    if (columns > series_instant_bps)
+    if (columns > series_throughput_bps)
         put_rates(row, &bin, &head, start, width, cursor->sum);
     return ++cursor->of_record == head.count ? place + bin_size(&head) : NULL;
 }

@@ -70,11 +70,11 @@ static int64_t start_of(const struct block_stream *blocks, uint64_t number) {
 
 /* What the receiver has acknowledged is there, seen or not. */
 static bool is_whole(const struct block_segment *segment, int64_t start, int64_t end) {
-    const struct hole_list *holes = segment->holes;
+    const struct range_set *gaps = segment->gaps;
     if (segment->highest < end)
         return false;
-    for (uint32_t i = 0; i < holes->count && holes->holes[i].start < end; i++)
-        if (holes->holes[i].end > start && !holes->holes[i].acked)
+    for (uint32_t i = 0; i < gaps->count && gaps->gaps[i].start < end; i++)
+        if (gaps->gaps[i].end > start && !gaps->gaps[i].acked)
             return false;
     return true;
 }

@@ -56,14 +56,14 @@ struct block_stream *block_stream_begin(int64_t start, int64_t length,
 void block_stream_free(struct block_stream *blocks, struct allowance *allowance);
 
 /* The segment [start, end) was seen; `header` is what it begins with, or NULL. `highest` and
- * `holes` say what of the stream has been seen after it. */
+ * `gaps` say what of the stream has been seen after it. */
 struct block_segment {
     int64_t start, end;
     int64_t time_ns;
     uint64_t frame;
     const struct block_header *header;
     int64_t highest;
-    const struct hole_list *holes;
+    const struct range_set *gaps;
 };
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
                        struct allowance *allowance, const struct block_listener *listener);

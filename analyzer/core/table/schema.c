@@ -3,7 +3,7 @@
 #include "table/schema.h"
 
 #define X(name, type, unit, meaning) {#name, unit, meaning, TYPE_##type},
-static const struct column captures_columns[] = {CAPTURES_COLUMNS(X)};
+static const struct column interfaces_columns[] = {INTERFACES_COLUMNS(X)};
 static const struct column flows_columns[] = {FLOWS_COLUMNS(X)};
 static const struct column directions_columns[] = {DIRECTIONS_COLUMNS(X)};
 static const struct column events_columns[] = {EVENTS_COLUMNS(X)};

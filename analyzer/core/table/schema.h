@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAPTURES_COLUMNS(X)                                                                        \
+#define INTERFACES_COLUMNS(X)                                                                      \
     X(capture, INT, "", "number of this input interface, from 0")                                  \
     X(file, PATH, "", "path as given, - for standard input")                                       \
     X(format, TEXT, "", "pcap, pcapng, ... as told by the first bytes")                            \
@@ -46,7 +46,8 @@
     X(backward_ns_max, INT, "ns", "the largest such step; null without one")                       \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(mirror_duplicates, INT, "packets",                                                           \
-      "copies of TCP packets made by a mirror port; null where only the captures table was made")  \
+      "copies of TCP packets made by a mirror port; null where only the interfaces table was "     \
+      "made")                                                                                      \
     X(super_segments, INT, "packets",                                                              \
       "IP packets longer than the path can carry: taken before segmentation or after receive "     \
       "offload")                                                                                   \
@@ -89,7 +90,7 @@
       "blocks, iperf2, iperf3 or rtp, by what its packets say; null: not recognised")              \
     X(first_ns, INT, "ns", "time of the first packet; null where the file has no times")           \
     X(last_ns, INT, "ns", "time of the last packet")                                               \
-    X(first_capture, INT, "", "captures row of the first packet")                                  \
+    X(first_capture, INT, "", "interfaces row of the first packet")                                \
     X(first_frame, INT, "frame", "frame of the first packet in that file")                         \
     X(last_frame, INT, "frame", "frame of the last packet in its file")                            \
     X(packets, INT, "packets", "IP packets, both directions")                                      \
@@ -122,7 +123,7 @@
     X(data_packets, INT, "packets",                                                                \
       "TCP segments or datagrams with payload; a fragmented one counts once")                      \
     X(retransmissions, INT, "packets",                                                             \
-      "TCP: segments with bytes, SYN or FIN sent again: seen here before, or filling a hole that " \
+      "TCP: segments with bytes, SYN or FIN sent again: seen here before, or filling a gap that "  \
       "was lost upstream; the sum of the four kinds and those of unknown cause")                   \
     X(fast_retransmissions, INT, "packets",                                                        \
       "TCP: after three duplicate ACKs (RFC 5681), SACKs of three segments above (RFC 6675), one " \
@@ -147,13 +148,12 @@
       "TCP: payload bytes of copies made by the network or a mirror port")                         \
     X(probe_bytes, INT, "bytes", "TCP: payload bytes of keep-alives and window probes")            \
     X(out_of_order, INT, "packets",                                                                \
-      "TCP: segments that the network reordered: they fill a hole and were sent before the one "   \
+      "TCP: segments that the network reordered: they fill a gap and were sent before the one "    \
       "that opened it")                                                                            \
-    X(undecided, INT, "packets",                                                                   \
-      "TCP: segments that fill a hole, late or sent again: nothing tells which")                   \
-    X(holes, INT, "",                                                                              \
-      "TCP: gaps in the stream opened by a segment ahead of the highest byte seen")                \
-    X(holes_filled, INT, "", "TCP: of them, filled by a later segment")                            \
+    X(ambiguous, INT, "packets",                                                                   \
+      "TCP: segments that fill a gap, late or sent again: nothing tells which")                    \
+    X(gaps, INT, "", "TCP: gaps in the stream opened by a segment ahead of the highest byte seen") \
+    X(gaps_filled, INT, "", "TCP: of them, filled by a later segment")                             \
     X(network_duplicates, INT, "packets", "TCP: copies of a packet made by the network")           \
     X(mirror_duplicates, INT, "packets",                                                           \
       "TCP: copies of a packet stored by the capture itself (two mirror ports, or both "           \
@@ -168,17 +168,17 @@
       "TCP: segments, or their acknowledgments, lost between this point and the receiver: sent "   \
       "again, and not needlessly as far as is known; null when the other direction was not "       \
       "captured")                                                                                  \
-    X(sack_holes, INT, "",                                                                         \
+    X(sack_gaps, INT, "",                                                                          \
       "TCP: gaps that the receiver told by SACK where the data itself was not captured")           \
     X(unseen_bytes, INT, "bytes",                                                                  \
       "TCP: bytes acknowledged by the receiver and never seen here: missed by the capture, or "    \
       "another path; null when the other direction was not captured")                              \
-    X(late_stored, INT, "packets",                                                                 \
+    X(capture_reordered, INT, "packets",                                                           \
       "TCP: segments stored after their acknowledgment, by a capture with several queues")         \
-    X(hole_bytes, INT, "bytes",                                                                    \
+    X(gap_bytes, INT, "bytes",                                                                     \
       "TCP: bytes below the highest seen, neither seen nor acknowledged when the flow ended")      \
     X(unknown_bytes, INT, "bytes",                                                                 \
-      "TCP: bytes of holes given up because too many were open at once")                           \
+      "TCP: bytes of gaps given up because too many were open at once")                            \
     X(duplicate_acks, INT, "packets",                                                              \
       "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)")          \
     X(sack_acks, INT, "packets",                                                                   \
@@ -250,8 +250,7 @@
     X(syns, INT, "packets", "TCP segments with SYN")                                               \
     X(fins, INT, "packets", "TCP segments with FIN")                                               \
     X(resets, INT, "packets", "TCP segments with RST")                                             \
-    X(bad_acknowledgments, INT, "packets",                                                         \
-      "TCP acknowledgments far outside what was sent; ignored")                                    \
+    X(acks_out_of_range, INT, "packets", "TCP acknowledgments far outside what was sent; ignored") \
     X(ecn_ce, INT, "packets", "IP packets marked Congestion Experienced")                          \
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \
@@ -292,7 +291,7 @@
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
-    X(capture, INT, "", "captures row")                                                            \
+    X(capture, INT, "", "interfaces row")                                                          \
     X(frame, INT, "frame", "the packet, in that capture's file")                                   \
     X(time_ns, INT, "ns", "its time; null where the file has none")                                \
     X(kind, WORD, "", "what happened")                                                             \
@@ -332,15 +331,15 @@
     X(window_bytes, INT, "bytes",                                                                  \
       "TCP: least receive window offered to this direction when it sent, or was acknowledged; "    \
       "null when not known")                                                                       \
-    X(instant_bps, INT, "bit/s", "IP bytes of the bin over its width")                             \
-    X(system_bps, INT, "bit/s",                                                                    \
+    X(throughput_bps, INT, "bit/s", "IP bytes of the bin over its width")                          \
+    X(cumulative_throughput_bps, INT, "bit/s",                                                     \
       "all IP bytes so far over all time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
 #define DATAGRAMS_COLUMNS(X)                                                                       \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "captures row of the first fragment seen")                                 \
+    X(capture, INT, "", "interfaces row of the first fragment seen")                               \
     X(source, ADDRESS, "", "sender")                                                               \
     X(destination, ADDRESS, "", "receiver")                                                        \
     X(protocol_number, INT, "", "IP protocol number")                                              \
@@ -370,7 +369,7 @@
 #define PACKETS_COLUMNS(X)                                                                         \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "captures row")                                                            \
+    X(capture, INT, "", "interfaces row")                                                          \
     X(frame, INT, "frame", "frame in that capture's file")                                         \
     X(time_ns, INT, "ns", "its time")                                                              \
     X(ip_bytes, INT, "bytes", "IP packet with its headers")                                        \
@@ -400,7 +399,7 @@
 #define BLOCKS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
-    X(capture, INT, "", "captures row of the last packet")                                         \
+    X(capture, INT, "", "interfaces row of the last packet")                                       \
     X(stream, INT, "",                                                                             \
       "stream of the run, as its header says; null for a length given by --block-size")            \
     X(sequence, INT, "", "number of the block in its stream; lost ones have no row but an event")  \
@@ -431,7 +430,7 @@
     X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
 
 #define TABLES(X)                                                                                  \
-    X(captures, CAPTURES_COLUMNS, "an input interface of an input file")                           \
+    X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, seen or not")     \
     X(events, EVENTS_COLUMNS, "one thing that happened to one packet or span")                     \
@@ -467,9 +466,9 @@ struct schema {
 
 extern const struct schema schemas[TABLE_COUNT];
 
-/* Column numbers: captures_file, directions_packets, ... */
-#define X(name, type, unit, meaning) captures_##name,
-enum { CAPTURES_COLUMNS(X) captures_column_count };
+/* Column numbers: interfaces_file, directions_packets, ... */
+#define X(name, type, unit, meaning) interfaces_##name,
+enum { INTERFACES_COLUMNS(X) interfaces_column_count };
 #undef X
 #define X(name, type, unit, meaning) flows_##name,
 enum { FLOWS_COLUMNS(X) flows_column_count };

@@ -13,7 +13,7 @@ static void free_trouble(struct tcp_trouble *trouble, struct allowance *allowanc
 }
 
 void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance) {
-    hole_list_free(&stream->holes, allowance);
+    range_set_free(&stream->gaps, allowance);
     segment_ring_free(&stream->unacked, allowance);
     sample_set_free(&stream->rtt, allowance);
     limit_free(stream, allowance);

@@ -77,14 +77,14 @@ struct tcp_trouble {
     /* Of the data. */
     uint64_t fast, timeout, probe, spurious;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
-    uint64_t out_of_order, undecided, network_duplicates, mirror_duplicates, mirror_ip_bytes;
+    uint64_t out_of_order, ambiguous, network_duplicates, mirror_duplicates, mirror_ip_bytes;
     uint64_t unknown_duplicates;
     uint64_t packets_uncopied; /* of the direction, before its first copy */
     uint64_t lost_upstream, lost_downstream;
-    uint64_t holes_opened, holes_filled, late_stored;
+    uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;
     /* Of the acknowledgments. */
-    uint64_t duplicate_acks, sack_acks, sack_holes, zero_windows, bad_acknowledgments;
+    uint64_t duplicate_acks, sack_acks, sack_gaps, zero_windows, acks_out_of_range;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
     int64_t zero_since_ns, zero_window_ns;
     int64_t opened_ns; /* when its window last opened */
@@ -159,7 +159,7 @@ struct tcp_stream {
     uint64_t unique_bytes;
     struct segment_ring unacked;
     struct tcp_limit *limit; /* NULL for few segments, see tcp_limit.h */
-    struct hole_list holes;
+    struct range_set gaps;
     struct sample_set rtt;
     uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */
     int32_t window;                 /* the last announced, -1 when it or its scale is not known */

@@ -62,28 +62,28 @@ static IN_LINE void push_unacked(const struct step *step, struct tcp_stream *str
     segment->resent = !seen->time_known;
 }
 
-static APART void open_hole(struct step *step, int64_t start, int64_t end, bool acked) {
-    struct hole hole = {.start = start,
-                        .end = end,
-                        .opened_ns = step->seen->time_ns,
-                        .acked_ns = step->seen->time_ns,
-                        .event = EVENT_NONE,
-                        .opener_frame = step_frame(step),
-                        .ip_id = acked ? 0 : step->seen->ip_id,
-                        .timestamps = !acked && step_timestamps(step),
-                        .acked = acked};
+static APART void open_gap(struct step *step, int64_t start, int64_t end, bool acked) {
+    struct gap gap = {.start = start,
+                      .end = end,
+                      .opened_ns = step->seen->time_ns,
+                      .acked_ns = step->seen->time_ns,
+                      .event = EVENT_NONE,
+                      .opener_frame = step_frame(step),
+                      .ip_id = acked ? 0 : step->seen->ip_id,
+                      .timestamps = !acked && step_timestamps(step),
+                      .acked = acked};
     struct tcp_stream *stream = acked ? step->other : step->stream;
-    hole.tsval = hole.timestamps ? step->tcp->timestamp_value : 0;
+    gap.tsval = gap.timestamps ? step->tcp->timestamp_value : 0;
     struct tcp_trouble *trouble = step_trouble(step, stream);
-    trouble->unknown_bytes += (uint64_t)hole_list_open(&stream->holes, hole, step->allowance);
+    trouble->unknown_bytes += (uint64_t)range_set_open(&stream->gaps, gap, step->allowance);
     if (acked)
         return;
-    trouble->holes_opened++;
+    trouble->gaps_opened++;
     /* Right behind a suspected timeout: what was lost with it; new data shows how far it had been
      * sent (F-RTO, RFC 5682 section 2.1). */
     if (trouble->suspected_point && trouble->suspected_point == start)
         trouble->timeout_point = end;
-    step_tell_kind(step, WORD_HOLE, end - start, 0);
+    step_tell_kind(step, WORD_GAP, end - start, 0);
 }
 
 /* Bytes above the highest seen. */
@@ -91,7 +91,7 @@ static IN_LINE void take_new(struct step *step, struct tcp_stream *stream,
                              const struct tcp_header *tcp, int64_t start, int64_t end,
                              int64_t fin) {
     if (start > stream->highest) {
-        open_hole(step, stream->highest, start, false);
+        open_gap(step, stream->highest, start, false);
     } else {
         start = stream->highest; /* no more than the end: with the FIN, that is above it */
         judge_pause(step, stream, end - start, fin);
@@ -120,22 +120,22 @@ static int64_t take_below_base(struct step *step, int64_t start, int64_t end) {
 }
 
 /* Returns whether they had been sent before. */
-static bool take_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
+static bool take_fill(struct step *step, int64_t start, int64_t end, const struct gap_fill *fill) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->unseen_bytes -= (uint64_t)fill->acked_bytes;
-    trouble->holes_filled += fill->closed;
-    /* What waited above the hole is acknowledged late: no sample of the path. */
+    trouble->gaps_filled += fill->closed;
+    /* What waited above the gap is acknowledged late: no sample of the path. */
     segment_ring_mark_resent(&step->stream->unacked, start, INT64_MAX);
     return judge_fill(step, start, end, fill);
 }
 
-/* Bytes below the highest seen: they fill holes, or were seen before. */
+/* Bytes below the highest seen: they fill gaps, or were seen before. */
 static APART void take_old(struct step *step, int64_t start, int64_t end) {
     struct tcp_stream *stream = step->stream;
     int64_t given_up = 0, base = stream->base, repeated = take_below_base(step, start, end);
     if (start < base)
         start = end < base ? end : base;
-    struct hole_fill fill = hole_list_fill(&stream->holes, start, end, step->allowance, &given_up);
+    struct gap_fill fill = range_set_fill(&stream->gaps, start, end, step->allowance, &given_up);
     step->effect.unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
     bool again = fill.bytes && take_fill(step, start, end, &fill);
@@ -162,7 +162,7 @@ static void take_fin_again(struct step *step) {
 static void take_late_fin(struct step *step, int64_t at, bool alone) {
     struct tcp_stream *stream = step->stream;
     int64_t given_up = 0;
-    struct hole_fill fill = hole_list_fill(&stream->holes, at, at + 1, step->allowance, &given_up);
+    struct gap_fill fill = range_set_fill(&stream->gaps, at, at + 1, step->allowance, &given_up);
     if (!fill.bytes)
         return;
     step_trouble(step, stream)->unknown_bytes += (uint64_t)given_up;
@@ -229,7 +229,7 @@ static IN_LINE void take_data(struct step *step, struct tcp_stream *stream,
 }
 
 /* RTT of data that an acknowledgment covered, or -1: never from a segment sent twice (Karn), nor
- * through an acknowledgment held back by a hole or by the delayed-ACK timer. */
+ * through an acknowledgment held back by a gap or by the delayed-ACK timer. */
 static int64_t round_trip(const struct step *step, const struct segment_acked *acked,
                           uint32_t repeats) {
     const struct sample_set *rtt = &step->other->rtt;
@@ -245,31 +245,29 @@ static int64_t round_trip(const struct step *step, const struct segment_acked *a
 
 static APART void acknowledge_unseen(struct step *step, struct tcp_stream *other,
                                      int64_t position) {
-    int64_t unseen =
-        other->holes.count
-            ? hole_list_acknowledge(&other->holes, position, step->seen->time_ns, step->allowance)
-            : 0;
+    int64_t unseen = other->gaps.count ? range_set_acknowledge(&other->gaps, position,
+                                                               step->seen->time_ns, step->allowance)
+                                       : 0;
     /* One byte above may be a FIN that the capture missed: nothing is claimed for it. */
     bool maybe_fin = position == other->highest + 1 && !other->fin_seen;
     if (position > other->highest && !maybe_fin && other->based) {
         unseen += position - other->highest;
-        open_hole(step, other->highest, position, true);
+        open_gap(step, other->highest, position, true);
     }
     if (position > other->highest && !maybe_fin)
         other->highest = position;
     if (!unseen)
         return;
     step_trouble(step, other)->unseen_bytes += (uint64_t)unseen;
-    uint64_t event = step_tell(step, &(struct tcp_event){.kind = WORD_UNSEEN,
+    uint64_t event = step_tell(step, &(struct tcp_event){.kind = WORD_ACKED_UNSEEN_SEGMENT,
                                                          .place = WORD_CAPTURE,
                                                          .evidence = WORD_ACKS,
                                                          .bytes = unseen});
-    hole_list_tell(&other->holes, step->seen->time_ns, event);
+    range_set_tell(&other->gaps, step->seen->time_ns, event);
 }
 
-static inline void acknowledge_holes(struct step *step, struct tcp_stream *other,
-                                     int64_t position) {
-    if (other->holes.count || position > other->highest)
+static inline void acknowledge_gaps(struct step *step, struct tcp_stream *other, int64_t position) {
+    if (other->gaps.count || position > other->highest)
         acknowledge_unseen(step, other, position);
 }
 
@@ -295,7 +293,7 @@ static inline void advance(struct step *step, struct tcp_stream *stream, struct 
         judge_acknowledged(step, position);
     if (other->trouble)
         other->trouble->advanced_from = other->acked;
-    acknowledge_holes(step, other, position);
+    acknowledge_gaps(step, other, position);
     judge_note_acked(step);
     other->acked = position;
     if (!other->flight_known) { /* else both are */
@@ -373,8 +371,8 @@ static inline bool take_acknowledgment(struct step *step, struct tcp_stream *str
         start_stream(other, tcp->acknowledgment);
     int64_t position = stream_position(other, tcp->acknowledgment);
     if (is_bad(step, stream, other, position)) {
-        step_trouble(step, stream)->bad_acknowledgments++;
-        step_tell_kind(step, WORD_BAD_ACKNOWLEDGMENT, 0, 0);
+        step_trouble(step, stream)->acks_out_of_range++;
+        step_tell_kind(step, WORD_ACK_OUT_OF_RANGE, 0, 0);
         return true;
     }
     int64_t acked = other->acked_known ? other->acked : INT64_MIN;

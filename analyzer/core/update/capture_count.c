@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the capture itself was like: the captures table. */
+/* What the capture itself was like: the interfaces table. */
 #include <pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,48 +140,49 @@ static void reasons_text(const struct capture_count *count, char *text, size_t r
 static void put_file(struct analysis *analysis, struct row *row,
                      const struct interface *interface) {
     const struct damage *damage = capture_set_damage(analysis->captures, interface->file_index);
-    row_set_path(analysis, row, captures_file, interface->file);
-    row_set_text(analysis, row, captures_format, interface->format);
-    row_set_text(analysis, row, captures_compression, interface->compression);
+    row_set_path(analysis, row, interfaces_file, interface->file);
+    row_set_text(analysis, row, interfaces_format, interface->format);
+    row_set_text(analysis, row, interfaces_compression, interface->compression);
     if (damage && damage->present) {
-        row_set_text(analysis, row, captures_damage, damage->text);
-        row_set(row, captures_damage_offset, (int64_t)damage->offset);
-        row_set(row, captures_damage_frame, (int64_t)damage->frame);
+        row_set_text(analysis, row, interfaces_damage, damage->text);
+        row_set(row, interfaces_damage_offset, (int64_t)damage->offset);
+        row_set(row, interfaces_damage_frame, (int64_t)damage->frame);
     }
 }
 
 static void put_interface(struct analysis *analysis, struct row *row,
                           const struct interface *interface) {
-    row_set(row, captures_interface, interface->index);
-    row_set_text(analysis, row, captures_name, interface->name);
-    row_set(row, captures_link_type, interface->link_type);
-    row_set_text(analysis, row, captures_link_type_name,
+    row_set(row, interfaces_interface, interface->index);
+    row_set_text(analysis, row, interfaces_name, interface->name);
+    row_set(row, interfaces_link_type, interface->link_type);
+    row_set_text(analysis, row, interfaces_link_type_name,
                  pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
-    row_set_if(row, captures_snaplen, interface->snaplen, interface->snaplen);
-    row_set(row, captures_time_resolution_ns, interface->time_resolution_ns);
+    row_set_if(row, interfaces_snaplen, interface->snaplen, interface->snaplen);
+    row_set(row, interfaces_time_resolution_ns, interface->time_resolution_ns);
     uint64_t received =
         interface->received == DROPS_UNKNOWN ? interface->accepted : interface->received;
     uint64_t program = interface_dropped_program(interface);
-    row_set_if(row, captures_received, received != DROPS_UNKNOWN, (int64_t)received);
-    row_set_if(row, captures_dropped_program, program != DROPS_UNKNOWN, (int64_t)program);
-    row_set_if(row, captures_dropped_kernel, interface->dropped_kernel != DROPS_UNKNOWN,
+    row_set_if(row, interfaces_received, received != DROPS_UNKNOWN, (int64_t)received);
+    row_set_if(row, interfaces_dropped_program, program != DROPS_UNKNOWN, (int64_t)program);
+    row_set_if(row, interfaces_dropped_kernel, interface->dropped_kernel != DROPS_UNKNOWN,
                (int64_t)interface->dropped_kernel);
-    row_set_if(row, captures_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,
+    row_set_if(row, interfaces_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,
                (int64_t)interface->dropped_interface);
-    row_set_text(analysis, row, captures_hardware, interface->hardware);
-    row_set_text(analysis, row, captures_system, interface->system);
-    row_set_text(analysis, row, captures_capture_application, interface->application);
-    row_set_text(analysis, row, captures_capture_filter, interface->filter);
-    row_set_text(analysis, row, captures_comment, interface->comment);
-    row_set(row, captures_packet_comments, (int64_t)interface->comments);
+    row_set_text(analysis, row, interfaces_hardware, interface->hardware);
+    row_set_text(analysis, row, interfaces_system, interface->system);
+    row_set_text(analysis, row, interfaces_capture_application, interface->application);
+    row_set_text(analysis, row, interfaces_capture_filter, interface->filter);
+    row_set_text(analysis, row, interfaces_comment, interface->comment);
+    row_set(row, interfaces_packet_comments, (int64_t)interface->comments);
 }
 
 static void put_frames(struct row *row, const struct capture_count *count) {
-    row_set_if(row, captures_backward_ns_max, count->backward_steps, count->backward_ns_max);
-    row_set_if(row, captures_backward_frame, count->backward_steps, (int64_t)count->backward_frame);
-    row_set_if(row, captures_super_segment_frame, count->super_segments,
+    row_set_if(row, interfaces_backward_ns_max, count->backward_steps, count->backward_ns_max);
+    row_set_if(row, interfaces_backward_frame, count->backward_steps,
+               (int64_t)count->backward_frame);
+    row_set_if(row, interfaces_super_segment_frame, count->super_segments,
                (int64_t)count->super_segment_frame);
-    row_set_if(row, captures_malformed_frame, count->malformed_frame,
+    row_set_if(row, interfaces_malformed_frame, count->malformed_frame,
                (int64_t)count->malformed_frame);
 }
 
@@ -189,23 +190,23 @@ static void put_counts(struct analysis *analysis, struct row *row,
                        const struct capture_count *count) {
     char reasons[512];
     bool timed = count->packets > count->time_unknown;
-    row_set(row, captures_packets, (int64_t)count->packets);
-    row_set(row, captures_bytes, (int64_t)count->bytes);
-    row_set(row, captures_captured_bytes, (int64_t)count->captured_bytes);
-    row_set(row, captures_filtered_packets, (int64_t)count->filtered);
-    row_set_if(row, captures_first_ns, timed, count->first_ns);
-    row_set_if(row, captures_last_ns, timed, count->last_ns);
-    row_set(row, captures_truncated_packets, (int64_t)count->truncated);
-    row_set(row, captures_time_unknown, (int64_t)count->time_unknown);
-    row_set(row, captures_backward_steps, (int64_t)count->backward_steps);
-    row_set(row, captures_super_segments, (int64_t)count->super_segments);
-    row_set(row, captures_not_ip, (int64_t)count->reasons[REASON_NOT_IP]);
-    row_set(row, captures_not_understood,
+    row_set(row, interfaces_packets, (int64_t)count->packets);
+    row_set(row, interfaces_bytes, (int64_t)count->bytes);
+    row_set(row, interfaces_captured_bytes, (int64_t)count->captured_bytes);
+    row_set(row, interfaces_filtered_packets, (int64_t)count->filtered);
+    row_set_if(row, interfaces_first_ns, timed, count->first_ns);
+    row_set_if(row, interfaces_last_ns, timed, count->last_ns);
+    row_set(row, interfaces_truncated_packets, (int64_t)count->truncated);
+    row_set(row, interfaces_time_unknown, (int64_t)count->time_unknown);
+    row_set(row, interfaces_backward_steps, (int64_t)count->backward_steps);
+    row_set(row, interfaces_super_segments, (int64_t)count->super_segments);
+    row_set(row, interfaces_not_ip, (int64_t)count->reasons[REASON_NOT_IP]);
+    row_set(row, interfaces_not_understood,
             (int64_t)(answers(count, DECODE_NOT_UNDERSTOOD) - count->reasons[REASON_NOT_IP]));
-    row_set(row, captures_cut_headers, (int64_t)answers(count, DECODE_CUT));
-    row_set(row, captures_malformed, (int64_t)answers(count, DECODE_MALFORMED));
+    row_set(row, interfaces_cut_headers, (int64_t)answers(count, DECODE_CUT));
+    row_set(row, interfaces_malformed, (int64_t)answers(count, DECODE_MALFORMED));
     reasons_text(count, reasons, sizeof reasons);
-    row_set_text(analysis, row, captures_reasons, reasons);
+    row_set_text(analysis, row, interfaces_reasons, reasons);
     put_frames(row, count);
 }
 
@@ -217,13 +218,13 @@ void capture_count_rows(struct analysis *analysis) {
         if (!count)
             return;
         row_clear(&row);
-        row_set(&row, captures_capture, (int64_t)i);
-        if (!analysis->options.captures_only)
-            row_set(&row, captures_mirror_duplicates,
+        row_set(&row, interfaces_capture, (int64_t)i);
+        if (!analysis->options.interfaces_only)
+            row_set(&row, interfaces_mirror_duplicates,
                     i < analysis->mirrored_room ? (int64_t)analysis->mirrored[i] : 0);
         put_file(analysis, &row, interface);
         put_interface(analysis, &row, interface);
         put_counts(analysis, &row, count);
-        add_row(analysis, TABLE_captures, &row);
+        add_row(analysis, TABLE_interfaces, &row);
     }
 }

@@ -211,7 +211,7 @@ APART void block_account_segment(struct worker *worker, struct flow *flow, unsig
                                               .frame = seen->frame,
                                               .header = headed ? &header : NULL,
                                               .highest = stream->highest,
-                                              .holes = &stream->holes},
+                                              .gaps = &stream->gaps},
                       &worker->allowance, &listener);
 }
 

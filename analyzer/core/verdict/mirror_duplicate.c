@@ -9,7 +9,7 @@ enum copy_doubt mirror_doubt(const struct step *step, int64_t start, int64_t end
     const struct tcp_stream *stream = step->stream;
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
     bool agreed = stream->sack_permitted && step->other->sack_permitted;
-    bool gaps = stream->holes.count > stream->holes.acked || trouble->sacked_count;
+    bool gaps = stream->gaps.count > stream->gaps.acked || trouble->sacked_count;
     return agreed && !gaps && start >= 0 && end > start ? COPY_REPORTABLE : COPY_UNKNOWN;
 }
 

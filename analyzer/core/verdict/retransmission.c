@@ -9,10 +9,11 @@
 #include "verdict/stall.h"
 
 #define FIRST_TIMEOUT_MOST_NS INT64_C(3000000000) /* before RFC 6298 */
-#define LATE_STORED_NS        1000000 /* several queues of one card store packets out of order so much */
-#define ID_NEAR_MOST          64      /* of two packets of one direction */
-#define JUMP_MOST             64   /* numbers that a host gave out while a connection was still */
-#define JUMP_OWN_MOST         4096 /* where it gives each connection its own */
+#define CAPTURE_REORDER_NS                                                                         \
+    1000000                /* several queues of one card store packets out of order so much */
+#define ID_NEAR_MOST  64   /* of two packets of one direction */
+#define JUMP_MOST     64   /* numbers that a host gave out while a connection was still */
+#define JUMP_OWN_MOST 4096 /* where it gives each connection its own */
 
 /* --- sent again ----------------------------------------------------------------------------- */
 
@@ -61,7 +62,8 @@ static enum word place_of(const struct step *step, int64_t start, bool lost, boo
 static bool was_there(const struct step *step, bool acked, bool sacked) {
     const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
     int64_t told_ns = acked ? step->stream->advanced_ns : trouble->news_ns;
-    bool in_order = !trouble->late_stored || step->seen->time_ns - told_ns > LATE_STORED_NS;
+    bool in_order =
+        !trouble->capture_reordered || step->seen->time_ns - told_ns > CAPTURE_REORDER_NS;
     return (acked || sacked) && in_order;
 }
 
@@ -116,7 +118,7 @@ static enum word evidence_of_age(const struct step *step, bool timestamps, uint3
     return *order ? WORD_IP_ID : WORD_NONE;
 }
 
-/* The resend of these bytes that filled a hole, NULL without one. */
+/* The resend of these bytes that filled a gap, NULL without one. */
 static struct judged *filled_by(struct tcp_trouble *trouble, int64_t start, int64_t end) {
     for (uint32_t i = 0; i < trouble->judged_count; i++) {
         struct judged *judged = judged_at(trouble, i);
@@ -258,7 +260,7 @@ APART bool judge_again(struct step *step, int64_t start, int64_t end, const char
     return true;
 }
 
-/* --- holes that are filled ------------------------------------------------------------------ */
+/* --- gaps that are filled ------------------------------------------------------------------ */
 
 enum order { ORDER_UNKNOWN, ORDER_LATE, ORDER_AGAIN };
 
@@ -268,60 +270,59 @@ static bool path_rtt_is_whole(const struct step *step) {
 }
 
 /* Whether the sender had any cause to send the bytes again. */
-static bool could_know(const struct step *step, const struct hole *hole, int64_t end) {
+static bool could_know(const struct step *step, const struct gap *gap, int64_t end) {
     const struct tcp_stream *stream = step->stream;
     const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    bool asked = cause_is_suspected(step, end) || trouble->news_ns >= hole->opened_ns;
-    bool mends = (trouble->recovery_frame && hole->start < trouble->recovery_point) ||
-                 (trouble->timeout_frame && hole->start < trouble->timeout_point);
+    bool asked = cause_is_suspected(step, end) || trouble->news_ns >= gap->opened_ns;
+    bool mends = (trouble->recovery_frame && gap->start < trouble->recovery_point) ||
+                 (trouble->timeout_frame && gap->start < trouble->timeout_point);
     return !stream->acked_known || asked || mends ||
-           step->seen->time_ns - hole->opened_ns >=
+           step->seen->time_ns - gap->opened_ns >=
                step_timeout_ns(step) - step_timeout_ns(step) / 10;
 }
 
 /* By time: what comes so soon that no sender can have known of a loss was late; what comes a round
  * trip after was sent again. */
-static enum order order_by_time(const struct step *step, const struct hole *hole, int64_t end) {
-    int64_t rtt = step_path_rtt(step), waited = step->seen->time_ns - hole->opened_ns;
+static enum order order_by_time(const struct step *step, const struct gap *gap, int64_t end) {
+    int64_t rtt = step_path_rtt(step), waited = step->seen->time_ns - gap->opened_ns;
     if (rtt < 0 || !step->seen->time_known)
         return ORDER_UNKNOWN;
     if (waited >= rtt - rtt / 20)
-        return path_rtt_is_whole(step) && could_know(step, hole, end) ? ORDER_AGAIN : ORDER_UNKNOWN;
+        return path_rtt_is_whole(step) && could_know(step, gap, end) ? ORDER_AGAIN : ORDER_UNKNOWN;
     bool reported = cause_is_reported_lost(step, step->stream->acked, end) ||
                     step->other->repeats >= DUPLICATE_ACKS;
     return waited <= rtt / 4 && !reported ? ORDER_LATE : ORDER_UNKNOWN;
 }
 
-static enum order order_of(const struct step *step, const struct hole *hole, int64_t end,
+static enum order order_of(const struct step *step, const struct gap *gap, int64_t end,
                            enum word *evidence) {
     int age;
-    *evidence = evidence_of_age(step, hole->timestamps, hole->tsval, hole->ip_id, &age);
+    *evidence = evidence_of_age(step, gap->timestamps, gap->tsval, gap->ip_id, &age);
     if (age)
         return age < 0 ? ORDER_LATE : ORDER_AGAIN;
     *evidence = WORD_TIME;
-    return order_by_time(step, hole, end);
+    return order_by_time(step, gap, end);
 }
 
 /* The receiver had acknowledged it: the capture stored it late, or it is sent again needlessly. */
-static bool judge_acked_fill(struct step *step, int64_t start, int64_t end,
-                             const struct hole *hole) {
+static bool judge_acked_fill(struct step *step, int64_t start, int64_t end, const struct gap *gap) {
     enum word evidence;
-    bool soon = step->seen->time_ns - hole->acked_ns <= LATE_STORED_NS;
+    bool soon = step->seen->time_ns - gap->acked_ns <= CAPTURE_REORDER_NS;
     int age;
-    evidence = evidence_of_age(step, hole->timestamps, hole->tsval, hole->ip_id, &age);
+    evidence = evidence_of_age(step, gap->timestamps, gap->tsval, gap->ip_id, &age);
     if (age < 0 || (!age && soon)) {
-        step_trouble(step, step->stream)->late_stored++;
-        step_amend(step, hole->event,
-                   &(struct tcp_event){.kind = WORD_ACK_BEFORE_DATA,
+        step_trouble(step, step->stream)->capture_reordered++;
+        step_amend(step, gap->event,
+                   &(struct tcp_event){.kind = WORD_CAPTURED_OUT_OF_ORDER,
                                        .place = WORD_CAPTURE,
                                        .evidence = age ? evidence : WORD_TIME});
         return false;
     }
     struct resend resend = {.start = start,
                             .end = end,
-                            .sent_ns = hole->opened_ns,
-                            .sent_frame = hole->opener_frame,
-                            .since_frame = hole->opener_frame};
+                            .sent_ns = gap->opened_ns,
+                            .sent_frame = gap->opener_frame,
+                            .since_frame = gap->opener_frame};
     struct cause cause = cause_of(step, &resend);
     tell_again(step, start, end, &cause, false, NULL);
     return true;
@@ -332,32 +333,32 @@ static void tell_not_again(struct step *step, int64_t bytes, bool late, enum wor
                            uint32_t frame) {
     struct tcp_trouble *trouble = step_trouble(step, step->stream);
     trouble->out_of_order += late;
-    trouble->undecided += !late;
-    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_UNDECIDED,
+    trouble->ambiguous += !late;
+    step_tell(step, &(struct tcp_event){.kind = late ? WORD_OUT_OF_ORDER : WORD_AMBIGUOUS,
                                         .evidence = late ? evidence : WORD_NONE,
                                         .place = late ? WORD_UPSTREAM : WORD_NONE,
                                         .bytes = bytes,
                                         .related_frame = frame});
 }
 
-APART bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill) {
-    const struct hole *hole = &fill->hole;
+APART bool judge_fill(struct step *step, int64_t start, int64_t end, const struct gap_fill *fill) {
+    const struct gap *gap = &fill->gap;
     enum word evidence;
-    if (hole->acked)
-        return judge_acked_fill(step, start, end, hole);
-    enum order order = order_of(step, hole, end, &evidence);
+    if (gap->acked)
+        return judge_acked_fill(step, start, end, gap);
+    enum order order = order_of(step, gap, end, &evidence);
     if (order == ORDER_AGAIN) {
         struct resend resend = {.start = start,
                                 .end = end,
-                                .sent_ns = hole->opened_ns,
-                                .sent_frame = hole->opener_frame,
-                                .since_frame = hole->opener_frame};
+                                .sent_ns = gap->opened_ns,
+                                .sent_frame = gap->opener_frame,
+                                .since_frame = gap->opener_frame};
         struct cause cause = cause_of(step, &resend);
         cause.evidence = evidence;
         tell_again(step, start, end, &cause, true, NULL);
         return true;
     }
-    tell_not_again(step, fill->bytes, order == ORDER_LATE, evidence, hole->opener_frame);
+    tell_not_again(step, fill->bytes, order == ORDER_LATE, evidence, gap->opener_frame);
     return false;
 }
 
@@ -488,7 +489,7 @@ APART void judge_long_pause(struct step *step, int64_t pause, int64_t length, bo
     bool suspected = is_loss_jump(stream, jump) && pause <= timers_ns(step, jump - 1);
     if (suspected)
         note_suspected(step, length, pause);
-    step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_PAUSE,
+    step_tell(step, &(struct tcp_event){.kind = suspected ? WORD_SUSPECTED_TIMEOUT : WORD_IDLE_GAP,
                                         .place = suspected ? WORD_UPSTREAM : WORD_NONE,
                                         .evidence = suspected ? WORD_IP_ID : WORD_NONE,
                                         .bytes = length});

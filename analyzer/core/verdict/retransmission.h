@@ -6,9 +6,9 @@
 
 #include "verdict/recent_verdicts.h"
 
-/* Bytes [start, end) of the segment fill a hole. Returns whether they were sent again (not
+/* Bytes [start, end) of the segment fill a gap. Returns whether they were sent again (not
  * reordered), and so counted as a retransmission. */
-bool judge_fill(struct step *step, int64_t start, int64_t end, const struct hole_fill *fill);
+bool judge_fill(struct step *step, int64_t start, int64_t end, const struct gap_fill *fill);
 /* Bytes [start, end), SYN or FIN that had been seen before; `detail` may be NULL. Returns false for
  * a copy of what was seen, which is nothing that was sent again. */
 bool judge_again(struct step *step, int64_t start, int64_t end, const char *detail);

@@ -16,7 +16,7 @@ struct cause {
 /* What is being sent again. */
 struct resend {
     int64_t start, end;
-    int64_t sent_ns; /* when it was last sent, or its hole was opened */
+    int64_t sent_ns; /* when it was last sent, or its gap was opened */
     bool again;      /* that was not the first time */
     uint32_t sent_frame;
     uint32_t since_frame; /* at sent_ns, 0 if not known */

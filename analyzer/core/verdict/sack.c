@@ -63,14 +63,14 @@ static void take_dsack(struct step *step, int64_t start, int64_t end) {
         prove_network_copy(step, trouble, copy);
 }
 
-/* Holes told by SACK alone: the data itself was not captured. */
-static void note_sack_hole(struct step *step, struct tcp_trouble *trouble, int64_t start,
-                           int64_t position) {
+/* Gaps told by SACK alone: the data itself was not captured. */
+static void note_sack_gap(struct step *step, struct tcp_trouble *trouble, int64_t start,
+                          int64_t position) {
     int64_t known = later_of(trouble->sacked_highest, position);
     if (start <= known || step->other->based)
         return;
-    trouble->sack_holes++;
-    step_tell_kind(step, WORD_SACK_HOLE, start - known, 0);
+    trouble->sack_gaps++;
+    step_tell_kind(step, WORD_SACK_GAP, start - known, 0);
 }
 
 static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], int64_t position) {
@@ -92,7 +92,7 @@ static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const in
     for (unsigned i = step->tcp->sack_count; i-- > first;) {
         if (!is_within(step, blocks[i]))
             continue;
-        note_sack_hole(step, trouble, blocks[i][0], position);
+        note_sack_gap(step, trouble, blocks[i][0], position);
         trouble->sacked_highest = later_of(trouble->sacked_highest, blocks[i][1]);
         trouble->sacked[trouble->sacked_count].start = blocks[i][0];
         trouble->sacked[trouble->sacked_count++].end = blocks[i][1];

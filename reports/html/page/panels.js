@@ -11,19 +11,19 @@ function put(out, x, y, frame, capture) {
 
 function seriesData(flow) {
   const s = state.series, found = {};
-  const lines = ["instant", "system", "goodput"];
+  const lines = ["throughput", "cumulative", "goodput"];
   for (const line of lines) for (const d of [0, 1]) found[line + d] = { x: [], y: [], frame: [] };
   for (let i = 0; i < s.flow.length; i++) {
     if (s.flow[i] !== flow) continue;
     const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3;
     const follows = i + 1 < s.flow.length && s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
-    for (const line of ["instant", "goodput"]) {
+    for (const line of ["throughput", "goodput"]) {
       const out = found[line + d], value = s[line + "_bps"][i];
       if (Number.isNaN(value)) continue;
       put(out, start, value, [start, end]);
       if (!follows) put(out, end, 0, [start, end]);
     }
-    if (!Number.isNaN(s.system_bps[i])) put(found["system" + d], end, s.system_bps[i], [start, end]);
+    if (!Number.isNaN(s.cumulative_throughput_bps[i])) put(found["cumulative" + d], end, s.cumulative_throughput_bps[i], [start, end]);
   }
   return found;
 }
@@ -77,8 +77,8 @@ function packetData(f) {
 
 const MARK_OF = {
   mirror_duplicate: "copy", network_duplicate: "copy", unknown_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
-  keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", ack_before_data: "unseen", sack_hole: "unseen",
-  block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "undecided", block_corrupt: "block_lost",
+  keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", captured_out_of_order: "acked_unseen_segment", sack_gap: "acked_unseen_segment",
+  block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "ambiguous", block_corrupt: "block_lost",
 };
 const NONE = 255; // how a byte says null
 const word = (name, number) => (data.words[name][number] || "").replaceAll("_", " ");

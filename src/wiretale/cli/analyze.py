@@ -38,7 +38,7 @@ tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 # tables as JSON, for scripts
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
-TABLES = ("captures", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
+TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 REPORT = "report.html"  # in -o DIR
 BLOCK_BYTES = (32, 2**30)  # analyzer/trace.py; not imported for --help
 DAMAGED = 3
@@ -255,7 +255,7 @@ def exit_code(trace: Trace) -> int:
         return interrupted_code()
     from wiretale.analyzer.printable import printable
 
-    for row in trace.captures.rows() if trace.damaged else []:
+    for row in trace.interfaces.rows() if trace.damaged else []:
         if row["damage"]:
             print(f"wiretale: {printable(row['damage'])}", file=sys.stderr)
     return DAMAGED if trace.damaged else 0

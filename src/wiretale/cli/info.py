@@ -20,7 +20,7 @@ drop counts and damage. Each file is read once to its end.
 EXAMPLES = """\
 wiretale info transfer.pcapng
 # drop counts, for scripts
-wiretale info captures/ --json | jq '.captures[].dropped_kernel'
+wiretale info captures/ --json | jq '.interfaces[].dropped_kernel'
 """
 
 
@@ -38,14 +38,14 @@ def info(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.trace import analyze
     from wiretale.version import __version__
 
-    trace = analyze(*arguments.files, captures_only=True)
+    trace = analyze(*arguments.files, interfaces_only=True)
     if arguments.json:
         from wiretale.reports.export.analyze import write_json
 
-        write_json(trace, __version__, sys.stdout.buffer, ["captures"])
+        write_json(trace, __version__, sys.stdout.buffer, ["interfaces"])
     else:
         from wiretale.reports.terminal.info import print_info
 
-        print_info(trace.captures, sys.stdout)
+        print_info(trace.interfaces, sys.stdout)
     sys.stdout.flush()
     return exit_code(trace)

@@ -94,8 +94,9 @@ static void check_row(const struct row *row, unsigned flow, unsigned direction, 
     check_value(row, series_rtt_ns, !(i % 2), (7 + i) * 1000);
     check_value(row, series_flight_bytes, !(i % 3), i);
     check_value(row, series_window_bytes, !(i % 5), 0);
-    check_value(row, series_instant_bps, true, bits_a_second(bin.ip_bytes, WIDTH));
-    check_value(row, series_system_bps, true, bits_a_second(so_far, start + WIDTH - head.first_ns));
+    check_value(row, series_throughput_bps, true, bits_a_second(bin.ip_bytes, WIDTH));
+    check_value(row, series_cumulative_throughput_bps, true,
+                bits_a_second(so_far, start + WIDTH - head.first_ns));
     check_value(row, series_goodput_bps, head.payload_known,
                 bits_a_second(head.tcp ? bin.unique_bytes : bin.payload_bytes, WIDTH));
 }
@@ -136,8 +137,8 @@ static void check_first_columns(const struct table *table, uint64_t rows) {
     struct row expected, row;
     for (uint64_t number = 0; number < rows; number++) {
         CHECK(table_next(table, &all, &expected));
-        CHECK(table_next_of(table, &cursor, series_instant_bps, &row));
-        for (unsigned c = 0; c < series_instant_bps; c++)
+        CHECK(table_next_of(table, &cursor, series_throughput_bps, &row));
+        for (unsigned c = 0; c < series_throughput_bps; c++)
             check_value(&row, c, row_known(&expected, c), expected.value[c]);
     }
 }
