@@ -27,6 +27,7 @@ FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src
 EXTENSION = analyzer/_core.abi3.so
 # The folders of the C programs, and each program's name.
 PROGRAM_FOLDERS = traffic traffic/link capture
+TESTED_FOLDERS = common $(PROGRAM_FOLDERS)
 program_of = $(if $(filter traffic/link,$(1)),wiretale-link,wiretale-$(1))
 PACKAGING = setup.cfg setup.py pyproject.toml
 
@@ -96,7 +97,7 @@ test: $(VENV)/.stamp-test build ## all tests: C, then Python
 .PHONY: test-c
 test-c: $(C_TESTS:%=build/test/%)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
-	@for folder in $(PROGRAM_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
+	@for folder in $(TESTED_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
 build/core/%.o: analyzer/core/%.c
 	@mkdir -p $(@D)
@@ -119,7 +120,7 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
 	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
-	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
+	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -I. -D_GNU_SOURCE -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) .ci/make_docs.py --check
 
@@ -174,17 +175,17 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # The daemon's: with all of it but main() and its lines on stderr.
-CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard capture/src/*.c))
+CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard capture/src/*.c common/*.c))
 
 build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
+	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -I. -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
 sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
-	@$(foreach folder,$(PROGRAM_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
+	@$(foreach folder,$(TESTED_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
 	@.ci/sanitize $(VENV) "$(SANITIZE)"
 
 SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDIR)/build/sanitize/$(folder) \

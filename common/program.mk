@@ -18,10 +18,11 @@ COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -I$(FOLDER)
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 FOLDER := $(HERE)$(SOURCE)
-SOURCES := $(filter-out $(FOLDER)test/% $(FOLDER)fuzz/%,$(wildcard $(FOLDER)*.c $(FOLDER)*/*.c)) \
-	$(filter-out $(wildcard $(FOLDER)*.c),$(wildcard $(TOP)common/*.c))
+SOURCES := $(filter-out $(FOLDER)test/% $(FOLDER)fuzz/%,$(wildcard $(FOLDER)*.c $(FOLDER)*/*.c))
 OBJECTS = $(SOURCES:$(TOP)%.c=$(BUILD)/%.o)
-PARTS = $(filter-out $(FOLDER:$(TOP)%=$(BUILD)/%)$(MAIN).o,$(OBJECTS))
+COMMON = $(patsubst $(TOP)%.c,$(BUILD)/%.o,$(wildcard $(TOP)common/*.c))
+ARCHIVE = $(BUILD)/common.a
+PARTS = $(filter-out $(FOLDER:$(TOP)%=$(BUILD)/%)$(MAIN).o,$(OBJECTS)) $(ARCHIVE)
 TESTS = $(patsubst $(TOP)%.c,$(BUILD)/%,$(wildcard $(FOLDER)test/test_*.c $(FOLDER)*/test/test_*.c))
 
 # Libraries that the program opens itself, so that a missing one is named with its package (program_libraries.h). Tests, and
@@ -33,13 +34,17 @@ OPENING = $(if $(OPENED),$(BUILD)/library_calls.o)
 .PHONY: all test sanitize clean
 all: $(if $(MAIN),$(PROGRAM))
 
-$(PROGRAM): $(OBJECTS) $(OPENING)
+# An archive, because each program needs some of common/ only.
+$(ARCHIVE): $(COMMON)
+	@rm -f $@ && $(AR) rcs $@ $^
+
+$(PROGRAM): $(OBJECTS) $(OPENING) $(ARCHIVE)
 	@mkdir -p $(@D)
 	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(filter-out $(OPENED),$(LIBRARIES))
 
 # The functions that the objects take from each library, with the place of each in a table of 8-byte addresses.
-$(BUILD)/library_calls.h: $(OBJECTS)
-	@nm -u $(OBJECTS) | awk '{ print $$NF }' | sort -u > $(BUILD)/undefined
+$(BUILD)/library_calls.h: $(OBJECTS) $(COMMON)
+	@nm -u $^ | awk '{ print $$NF }' | sort -u > $(BUILD)/undefined
 	@for library in $(OPENED:-l%=%); do file=$$($(CC) -print-file-name=lib$$library.so); \
 		readelf -d $$file | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p'; \
 		nm -D --defined-only $$file | sed -n 's/.* [TWi] \([^@]*\).*/\1/p' | sort -u | comm -12 - $(BUILD)/undefined; done | \
@@ -52,7 +57,7 @@ $(BUILD)/library_calls.o: $(BUILD)/library_calls.c $(TOP)common/program_librarie
 	@$(COMPILE) -I$(BUILD) -c $< -o $@
 
 # The program as the dynamic linker would load it: dpkg-shlibdeps reads the needed packages from it.
-$(BUILD)/linked: $(OBJECTS)
+$(BUILD)/linked: $(OBJECTS) $(ARCHIVE)
 	@$(COMPILE) $^ -o $@ $(LDFLAGS) $(LIBRARIES)
 
 # Other flags make other objects; a header that is missing is told with the package that brings it.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "moment.h"
+#include "common/clock.h"
 
 static void add_empty(struct chunk_queue *queue, struct chunk *chunk) {
     chunk->next = queue->empty;
@@ -78,7 +78,7 @@ void chunk_queue_give(struct chunk_queue *queue, uint32_t device, struct chunk *
     if (chunk) {
         chunk->next = NULL;
         chunk->device = device;
-        chunk->handed_ns = steady_ns();
+        chunk->handed_ns = monotonic_ns();
     }
     pthread_mutex_lock(&queue->lock);
     lane->complete_ns = complete_ns;
@@ -112,8 +112,8 @@ static bool anything_filled(const struct chunk_queue *queue) {
 }
 
 static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
-    int64_t until = steady_ns() + wait_ns;
-    struct timespec limit = {.tv_sec = until / SECOND_NS, .tv_nsec = until % SECOND_NS};
+    int64_t until = monotonic_ns() + wait_ns;
+    struct timespec limit = to_timespec(until);
     atomic_store_explicit(&queue->idle, true, memory_order_relaxed);
     pthread_cond_timedwait(&queue->filled, &queue->lock, &limit);
     atomic_store_explicit(&queue->idle, false, memory_order_relaxed);

@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-#include "moment.h"
+#include "common/clock.h"
 
-#define CLOCK_STEP_LEAST_NS MILLISECOND_NS
+#define CLOCK_STEP_LEAST_NS NS_PER_MS
 #define CLOCK_READS_MOST    50
 
 struct clock_watch {
@@ -19,7 +19,7 @@ struct clock_watch {
 static inline int64_t clock_watch_distance(void) {
     int64_t best_span = INT64_MAX, distance = 0;
     for (int i = 0; i < CLOCK_READS_MOST && best_span > CLOCK_STEP_LEAST_NS / 10; i++) {
-        int64_t before = steady_ns(), wall = wall_ns(), span = steady_ns() - before;
+        int64_t before = monotonic_ns(), wall = realtime_ns(), span = monotonic_ns() - before;
         if (span < best_span) {
             best_span = span;
             distance = wall - before - span / 2;

@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #include "clock_watch.h"
-#include "moment.h"
+#include "common/clock.h"
 #include "say.h"
 
 #define ROUND_MS 100
 #define CLIENT_NS                                                                                  \
-    SECOND_NS /* between lines to status clients, unless --interval says otherwise                 \
-               */
+    NS_PER_S /* between lines to status clients, unless --interval says otherwise                  \
+              */
 #define READER_HUNG_NS                                                                             \
-    (5 * SECOND_NS) /* a reading thread that shows no life: the watchdog is not fed */
+    (5 * NS_PER_S) /* a reading thread that shows no life: the watchdog is not fed */
 
 /* timeout(1), sudo and terminals often send one wish to stop as two signals: to the process and to
  * its group. A second wish comes from a person, who waited. */
-#define STOP_AGAIN_NS (2 * SECOND_NS)
+#define STOP_AGAIN_NS (2 * NS_PER_S)
 
 struct rounds {
     struct clock_watch clock;
@@ -46,7 +46,7 @@ void control_take_signals(struct control *control) {
 }
 
 static void stop(struct control *control) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     atomic_store(&control->capture->stopping, true);
     if (!control->stop_asked_ns) {
         control->stop_asked_ns = now;
@@ -76,7 +76,7 @@ static void watch_clock(struct control *control, struct rounds *rounds) {
     int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
     if (!step)
         return;
-    warn_of("the clock was set by %+.9f s", (double)step / SECOND_NS);
+    warn_of("the clock was set by %+.9f s", (double)step / NS_PER_S);
     atomic_fetch_add(&control->output->clock_step_ns, step);
     chunk_queue_wake(&control->capture->queue);
 }
@@ -165,7 +165,7 @@ static int exit_code(const struct capture *capture, bool over) {
 }
 
 int control_run(struct control *control) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     struct rounds rounds = {.begun_ns = now,
                             .interval_at_ns = now + control->capture->settings->interval_ns,
                             .clients_at_ns = now};
@@ -175,7 +175,7 @@ int control_run(struct control *control) {
         struct pollfd ready[] = {{.fd = control->signal_fd, .events = POLLIN},
                                  {.fd = control->status.fd, .events = POLLIN}};
         take_signals(control);
-        now = steady_ns();
+        now = monotonic_ns();
         watch_clock(control, &rounds);
         end_when_due(control, &rounds, now);
         tell_status(control, &rounds, now);

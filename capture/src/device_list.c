@@ -8,11 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/json.h"
 #include "device.h"
-#include "json_text.h"
 #include "say.h"
-
-#define LIST_ROOM (1u << 20)
 
 struct listed {
     const pcap_if_t *interface;
@@ -73,58 +71,49 @@ static void print_text(const struct listed *listed) {
         printf("    time stamps %s\n", pcap_tstamp_type_val_to_name(listed->sources[i]));
 }
 
-static void put_json(struct json_text *json, const struct listed *listed) {
+static void put_json(struct json *json, const struct listed *listed) {
     char address[INET6_ADDRSTRLEN];
     const pcap_if_t *interface = listed->interface;
-    json_begin(json, NULL, '{');
-    if (listed->index)
-        json_number(json, "number", listed->index);
-    else
-        json_null(json, "number");
-    json_string(json, "name", interface->name);
-    if (interface->description)
-        json_string(json, "description", interface->description);
-    else
-        json_null(json, "description");
+    json_open(json, NULL, '{');
+    json_count(json, "number", listed->index ? (int64_t)listed->index : -1);
+    json_text(json, "name", interface->name);
+    json_text(json, "description", interface->description);
     json_bool(json, "up", interface->flags & PCAP_IF_UP);
     json_bool(json, "loopback", interface->flags & PCAP_IF_LOOPBACK);
-    json_begin(json, "addresses", '[');
+    json_open(json, "addresses", '[');
     for (const pcap_addr_t *at = interface->addresses; at; at = at->next)
         if (address_text(at->addr, address, sizeof address))
-            json_string(json, NULL, address);
-    json_end(json, ']');
+            json_text(json, NULL, address);
+    json_close(json, ']');
     if (listed->link_type_count < 0) {
-        json_null(json, "link_types");
+        json_text(json, "link_types", NULL);
     } else {
-        json_begin(json, "link_types", '[');
+        json_open(json, "link_types", '[');
         for (int i = 0; i < listed->link_type_count; i++)
-            json_string(json, NULL, link_name(listed->link_types[i]));
-        json_end(json, ']');
+            json_text(json, NULL, link_name(listed->link_types[i]));
+        json_close(json, ']');
     }
-    json_begin(json, "time_stamp_sources", '[');
+    json_open(json, "time_stamp_sources", '[');
     for (int i = 0; i < listed->source_count; i++)
-        json_string(json, NULL, pcap_tstamp_type_val_to_name(listed->sources[i]));
-    json_end(json, ']');
-    json_end(json, '}');
+        json_text(json, NULL, pcap_tstamp_type_val_to_name(listed->sources[i]));
+    json_close(json, ']');
+    json_close(json, '}');
 }
 
 static void list_json(const pcap_if_t *all) {
-    struct json_text json = {.text = malloc(LIST_ROOM), .room = LIST_ROOM - 1};
-    if (!json.text)
-        fail(EXIT_UNREADABLE, "out of memory");
-    json_begin(&json, NULL, '{');
-    json_string(&json, "schema", "wiretale.interfaces/1");
-    json_begin(&json, "interfaces", '[');
+    struct json json = {.out = stdout};
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.interfaces/1");
+    json_open(&json, "interfaces", '[');
     for (; all; all = all->next) {
         struct listed listed;
         look_at(&listed, all);
         put_json(&json, &listed);
         forget(&listed);
     }
-    json_end(&json, ']');
-    json_end(&json, '}');
-    printf("%.*s\n", (int)json.used, json.text);
-    free(json.text);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    putchar('\n');
 }
 
 int device_list(bool json) {

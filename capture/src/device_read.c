@@ -11,19 +11,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "device.h"
-#include "moment.h"
 #include "say.h"
 
 #define ROUND_PACKETS 8192 /* between two looks at the clock */
 #define ROUND_MS      100
-#define COUNT_NS      (200 * MILLISECOND_NS)
-#define HAND_OVER_NS  (100 * MILLISECOND_NS) /* a chunk that fills slowly */
+#define COUNT_NS      (200 * NS_PER_MS)
+#define HAND_OVER_NS  (100 * NS_PER_MS) /* a chunk that fills slowly */
 /* By then the kernel has handed over what it had: after TIMEOUT_MS, and later where it is busy. */
-#define RETIRE_NS    (250 * MILLISECOND_NS)
-#define END_NS       SECOND_NS /* for what the kernel still has at the end */
-#define SLL_TYPE     0         /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
-#define SLL2_TYPE    10        /* at offset 10 of a LINUX_SLL2 header, 8 bits */
+#define RETIRE_NS    (250 * NS_PER_MS)
+#define END_NS       NS_PER_S /* for what the kernel still has at the end */
+#define SLL_TYPE     0        /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
+#define SLL2_TYPE    10       /* at offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING 4
 
 static void begin_chunk(struct device *device) {
@@ -121,7 +121,7 @@ void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
     if (!chunk->packets++) {
         chunk->description = device->description;
         chunk->first_ns = (int64_t)time_ns;
-        device->chunk_since_ns = steady_ns();
+        device->chunk_since_ns = monotonic_ns();
     }
 }
 
@@ -140,15 +140,15 @@ static bool has_all(struct device *device) {
 }
 
 static void read_to_end(struct device *device) {
-    int64_t until = steady_ns() + END_NS;
+    int64_t until = monotonic_ns() + END_NS;
     refuse_packets(device);
     for (bool is_late = false; !is_late;) {
         struct pollfd ready = {.fd = device->fd, .events = POLLIN};
         poll(&ready, 1, 10);
-        is_late = steady_ns() >= until;
+        is_late = monotonic_ns() >= until;
         if (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) < 0 || has_all(device))
             break;
-        atomic_store(&device->alive_ns, steady_ns());
+        atomic_store(&device->alive_ns, monotonic_ns());
     }
     publish(device);
 }
@@ -163,7 +163,7 @@ static void wait_packets(struct device *device) {
 }
 
 static void end_round(struct device *device, int64_t complete_ns) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     struct chunk *chunk = device->chunk;
     publish(device);
     if (now - device->counted_ns >= COUNT_NS) {
@@ -197,7 +197,7 @@ static void lose(struct device *device) {
 }
 
 static void read_round(struct device *device) {
-    int64_t begun = wall_ns();
+    int64_t begun = realtime_ns();
     int count = pcap_dispatch(device->handle, ROUND_PACKETS, device_take, (u_char *)device);
     if (count == PCAP_ERROR && is_lost(device)) {
         lose(device);
@@ -225,7 +225,7 @@ static void wait_round(struct device *device) {
     if (result != OPEN_ABSENT && !device->told) /* it is there, but not as it was */
         warn_of("%s cannot be opened: %s; tried again until it can", device->name, device->reason);
     device->told = result != OPEN_ABSENT;
-    end_round(device, wall_ns() - RETIRE_NS);
+    end_round(device, realtime_ns() - RETIRE_NS);
     wait_packets(device);
 }
 
@@ -247,7 +247,7 @@ static void *read_device(void *argument) {
 }
 
 bool device_start(struct device *device) {
-    atomic_store(&device->alive_ns, steady_ns());
+    atomic_store(&device->alive_ns, monotonic_ns());
     if (pthread_create(&device->thread, NULL, read_device, device))
         return false;
     pthread_setname_np(device->thread, "read");

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "file_compress.h"
 #include "file_keeper.h"
 #include "file_recover.h"
-#include "moment.h"
 #include "say.h"
 
 #define WAITING_MOST 64u /* files that wait, each with open descriptors */
@@ -21,8 +21,8 @@
     8u /* with more waiting, what is published is left to the kernel to write                      \
         */
 #define NAMES_TRIED 100
-#define PATIENCE_NS (5 * SECOND_NS) /* of who waits for a file, and at the end for leftovers */
-#define STUCK_MOST  256u            /* files that could not be renamed */
+#define PATIENCE_NS (5 * NS_PER_S) /* of who waits for a file, and at the end for leftovers */
+#define STUCK_MOST  256u           /* files that could not be renamed */
 
 /* Whether what is there by the name that was asked for gives way: an empty file, as mktemp(1) makes
  * them; with --overwrite one of before this run. */
@@ -31,7 +31,7 @@ static bool gives_way(const struct finisher *finisher, const struct finished *fi
     if (!file->asked_for || fstatat(file->folder_fd, file->name, &told, AT_SYMLINK_NOFOLLOW) ||
         !S_ISREG(told.st_mode))
         return false;
-    int64_t changed_ns = told.st_mtim.tv_sec * SECOND_NS + told.st_mtim.tv_nsec;
+    int64_t changed_ns = timespec_ns(told.st_mtim);
     return !told.st_size || (finisher->overwrite && changed_ns < finisher->begun_ns);
 }
 
@@ -177,8 +177,8 @@ static void finish(struct finisher *finisher, struct finished *file, unsigned wa
 }
 
 static void wait_second(struct finisher *finisher) {
-    int64_t until = steady_ns() + SECOND_NS;
-    struct timespec limit = {.tv_sec = until / SECOND_NS, .tv_nsec = until % SECOND_NS};
+    int64_t until = monotonic_ns() + NS_PER_S;
+    struct timespec limit = to_timespec(until);
     pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
 }
 
@@ -227,8 +227,8 @@ static void note_finished(struct finisher *finisher) {
 
 /* At the end: thousands of them would take longer than a service manager waits. */
 static void finish_leftovers(struct finisher *finisher) {
-    int64_t until = steady_ns() + PATIENCE_NS;
-    while (!file_recover_is_done(&finisher->left) && steady_ns() < until)
+    int64_t until = monotonic_ns() + PATIENCE_NS;
+    while (!file_recover_is_done(&finisher->left) && monotonic_ns() < until)
         finish_leftover(finisher);
     if (!file_recover_is_done(&finisher->left))
         warn_of("%zu files of earlier runs are left for the next start",
@@ -261,7 +261,7 @@ bool finisher_start(struct finisher *finisher) {
     pthread_mutex_init(&finisher->lock, NULL);
     pthread_cond_init(&finisher->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    finisher->begun_ns = wall_ns();
+    finisher->begun_ns = realtime_ns();
     if (pthread_create(&finisher->thread, NULL, run, finisher))
         return false;
     pthread_setname_np(finisher->thread, "finish");
@@ -299,10 +299,10 @@ bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
 
 /* Until one more is finished, or for some time in vain. */
 static bool wait_for_one(struct finisher *finisher) {
-    int64_t until = steady_ns() + PATIENCE_NS;
+    int64_t until = monotonic_ns() + PATIENCE_NS;
     pthread_mutex_lock(&finisher->lock);
     unsigned before = finisher->unfinished;
-    while (before && finisher->unfinished >= before && steady_ns() < until)
+    while (before && finisher->unfinished >= before && monotonic_ns() < until)
         wait_second(finisher);
     bool less = finisher->unfinished < before;
     pthread_mutex_unlock(&finisher->lock);

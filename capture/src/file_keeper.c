@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "descriptors.h"
-#include "moment.h"
 #include "sandbox.h"
 #include "say.h"
 
@@ -75,7 +75,7 @@ void file_keeper_start(struct file_keeper *keeper, struct finisher *finisher, st
                        const struct identity *identity) {
     struct finished file = {.folder_fd = folder->fd, .asked_for = true};
     int ends[2];
-    folder_next_name(folder, wall_ns(), file.name);
+    folder_next_name(folder, realtime_ns(), file.name);
     folder->number = 0;
     int made = folder_create(folder, file.name, file.temporary);
     if (made < 0 || fchown(made, identity->user, identity->group) ||
@@ -83,7 +83,7 @@ void file_keeper_start(struct file_keeper *keeper, struct finisher *finisher, st
         fail(EXIT_UNREADABLE, "no file can be made in %s: %s", folder->path, strerror(errno));
     if (folder->lock_fd >= 0 && fchown(folder->lock_fd, folder->owner, folder->group))
         warn_of("the lock of %s stays root's: %s", folder->path, strerror(errno));
-    finisher->begun_ns = wall_ns();
+    finisher->begun_ns = realtime_ns();
     pid_t pid = fork();
     if (pid < 0)
         fail(EXIT_UNREADABLE, "no process: %s", strerror(errno));

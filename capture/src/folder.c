@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "link_follow.h"
-#include "moment.h"
 #include "say.h"
 
 #define FOLDER_MODE 0750
@@ -165,7 +165,7 @@ static void open_parent(struct folder *folder, const struct place *place) {
 static void refuse_existing(struct folder *folder, const struct settings *settings) {
     char name[NAME_ROOM];
     struct stat told;
-    folder_next_name(folder, wall_ns(), name);
+    folder_next_name(folder, realtime_ns(), name);
     folder->number = 0;
     if (settings->compress && strlen(name) + sizeof COMPRESSED <= sizeof name)
         strcat(name, COMPRESSED);
@@ -273,15 +273,15 @@ void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t
 
 /* "20261121T141500.123456789Z" */
 static void put_time(char *text, size_t size, int64_t time_ns) {
-    time_t seconds = time_ns / SECOND_NS;
+    time_t seconds = time_ns / NS_PER_S;
     struct tm parts;
     gmtime_r(&seconds, &parts);
     size_t used = strftime(text, size, "%Y%m%dT%H%M%S", &parts);
-    snprintf(text + used, size - used, ".%09dZ", (int)(time_ns % SECOND_NS));
+    snprintf(text + used, size - used, ".%09dZ", (int)(time_ns % NS_PER_S));
 }
 
 static void put_prefix(const struct folder *folder, int64_t time_ns, char *text, size_t size) {
-    time_t seconds = time_ns / SECOND_NS;
+    time_t seconds = time_ns / NS_PER_S;
     struct tm parts;
     gmtime_r(&seconds, &parts);
     if (!strchr(folder->prefix, '%') || !strftime(text, size, folder->prefix, &parts))

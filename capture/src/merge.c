@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "merge.h"
 
-#include "moment.h"
+#include "common/clock.h"
 #include "record.h"
 
-#define AGE_MOST_NS (2 * SECOND_NS) /* that a chunk waits for another device */
-#define PRESSURE    4               /* nor when less than one in so many chunks is free */
+#define AGE_MOST_NS (2 * NS_PER_S) /* that a chunk waits for another device */
+#define PRESSURE    4              /* nor when less than one in so many chunks is free */
 
 static int64_t head_time(const struct merge *merge, uint32_t device) {
     const struct chunk *chunk = merge->lanes[device].first;
@@ -82,7 +82,7 @@ static int64_t bound_of_others(const struct merge *merge, uint32_t device) {
 
 static bool is_pressing(const struct merge *merge, const struct chunk *chunk) {
     return chunk_queue_empty_count(merge->queue) < merge->queue->chunks / PRESSURE ||
-           steady_ns() - chunk->handed_ns > AGE_MOST_NS;
+           monotonic_ns() - chunk->handed_ns > AGE_MOST_NS;
 }
 
 static int find_oldest(const struct merge *merge) {

@@ -7,15 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "moment.h"
+#include "common/clock.h"
 #include "output_file.h"
 #include "output_store.h"
 #include "record.h"
 #include "say.h"
 
-#define LOOK_NS (500 * MILLISECOND_NS)
+#define LOOK_NS (500 * NS_PER_MS)
 #define GRACE_NS                                                                                   \
-    (500 * MILLISECOND_NS) /* for packets of before the boundary, when none comes after it */
+    (500 * NS_PER_MS) /* for packets of before the boundary, when none comes after it */
 
 /* What the open file still has room for. */
 struct room {
@@ -131,13 +131,13 @@ static void tell_clock_step(struct output *output) {
     if (!step)
         return;
     if (output->capture->settings->file_ns)
-        output->boundary_ns = output_next_boundary(output->capture->settings, wall_ns());
+        output->boundary_ns = output_next_boundary(output->capture->settings, realtime_ns());
     if (output->fd < 0 || !output->described || output->capture->settings->format == RECORD_PCAP)
         return;
     char comment[128];
-    snprintf(comment, sizeof comment, "the clock was set by %+.9f s", (double)step / SECOND_NS);
+    snprintf(comment, sizeof comment, "the clock was set by %+.9f s", (double)step / NS_PER_S);
     struct block_buffer buffer = {0};
-    block_statistics(&buffer, &(struct block_statistics){.end_ns = wall_ns()}, comment);
+    block_statistics(&buffer, &(struct block_statistics){.end_ns = realtime_ns()}, comment);
     if (!output_store_blocks(output, &buffer))
         output_note_failure(output, output->folder->path);
 }
@@ -169,15 +169,15 @@ static void look_after_file(struct output *output) {
     atomic_fetch_sub(&output->total_bytes, output->bytes);
     close(output->fd);
     output->fd = -1;
-    output_begin(output, wall_ns());
+    output_begin(output, realtime_ns());
 }
 
 static bool is_over(const struct output *output, bool idle) {
-    return output->boundary_ns && idle && wall_ns() >= output->boundary_ns + GRACE_NS;
+    return output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
 }
 
 void output_look(struct output *output, bool idle) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     int wishes = atomic_exchange(&output->wishes, 0);
     tell_clock_step(output);
     if (now - output->looked_ns >= LOOK_NS) {
@@ -185,14 +185,14 @@ void output_look(struct output *output, bool idle) {
         look_after_file(output);
         output_look_for_lost(output);
         if (output->failing && output->fd < 0)
-            output_begin(output, wall_ns());
+            output_begin(output, realtime_ns());
     }
     if (output->folder->sealed)
         wishes = 0; /* for another file, which cannot be made there */
     bool over = is_over(output, idle);
     if (output->folder->is_stream || (!wishes && !over) || !output->capture->descriptions.count)
         return; /* a file tells of one interface at least */
-    int64_t begin_ns = over && !wishes ? output->boundary_ns : wall_ns();
+    int64_t begin_ns = over && !wishes ? output->boundary_ns : realtime_ns();
     output_close(output);
     if (wishes & WISH_REOPEN && !folder_reopen(output->folder))
         warn_of("%s cannot be opened again: %s; the folder that is open stays in use",

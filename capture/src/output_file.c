@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "moment.h"
+#include "common/clock.h"
 #include "output_store.h"
 #include "record.h"
 #include "say.h"
 
-#define RETRY_NS (250 * MILLISECOND_NS) /* between two attempts to make a file */
+#define RETRY_NS (250 * NS_PER_MS) /* between two attempts to make a file */
 
 static void show_name(struct output *output) {
     pthread_mutex_lock(&output->name_lock);
@@ -177,7 +177,7 @@ static void end_without_folder(struct output *output) {
 
 /* Begins a file whose first packet is of that time. */
 bool output_begin(struct output *output, int64_t time_ns) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     if (now < output->retry_ns)
         return false;
     if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
@@ -267,7 +267,7 @@ static _Noreturn void fail_to_begin(const struct output *output) {
 void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
-    if (!output->capture->descriptions.count || output_begin(output, wall_ns()))
+    if (!output->capture->descriptions.count || output_begin(output, realtime_ns()))
         return;
     if (output->folder->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
         return; /* it ends by itself; there may be room later */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "moment.h"
+#include "common/clock.h"
 #include "record.h"
 
 #define PIPE_WAIT_MS    100
-#define END_PATIENCE_NS (10 * SECOND_NS) /* for a pipe's reader that does not read, at the end */
+#define END_PATIENCE_NS (10 * NS_PER_S) /* for a pipe's reader that does not read, at the end */
 
 static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
     return &output->capture->descriptions.items[description]->counts;
@@ -60,24 +60,24 @@ static bool wait_reader(struct output *output, int64_t *since_ns) {
     if (poll(&ready, 1, PIPE_WAIT_MS) > 0 && !(ready.revents & POLLOUT))
         return false;
     if (ready.revents & POLLOUT) {
-        *since_ns = steady_ns();
+        *since_ns = monotonic_ns();
         return true;
     }
     output->gave_up =
-        atomic_load(&output->capture->stopping) && steady_ns() - *since_ns > END_PATIENCE_NS;
+        atomic_load(&output->capture->stopping) && monotonic_ns() - *since_ns > END_PATIENCE_NS;
     return !output->gave_up;
 }
 
 static size_t store_in_stream(struct output *output, const uint8_t *data, size_t size) {
     enum { PIPE_PART = 65536 }; /* so that a write that begins also ends */
-    int64_t since = steady_ns();
+    int64_t since = monotonic_ns();
     size_t done = 0;
     while (done < size && !output->gave_up) {
         size_t part = size - done < PIPE_PART ? size - done : PIPE_PART;
         ssize_t more = write(output->fd, data + done, part);
         if (more > 0) {
             done += (size_t)more;
-            since = steady_ns();
+            since = monotonic_ns();
         } else if (more < 0 && errno == EAGAIN) {
             if (!wait_reader(output, &since))
                 break;
@@ -132,7 +132,7 @@ static void add_statistics(struct output *output, struct block_buffer *buffer, u
     block_statistics(buffer,
                      &(struct block_statistics){.interface = number,
                                                 .start_ns = output->begun_ns,
-                                                .end_ns = wall_ns(),
+                                                .end_ns = realtime_ns(),
                                                 .drops_known = true,
                                                 .unfiltered = sees_all(output->capture->settings),
                                                 .accepted = of.written + of.dropped_kernel +

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "quantity.h"
+#include "common/units.h"
 #include "say.h"
 #include "settings_option.h"
 
@@ -20,21 +20,21 @@
 
 static uint64_t bytes_of(const char *option, const char *text, const char *bare) {
     uint64_t bytes;
-    if (!quantity_bytes(text, bare, &bytes))
+    if (!units_parse_whole(text, UNIT_SIZE, bare, &bytes))
         fail(EXIT_USAGE, "%s '%s': expected a size, as 64k, 8MB or 64MiB", option, text);
     return bytes;
 }
 
 static int64_t time_of(const char *option, const char *text) {
-    int64_t ns;
-    if (!quantity_ns(text, "s", &ns) || ns <= 0)
+    uint64_t ns;
+    if (!units_parse_whole(text, UNIT_TIME, "", &ns) || !ns)
         fail(EXIT_USAGE, "%s '%s': expected a time above 0, as 200ms, 10s or 1h", option, text);
-    return ns;
+    return (int64_t)ns;
 }
 
 static uint64_t count_of(const char *option, const char *text) {
     uint64_t count;
-    if (!quantity_count(text, &count) || !count)
+    if (!units_parse_whole(text, UNIT_COUNT, "", &count) || !count)
         fail(EXIT_USAGE, "%s '%s': expected a whole number above 0, as 100 or 10k", option, text);
     return count;
 }
@@ -83,7 +83,8 @@ static void set_rotation(struct settings *settings, const char *text) {
         settings->file_packets = count_of("-b packets:", value);
     else if ((value = value_of(text, "files")))
         settings->ring_files = count_of("-b files:", value);
-    else if (quantity_bytes(text, "MB", &settings->file_bytes) && settings->file_bytes)
+    else if (units_parse_whole(text, UNIT_SIZE, "MB", &settings->file_bytes) &&
+             settings->file_bytes)
         return; /* a size alone */
     else
         fail(EXIT_USAGE,

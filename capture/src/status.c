@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json_text.h"
-#include "moment.h"
+#include "common/clock.h"
+#include "common/json.h"
 
 static const char *const states[] = {"starting", "waiting",  "capturing",
                                      "dropping", "stopping", "ended"};
@@ -38,50 +38,50 @@ void status_take(struct status *status, struct capture *capture, struct output *
     output_name(output, status->file);
 }
 
-static void put_counts(struct json_text *json, const struct counts *counts) {
-    json_number(json, "received", (int64_t)counts->received);
-    json_number(json, "written", (int64_t)counts->written);
-    json_number(json, "queued", (int64_t)counts->queued);
-    json_number(json, "dropped_kernel", (int64_t)counts->dropped_kernel);
-    json_number(json, "dropped_interface", (int64_t)counts->dropped_interface);
-    json_number(json, "dropped_queue", (int64_t)counts->dropped_queue);
-    json_number(json, "dropped_disk", (int64_t)counts->dropped_disk);
+static void put_counts(struct json *json, const struct counts *counts) {
+    json_count(json, "received", (int64_t)counts->received);
+    json_count(json, "written", (int64_t)counts->written);
+    json_count(json, "queued", (int64_t)counts->queued);
+    json_count(json, "dropped_kernel", (int64_t)counts->dropped_kernel);
+    json_count(json, "dropped_interface", (int64_t)counts->dropped_interface);
+    json_count(json, "dropped_queue", (int64_t)counts->dropped_queue);
+    json_count(json, "dropped_disk", (int64_t)counts->dropped_disk);
 }
 
-static void put_device(struct json_text *json, struct device *device) {
+static void put_device(struct json *json, struct device *device) {
     static const char *const names[] = {"waiting", "reading", "ended"};
     struct counts counts = description_counts(&device->capture->descriptions, device->number);
-    json_begin(json, NULL, '{');
-    json_string(json, "name", device->name);
-    json_string(json, "state", names[atomic_load(&device->state)]);
+    json_open(json, NULL, '{');
+    json_text(json, "name", device->name);
+    json_text(json, "state", names[atomic_load(&device->state)]);
     put_counts(json, &counts);
-    json_number(json, "received_bytes", (int64_t)counts.received_bytes);
-    json_number(json, "kernel_received", (int64_t)counts.kernel_received);
-    json_end(json, '}');
+    json_count(json, "received_bytes", (int64_t)counts.received_bytes);
+    json_count(json, "kernel_received", (int64_t)counts.kernel_received);
+    json_close(json, '}');
 }
 
 size_t status_json(const struct status *status, const struct capture *capture,
                    char text[STATUS_ROOM]) {
-    struct json_text json = {.text = text, .room = STATUS_ROOM - 2};
-    json_begin(&json, NULL, '{');
-    json_string(&json, "schema", "wiretale.capture/1");
-    json_string(&json, "wiretale", WIRETALE_VERSION);
-    json_string(&json, "state", states[status->state]);
-    json_number(&json, "time_ns", wall_ns());
+    struct json json = {.out = fmemopen(text, STATUS_ROOM, "w")};
+    if (!json.out)
+        return 0;
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.capture/1");
+    json_text(&json, "wiretale", WIRETALE_VERSION);
+    json_text(&json, "state", states[status->state]);
+    json_count(&json, "time_ns", realtime_ns());
     put_counts(&json, &status->all);
-    json_number(&json, "bytes", (int64_t)status->bytes);
-    json_number(&json, "files", (int64_t)status->files);
-    if (*status->file)
-        json_string(&json, "file", status->file);
-    else
-        json_null(&json, "file");
-    json_begin(&json, "interfaces", '[');
+    json_count(&json, "bytes", (int64_t)status->bytes);
+    json_count(&json, "files", (int64_t)status->files);
+    json_text(&json, "file", *status->file ? status->file : NULL);
+    json_open(&json, "interfaces", '[');
     for (uint32_t i = 0; i < capture->device_count; i++)
         put_device(&json, &capture->devices[i]);
-    json_end(&json, ']');
-    json_end(&json, '}');
-    text[json.used++] = '\n';
-    return json.used;
+    json_close(&json, ']');
+    json_close(&json, '}');
+    fputc('\n', json.out);
+    long length = ftell(json.out);
+    return fclose(json.out) || length < 0 ? 0 : (size_t)length;
 }
 
 void status_text(const struct status *status, char *text, size_t size) {

@@ -13,12 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "link_follow.h"
-#include "moment.h"
 #include "say.h"
 
 #define WAITING_MOST 16
-#define SILENT_NS    (5 * SECOND_NS) /* that a line may be left unread */
+#define SILENT_NS    (5 * NS_PER_S) /* that a line may be left unread */
 
 /* The folder that it is to be in, and the name there. */
 static void find_folder(struct status_socket *to, const char *path) {
@@ -155,7 +155,7 @@ static bool make_room(struct status_socket *from, int64_t now) {
 
 bool status_socket_accept(struct status_socket *from) {
     bool fresh = false;
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     int fd;
     while (from->fd >= 0 &&
            (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
@@ -200,7 +200,7 @@ static bool send_line(struct status_client *client, const char *line, size_t len
 
 void status_socket_send(struct status_socket *to, const char *line, size_t length,
                         bool fresh_only) {
-    int64_t now = steady_ns();
+    int64_t now = monotonic_ns();
     for (unsigned i = to->count; i--;) {
         struct status_client *client = to->clients[i];
         if (fresh_only && !client->fresh)

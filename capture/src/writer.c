@@ -3,10 +3,10 @@
 
 #include <sys/resource.h>
 
-#include "moment.h"
+#include "common/clock.h"
 
-#define WAIT_NS (100 * MILLISECOND_NS)
-#define HOLD_NS (10 * MILLISECOND_NS) /* with packets that wait for those of another device */
+#define WAIT_NS (100 * NS_PER_MS)
+#define HOLD_NS (10 * NS_PER_MS) /* with packets that wait for those of another device */
 
 static void stop_at_limits(const struct output *output) {
     const struct settings *settings = output->capture->settings;

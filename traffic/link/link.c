@@ -8,16 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "link_options.h"
 #include "link_summary.h"
-
-static int64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
 
 static void build_worker(struct link_worker *worker, const struct link_options *options,
                          uint8_t number, struct link_port ports[2], _Atomic int64_t *origin) {
@@ -66,7 +60,8 @@ static int run(const struct link_options *options) {
         link_port_open(&ports[i], options->interfaces[i]);
     for (uint8_t i = 0; i < 2; i++)
         build_worker(&workers[i], options, i, ports, &origin);
-    if (options->truth_path && !truth_log_open(&log, options->truth_path, options->seed, now_ns()))
+    if (options->truth_path &&
+        !truth_log_open(&log, options->truth_path, options->seed, realtime_ns()))
         err(4, "%s: cannot write", options->truth_path);
     mlockall(MCL_CURRENT); /* as far as it may; not what comes: a limit would then make allocations
                               fail */

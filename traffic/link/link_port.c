@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "common/block.h"
+#include "common/clock.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -91,7 +92,7 @@ static void take_control(struct link_port *port, struct port_frame *frame, struc
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec time;
             memcpy(&time, CMSG_DATA(part), sizeof time);
-            frame->in_ns = time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+            frame->in_ns = timespec_ns(time);
         }
         if (part->cmsg_level == SOL_PACKET && part->cmsg_type == PACKET_AUXDATA) {
             struct tpacket_auxdata data;

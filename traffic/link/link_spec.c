@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../quantity.h"
+#include "common/units.h"
 #include "link_units.h"
 
 void link_spec_init(struct link_spec *spec) {
@@ -34,7 +34,7 @@ static bool take_trace(struct link_spec *spec, char *text) {
 static bool take_overhead(struct link_spec *spec, char *text) {
     bool is_negative = *text == '-';
     uint64_t bytes;
-    if (!quantity_whole(text + is_negative, QUANTITY_SIZE, &bytes) ||
+    if (!units_parse_whole(text + is_negative, UNIT_SIZE, "", &bytes) ||
         bytes > (is_negative ? 20 : 1000))
         return false;
     spec->overhead = is_negative ? -(int64_t)bytes : (int64_t)bytes;
@@ -170,7 +170,7 @@ static bool take_bits(struct link_spec *spec, char *text) {
 }
 
 static bool take_mtu(struct link_spec *spec, char *text) {
-    return quantity_whole(text, QUANTITY_SIZE, &spec->mtu) && spec->mtu >= 68 &&
+    return units_parse_whole(text, UNIT_SIZE, "", &spec->mtu) && spec->mtu >= 68 &&
            spec->mtu <= 65535; /* RFC 791, 3.2 */
 }
 

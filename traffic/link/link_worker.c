@@ -5,24 +5,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "packet_id.h"
 
 #define SLEEP_MOST_NS    INT64_C(100000000)
 #define FLUSH_EVERY_NS   INT64_C(200000000)
 #define LATENESS_STEP_NS INT64_C(500)
 #define LATENESS_MOST_NS INT64_C(200000)
-
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-int64_t monotonic_ns(void) {
-    return clock_ns(CLOCK_MONOTONIC);
-}
 
 static void log_fate(void *context, const struct truth_record *truth) {
     struct link_worker *worker = context;

@@ -31,6 +31,4 @@ struct link_worker {
 /* Runs until `ending`; to be started by pthread_create() with the worker. */
 void *link_worker_run(void *worker);
 
-int64_t monotonic_ns(void);
-
 #endif

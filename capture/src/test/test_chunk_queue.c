@@ -2,7 +2,7 @@
 /* The queue has its bound, keeps order, and holds nobody up. */
 #include "../../../common/check.h"
 #include "chunk_queue.h"
-#include "moment.h"
+#include "common/clock.h"
 
 static void test_an_empty_queue_refuses_and_does_not_wait(void) {
     struct chunk_queue queue;
@@ -30,7 +30,7 @@ static void test_chunks_come_in_order_for_each_device(void) {
             chunk_queue_take(&queue, lanes, 0);
     }
     chunk_queue_end(&queue, 1);
-    chunk_queue_take(&queue, lanes, SECOND_NS);
+    chunk_queue_take(&queue, lanes, NS_PER_S);
     for (uint32_t device = 0; device < 2; device++) {
         uint32_t expected = device;
         for (struct chunk *chunk = lanes[device].first; chunk; chunk = chunk->next, expected += 2)
@@ -46,9 +46,9 @@ static void test_waiting_ends(void) {
     struct chunk_queue queue;
     struct lane lanes[DEVICES_MAX] = {0};
     CHECK(chunk_queue_open(&queue, 0, 1));
-    int64_t before = steady_ns();
-    chunk_queue_take(&queue, lanes, 20 * MILLISECOND_NS);
-    CHECK(steady_ns() - before >= 19 * MILLISECOND_NS);
+    int64_t before = monotonic_ns();
+    chunk_queue_take(&queue, lanes, 20 * NS_PER_MS);
+    CHECK(monotonic_ns() - before >= 19 * NS_PER_MS);
     CHECK(!lanes[0].first);
     chunk_queue_close(&queue);
 }

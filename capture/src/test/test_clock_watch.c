@@ -4,12 +4,12 @@
 #include "clock_watch.h"
 
 int main(void) {
-    struct clock_watch watch = {.distance_ns = 1000 * SECOND_NS};
-    CHECK_INT(clock_watch_step(&watch, 1000 * SECOND_NS + 300000), 0);
-    CHECK_INT(clock_watch_step(&watch, 1000 * SECOND_NS - 300000), 0);
-    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS), -10 * SECOND_NS);
-    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS), 0);
-    CHECK_INT(clock_watch_step(&watch, 990 * SECOND_NS + 2 * MILLISECOND_NS), 2 * MILLISECOND_NS);
+    struct clock_watch watch = {.distance_ns = 1000 * NS_PER_S};
+    CHECK_INT(clock_watch_step(&watch, 1000 * NS_PER_S + 300000), 0);
+    CHECK_INT(clock_watch_step(&watch, 1000 * NS_PER_S - 300000), 0);
+    CHECK_INT(clock_watch_step(&watch, 990 * NS_PER_S), -10 * NS_PER_S);
+    CHECK_INT(clock_watch_step(&watch, 990 * NS_PER_S), 0);
+    CHECK_INT(clock_watch_step(&watch, 990 * NS_PER_S + 2 * NS_PER_MS), 2 * NS_PER_MS);
     clock_watch_begin(&watch);
     for (int i = 0; i < 100000; i++)
         CHECK_INT(clock_watch_step(&watch, clock_watch_distance()), 0);

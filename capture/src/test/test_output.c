@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "../../../common/check.h"
+#include "common/clock.h"
 #include "file_recover.h"
 #include "made_file.h"
 #include "merge.h"
-#include "moment.h"
 
 #define BEGIN_NS INT64_C(1795270500000000000) /* a multiple of 60 s */
 
@@ -132,12 +132,12 @@ static void test_no_file_exceeds_its_size_but_for_one_packet(void) {
 }
 
 static void test_aligned_files_begin_at_multiples(void) {
-    struct bench *bench = begin(&(struct settings){.file_ns = 60 * SECOND_NS, .align = true});
+    struct bench *bench = begin(&(struct settings){.file_ns = 60 * NS_PER_S, .align = true});
     uint64_t packets;
     bool ordered;
     output_close(&bench->output);
-    take(bench, 20, BEGIN_NS + 10 * SECOND_NS, 10 * SECOND_NS, 60); /* 10 s to 200 s */
-    CHECK_INT(bench->output.boundary_ns, BEGIN_NS + 240 * SECOND_NS);
+    take(bench, 20, BEGIN_NS + 10 * NS_PER_S, 10 * NS_PER_S, 60); /* 10 s to 200 s */
+    CHECK_INT(bench->output.boundary_ns, BEGIN_NS + 240 * NS_PER_S);
     CHECK_INT(end(bench, &packets, &ordered), 5);
     CHECK_INT(packets, 20);
 }
@@ -147,7 +147,7 @@ static void test_a_step_of_the_clock_is_told_in_the_file(void) {
     uint64_t packets, before = bench->output.bytes;
     bool ordered;
     char text[4096];
-    atomic_store(&bench->output.clock_step_ns, -1500 * MILLISECOND_NS);
+    atomic_store(&bench->output.clock_step_ns, -1500 * NS_PER_MS);
     output_look(&bench->output, true);
     CHECK(bench->output.bytes > before);
     CHECK(pread(bench->output.fd, text, sizeof text, (off_t)before) > 0);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times and durations are signed 64-bit nanoseconds, which last until the year 2262. */
+#ifndef WIRETALE_COMMON_CLOCK_H
+#define WIRETALE_COMMON_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
+
+static inline int64_t timespec_ns(struct timespec time) {
+    return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+static inline int64_t clock_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return timespec_ns(now);
+}
+
+/* For durations and deadlines: nothing sets this clock. */
+static inline int64_t monotonic_ns(void) {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Since the epoch, for times that other programs and hosts compare. */
+static inline int64_t realtime_ns(void) {
+    return clock_ns(CLOCK_REALTIME);
+}
+
+static inline struct timespec to_timespec(int64_t ns) {
+    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRETALE_COMMON_JSON_H
+#define WIRETALE_COMMON_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A writer; `out` is the caller's. Begins as {.out = stream}. */
+struct json {
+    FILE *out;
+    bool comma; /* another member precedes the next one */
+};
+
+/* Each function writes one member. If `name` is NULL, it is an element of a list. */
+void json_open(struct json *json, const char *name, char bracket);
+void json_close(struct json *json, char bracket);
+void json_count(struct json *json, const char *name, int64_t value); /* null if negative */
+/* Writes null unless `known` and finite. */
+void json_decimal(struct json *json, const char *name, double value, bool known);
+void json_bool(struct json *json, const char *name, bool value);
+void json_text(struct json *json, const char *name, const char *value); /* null if NULL */
+
+#endif
