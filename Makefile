@@ -120,7 +120,7 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
 	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
-	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -I. -D_GNU_SOURCE -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
+	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -I. -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) .ci/make_docs.py --check
 
@@ -180,7 +180,7 @@ CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard c
 build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_VERSION='""' -I. -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
+	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -I. -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
 sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer

@@ -14,7 +14,7 @@ WARNINGS ?= -Wall -Wextra
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' $(TOP)src/wiretale/version.py)
 # What the caller gives comes last: -fsanitize=address and the like.
 COMPILE = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARNINGS) -pthread -I$(FOLDER) -I$(TOP) \
-	-DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
+	-DWIRETALE_PROGRAM='"$(NAME)"' -DWIRETALE_VERSION='"$(VERSION)"' $(CPPFLAGS) $(CFLAGS)
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 FOLDER := $(HERE)$(SOURCE)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_SIZE 96
+#define LINE_SIZE 2048 /* below PIPE_BUF, so that a pipe takes all of a line or nothing */
+
+static bool quiet;
+static char base_name[NAME_SIZE] = WIRETALE_PROGRAM, full_name[NAME_SIZE] = WIRETALE_PROGRAM;
+
+void reserve_stdio(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+void log_set_program(const char *argv0, const char *command) {
+    const char *slash = argv0 ? strrchr(argv0, '/') : NULL, *name = slash ? slash + 1 : argv0;
+    if (name && *name)
+        snprintf(base_name, sizeof base_name, "%.60s", name);
+    snprintf(full_name, sizeof full_name, "%.60s%s%.30s", base_name, *command ? " " : "", command);
+}
+
+const char *program_name(void) {
+    return full_name;
+}
+
+const char *program_base_name(void) {
+    return base_name;
+}
+
+/* poll(2) reports a pipe as writable if PIPE_BUF bytes fit. */
+static bool is_writable(int fd) {
+    struct pollfd out = {.fd = fd, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && out.revents & POLLOUT;
+}
+
+static void write_line(const char *name, const char *format, va_list arguments) {
+    char line[LINE_SIZE];
+    int start = name ? snprintf(line, sizeof line, "%s: ", name) : 0;
+    int added = vsnprintf(line + start, sizeof line - (size_t)start - 1, format, arguments);
+    size_t length = (size_t)start + (added > 0 ? (size_t)added : 0);
+    if (length > sizeof line - 2)
+        length = sizeof line - 2;
+    line[length++] = '\n';
+    if (is_writable(STDERR_FILENO) && write(STDERR_FILENO, line, length) < 0)
+        return; /* there is no other place for it */
+}
+
+void set_quiet(void) {
+    quiet = true;
+}
+
+void log_info(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!quiet)
+        write_line(full_name, format, arguments);
+    va_end(arguments);
+}
+
+void log_warning(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(full_name, format, arguments);
+    va_end(arguments);
+}
+
+void log_plain(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(NULL, format, arguments);
+    va_end(arguments);
+}
+
+void fail(enum exit_code code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(full_name, format, arguments);
+    va_end(arguments);
+    exit(code);
+}

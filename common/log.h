@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRETALE_COMMON_LOG_H
+#define WIRETALE_COMMON_LOG_H
+
+enum exit_code {
+    EXIT_DONE = 0,
+    EXIT_USAGE = 2,
+    EXIT_TRUNCATED = 3, /* the input is damaged, or a test was cut short */
+    EXIT_IO = 4,        /* a file, a peer or the output failed */
+    EXIT_MISSING = 5,   /* a permission, interface or resource is missing */
+    EXIT_INTERRUPTED = 130,
+    EXIT_TERMINATED = 143,
+};
+
+/* Opens /dev/null on closed standard streams, so that no other file gets descriptors 0 to 2, into
+ * which messages are written. To be called first. */
+void reserve_stdio(void);
+
+/* Sets the name that lines begin with: the last part of the path argv[0], and `command` if it is
+ * not "". wiretale starts the programs with an argv[0] of its own ("wiretale link"). */
+void log_set_program(const char *argv0, const char *command);
+const char *program_name(void);      /* with the command: "wiretale send" */
+const char *program_base_name(void); /* without it: "wiretale" */
+
+/* Each writes one line to standard error, with one write(2). If a pipe there is full, the line is
+ * dropped: no program waits for the reader of its messages. Lines are cut at 2 KiB. */
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_plain(const char *format, ...) __attribute__((format(printf, 1, 2))); /* without name */
+void set_quiet(void); /* drops what log_info() is given from then on */
+
+/* Writes the line and exits. */
+void fail(enum exit_code code, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+#endif

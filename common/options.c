@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/units.h"
+
+#define NAME_MAX_LENGTH 32
+#define MAX_SLIPS       2 /* letters by which a misspelt name may differ */
+#define HELP_INDENT     24
+#define HELP_WIDTH      80
+
+struct reader {
+    const struct command_line *command;
+    void *into;
+    int argc, at;
+    char **argv;
+};
+
+static bool takes_value(const struct option_row *row) {
+    return row->kind >= OPTION_SIZE && row->kind <= OPTION_CUSTOM;
+}
+
+static bool is_option(const struct option_row *row) {
+    return row->kind < OPTION_HEADING;
+}
+
+/* Copies the next of the names that "|" separates. Returns false if there are no more. */
+static bool next_name(const char **names, char name[NAME_MAX_LENGTH + 1]) {
+    if (!*names || !**names)
+        return false;
+    size_t length = strcspn(*names, "|");
+    snprintf(name, NAME_MAX_LENGTH + 1, "%.*s", (int)length, *names);
+    *names += length + ((*names)[length] == '|');
+    return true;
+}
+
+/* Levenshtein distance; 1 for a prefix, which people take from programs that complete names. */
+static unsigned distance(const char *given, size_t length, const char *name) {
+    unsigned row[NAME_MAX_LENGTH + 1], columns = (unsigned)strlen(name);
+    if (length >= 2 && !strncmp(given, name, length))
+        return 1;
+    if (length > NAME_MAX_LENGTH)
+        return NAME_MAX_LENGTH;
+    for (unsigned j = 0; j <= columns; j++)
+        row[j] = j;
+    for (unsigned i = 1; i <= length; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= columns; j++) {
+            unsigned changed = diagonal + (given[i - 1] != name[j - 1]), least = row[j] + 1;
+            diagonal = row[j];
+            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
+            row[j] = changed < least ? changed : least;
+        }
+    }
+    return row[columns];
+}
+
+static _Noreturn void fail_unknown_name(const struct reader *reader, const char *given,
+                                        size_t length) {
+    char name[NAME_MAX_LENGTH + 1], nearest[NAME_MAX_LENGTH + 1];
+    size_t slips = (length + 1) / 3;
+    unsigned best = (unsigned)(slips < MAX_SLIPS ? slips : MAX_SLIPS) + 1;
+    bool is_found = false;
+    for (size_t i = 0; i < reader->command->count; i++) {
+        const struct option_row *row = &reader->command->rows[i];
+        for (const char *names = is_option(row) ? row->name : NULL; next_name(&names, name);) {
+            unsigned slip = distance(given, length, name);
+            if (slip < best) {
+                best = slip;
+                is_found = true;
+                strcpy(nearest, name);
+            }
+        }
+    }
+    fail(EXIT_USAGE, "there is no option --%.*s%s%s%s; see `%s --help`", (int)length, given,
+         is_found ? " (did you mean --" : "", is_found ? nearest : "", is_found ? "?)" : "",
+         program_name());
+}
+
+static _Noreturn void fail_unknown_letter(const struct reader *reader, char letter) {
+    for (size_t i = 0; i < reader->command->count; i++) {
+        const struct option_row *row = &reader->command->rows[i];
+        if (row->kind == OPTION_HINT && strchr(row->name, letter))
+            fail(EXIT_USAGE, "there is no option -%c: %s", letter, row->help);
+    }
+    fail(EXIT_USAGE, "there is no option -%c; see `%s --help`", letter, program_name());
+}
+
+static const struct option_row *find_name(const struct reader *reader, const char *given,
+                                          size_t length) {
+    char name[NAME_MAX_LENGTH + 1];
+    for (size_t i = 0; i < reader->command->count; i++) {
+        const struct option_row *row = &reader->command->rows[i];
+        for (const char *names = is_option(row) ? row->name : NULL; next_name(&names, name);)
+            if (strlen(name) == length && !strncmp(name, given, length))
+                return row;
+    }
+    fail_unknown_name(reader, given, length);
+}
+
+static const struct option_row *find_letter(const struct reader *reader, char letter) {
+    for (size_t i = 0; i < reader->command->count; i++)
+        if (is_option(&reader->command->rows[i]) && reader->command->rows[i].letter == letter)
+            return &reader->command->rows[i];
+    fail_unknown_letter(reader, letter);
+}
+
+static bool take_word(const struct option_row *row, uint64_t *index, const char *value) {
+    for (uint64_t i = 0; row->words[i]; i++)
+        if (!strcmp(row->words[i], value)) {
+            *index = i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_number(const struct option_row *row, uint64_t *number, const char *value,
+                         const char **expected) {
+    uint16_t port = 0;
+    bool is_valid;
+    switch (row->kind) {
+    case OPTION_SIZE:
+        *expected = "a size as in 1000, 64k or 64KiB";
+        return units_parse_whole(value, UNIT_SIZE, row->unit ? row->unit : "", number);
+    case OPTION_COUNT:
+        *expected = "a whole number as in 1000 or 64k";
+        return units_parse_whole(value, UNIT_COUNT, "", number);
+    case OPTION_PORT:
+        *expected = "1 to 65535";
+        is_valid = units_parse_port(value, &port);
+        *number = port;
+        return is_valid;
+    default:
+        *expected = "a time as in 10, 1.5s or 200ms";
+        return units_parse_whole(value, UNIT_TIME, "", number);
+    }
+}
+
+/* Stores the number if it lies within the bounds; `option` is the option as it was given. */
+static void take_number(const struct option_row *row, uint64_t *at, const char *value,
+                        const char *option) {
+    const char *expected;
+    uint64_t number;
+    char bound[48] = "";
+    double unit = row->kind == OPTION_TIME ? 1e9 : 1;
+    bool is_valid = parse_number(row, &number, value, &expected);
+    if (is_valid && number >= row->min && (!row->max || number <= row->max)) {
+        *at = number;
+        return;
+    }
+    if (is_valid && number < row->min)
+        snprintf(bound, sizeof bound, ", at least %.12g", (double)row->min / unit);
+    else if (is_valid)
+        snprintf(bound, sizeof bound, ", at most %.12g", (double)row->max / unit);
+    fail(EXIT_USAGE, "%s '%s': expected %s%s", option, value, expected, bound);
+}
+
+static void take(const struct reader *reader, const struct option_row *row, const char *option,
+                 const char *value) {
+    void *at = (char *)reader->into + row->offset;
+    const char *expected = row->argument;
+    switch (row->kind) {
+    case OPTION_FLAG: *(bool *)at = true; break;
+    case OPTION_SET: *(uint64_t *)at = row->max; break;
+    case OPTION_TEXT: *(const char **)at = value; break;
+    case OPTION_WORD:
+        if (!take_word(row, at, value))
+            fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
+        break;
+    case OPTION_CUSTOM:
+        if (!row->take(reader->into, value, &expected))
+            fail(EXIT_USAGE, "%s '%s': expected %s", option, value, expected);
+        break;
+    case OPTION_HELP: options_print_help(reader->command);
+    case OPTION_VERSION: options_print_version();
+    default: take_number(row, at, value, option);
+    }
+}
+
+/* `attached` is the value in the same argument, or NULL. */
+static void take_option(struct reader *reader, const struct option_row *row, const char *option,
+                        const char *attached) {
+    if (!takes_value(row) && attached)
+        fail(EXIT_USAGE, "%s: expected no value", option);
+    if (takes_value(row) && !attached) {
+        if (++reader->at >= reader->argc)
+            fail(EXIT_USAGE, "%s: expected a value; see `%s --help`", option, program_name());
+        attached = reader->argv[reader->at];
+    }
+    take(reader, row, option, attached);
+}
+
+static void take_name(struct reader *reader, const char *argument) {
+    size_t length = strcspn(argument, "=");
+    char option[NAME_MAX_LENGTH + 3];
+    const struct option_row *row = find_name(reader, argument + 2, length - 2);
+    snprintf(option, sizeof option, "%.*s", (int)length, argument);
+    take_option(reader, row, option, argument[length] ? argument + length + 1 : NULL);
+}
+
+/* One or more letters: "-u", "-qz", "-s 64", "-s64". */
+static void take_letters(struct reader *reader, const char *argument) {
+    for (const char *letter = argument + 1; *letter; letter++) {
+        const struct option_row *row = find_letter(reader, *letter);
+        const char option[] = {'-', *letter, '\0'};
+        bool is_last = takes_value(row);
+        take_option(reader, row, option, is_last && letter[1] ? letter + 1 : NULL);
+        if (is_last)
+            break;
+    }
+}
+
+size_t options_read(const struct command_line *command, void *into, int argc, char **argv,
+                    const char **operands, size_t max_operands) {
+    struct reader reader = {.command = command, .into = into, .argc = argc, .argv = argv};
+    size_t count = 0;
+    bool is_after_dashes = false;
+    for (; reader.at < argc; reader.at++) {
+        const char *argument = argv[reader.at];
+        if (is_after_dashes || argument[0] != '-' || !argument[1]) {
+            if (count == max_operands)
+                fail(EXIT_USAGE, "%s: expected no further argument; see `%s --help`", argument,
+                     program_name());
+            operands[count++] = argument;
+        } else if (argument[1] != '-') {
+            take_letters(&reader, argument);
+        } else if (argument[2]) {
+            take_name(&reader, argument);
+        } else {
+            is_after_dashes = true;
+        }
+    }
+    return count;
+}
+
+/* A character of UTF-8 is one column; bytes that continue one are not counted. */
+static size_t columns_of(const char *word, size_t length) {
+    size_t columns = 0;
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+static void print_filled(const char *text) {
+    size_t column = HELP_INDENT;
+    while (*text) {
+        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " ");
+        size_t columns = columns_of(text + blanks, length);
+        if (column + blanks + columns > HELP_WIDTH && column > HELP_INDENT) {
+            printf("\n%*s", HELP_INDENT, "");
+            column = HELP_INDENT;
+            text += blanks;
+            blanks = 0;
+        }
+        printf("%.*s", (int)(blanks + length), text);
+        column += blanks + columns;
+        text += blanks + length;
+    }
+    putchar('\n');
+}
+
+/* "  -f, --filter BPF"; aliases are not shown. Returns the length. */
+static int format_names(char *text, size_t size, const struct option_row *row) {
+    const char *names = row->kind == OPTION_NOTE ? NULL : row->name;
+    char letter[] = {'-', row->letter, '\0'}, name[NAME_MAX_LENGTH + 1] = "";
+    bool has_name = next_name(&names, name), has_letter = row->letter;
+    return snprintf(text, size, "  %s%s%s%s%s%s", has_letter ? letter : "",
+                    has_letter && has_name ? ", " : "", has_name ? "--" : "", name,
+                    row->argument && (has_letter || has_name) ? " " : "",
+                    row->argument ? row->argument : "");
+}
+
+static void print_rows(const struct command_line *command) {
+    for (size_t i = 0; i < command->count; i++) {
+        const struct option_row *row = &command->rows[i];
+        char left[96];
+        if (row->kind == OPTION_HEADING)
+            printf("\n%s:\n", row->help);
+        if (row->kind == OPTION_HEADING || row->kind == OPTION_HINT || !row->help)
+            continue;
+        int length = format_names(left, sizeof left, row);
+        if (length + 2 <= HELP_INDENT)
+            printf("%-*s", HELP_INDENT, left);
+        else
+            printf("%s\n%*s", left, HELP_INDENT, "");
+        print_filled(row->help);
+    }
+}
+
+static void print_named(const char *text) {
+    for (; *text; text++)
+        if (*text == '@')
+            fputs(program_base_name(), stdout);
+        else
+            putchar(*text);
+}
+
+static void print_section(const char *heading, const char *text) {
+    if (!text)
+        return;
+    printf("\n%s:\n", heading);
+    print_named(text);
+}
+
+void options_print_help(const struct command_line *command) {
+    print_named(command->description);
+    fputs("\nusage: ", stdout);
+    print_named(command->usage);
+    print_section("arguments", command->arguments);
+    print_rows(command);
+    if (command->sections) {
+        putchar('\n');
+        print_named(command->sections);
+    }
+    print_section("examples", command->examples);
+    print_section("exit codes", command->exit_codes);
+    exit(finish_output());
+}
+
+void options_print_version(void) {
+    puts(WIRETALE_PROGRAM " " WIRETALE_VERSION);
+    exit(finish_output());
+}
+
+int finish_output(void) {
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)
+        return EXIT_DONE;
+    log_warning("cannot write to standard output: %s", strerror(errno ? errno : EIO));
+    return EXIT_IO;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lines as tables: each row is one option with its type, bounds, destination and help.
+ * Option names must be given in full, because a prefix that is unique today need not stay so. */
+#ifndef WIRETALE_COMMON_OPTIONS_H
+#define WIRETALE_COMMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum option_kind {
+    OPTION_FLAG,    /* stores true in a bool */
+    OPTION_SET,     /* stores `max` in a uint64_t */
+    OPTION_SIZE,    /* uint64_t, bytes */
+    OPTION_COUNT,   /* uint64_t */
+    OPTION_PORT,    /* uint64_t, 1 to 65535 */
+    OPTION_TIME,    /* uint64_t, ns */
+    OPTION_TEXT,    /* const char *: the argument itself */
+    OPTION_WORD,    /* uint64_t: index into `words` */
+    OPTION_CUSTOM,  /* parsed by `take` */
+    OPTION_HELP,    /* prints the help and exits */
+    OPTION_VERSION, /* prints the version and exits */
+    OPTION_HEADING, /* only in the help: begins a section */
+    OPTION_NOTE,    /* only in the help: `argument` stands in the place of names */
+    OPTION_HINT,    /* letters in `name` that other programs have: refused with `help` */
+};
+
+struct option_row {
+    const char *name; /* without "--"; aliases follow after "|"; NULL: a letter only */
+    char letter;      /* 0: none */
+    enum option_kind kind;
+    size_t offset;            /* of the destination in the struct */
+    const char *argument;     /* placeholder in the help */
+    const char *help;         /* NULL: not in the help */
+    uint64_t min, max;        /* of SIZE, COUNT, TIME; a `max` of 0 is no bound */
+    const char *unit;         /* of a SIZE without a unit; NULL: bytes */
+    const char *const *words; /* ends with NULL */
+    /* Returns false, with the text that was expected, if the value is wrong. */
+    bool (*take)(void *into, const char *value, const char **expected);
+};
+
+/* Rows of a table whose destination is STRUCT, which the user defines. */
+#define OPTION_AT(member) .offset = offsetof(STRUCT, member)
+#define HEADING(text)                                                                              \
+    { .kind = OPTION_HEADING, .help = text }
+#define NOTE(left, text)                                                                           \
+    { .kind = OPTION_NOTE, .argument = left, .help = text }
+#define HINT(letters, text)                                                                        \
+    { .name = letters, .kind = OPTION_HINT, .help = text }
+#define FLAG(long_name, short_name, member, text)                                                  \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_FLAG, OPTION_AT(member),           \
+        .help = text                                                                               \
+    }
+#define SET(long_name, short_name, member, value, text)                                            \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_SET, OPTION_AT(member),            \
+        .max = value, .help = text                                                                 \
+    }
+#define BOUNDED(kind_of, long_name, short_name, member, value, low, high, text)                    \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = kind_of, OPTION_AT(member),               \
+        .argument = value, .min = low, .max = high, .help = text                                   \
+    }
+#define SIZE_OF(...) BOUNDED(OPTION_SIZE, __VA_ARGS__)
+#define SIZE_IN(long_name, short_name, member, value, default_unit, low, high, text)               \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_SIZE, OPTION_AT(member),           \
+        .argument = value, .unit = default_unit, .min = low, .max = high, .help = text             \
+    }
+#define COUNT_OF(...) BOUNDED(OPTION_COUNT, __VA_ARGS__)
+#define TIME_OF(...)  BOUNDED(OPTION_TIME, __VA_ARGS__)
+#define PORT_OF(long_name, short_name, member, text)                                               \
+    BOUNDED(OPTION_PORT, long_name, short_name, member, "PORT", 1, 65535, text)
+#define TEXT_OF(long_name, short_name, member, value, text)                                        \
+    BOUNDED(OPTION_TEXT, long_name, short_name, member, value, 0, 0, text)
+#define WORD_OF(long_name, short_name, member, value, list, text)                                  \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_WORD, OPTION_AT(member),           \
+        .argument = value, .words = list, .help = text                                             \
+    }
+#define TAKEN(long_name, short_name, value, function, text)                                        \
+    {                                                                                              \
+        .name = long_name, .letter = short_name, .kind = OPTION_CUSTOM, .argument = value,         \
+        .take = function, .help = text                                                             \
+    }
+#define HELP_AND_VERSION                                                                           \
+    {.name = "help", .letter = 'h', .kind = OPTION_HELP, .help = "show this help"}, {              \
+        .name = "version", .letter = 'V', .kind = OPTION_VERSION, .help = "print the version"      \
+    }
+
+/* A command with its help. Texts are lines of at most 80 columns; "@" stands for the program's name
+ * without its command. A part that is NULL is left out. */
+struct command_line {
+    const char *description;
+    const char *usage;     /* after "usage: " */
+    const char *arguments; /* lines under "arguments:" */
+    const struct option_row *rows;
+    size_t count;         /* of rows */
+    const char *sections; /* further sections with their headings */
+    const char *examples;
+    const char *exit_codes;
+};
+
+/* Reads options into `into` and returns the number of operands, which may stand between options and
+ * are stored in `operands`. `argv` begins after the program's name. If an option or a value is
+ * wrong, or if there are more than `max_operands`, it exits with EXIT_USAGE and one line. */
+size_t options_read(const struct command_line *command, void *into, int argc, char **argv,
+                    const char **operands, size_t max_operands);
+
+/* Print to standard output and exit. */
+_Noreturn void options_print_help(const struct command_line *command);
+_Noreturn void options_print_version(void);
+
+/* Flushes standard output. Returns EXIT_IO, after a message, if not all of it could be written; a
+ * reader that went away is no error. */
+int finish_output(void);
+
+#endif
