@@ -119,12 +119,26 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
 	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
-	@for source in $(CORE_SOURCES); do $(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
-	@for source in $(PROGRAM_SOURCES); do $(CC) $(CFLAGS_CORE) -I. -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -fanalyzer -Wno-analyzer-malloc-leak -c $$source -o /dev/null || exit 1; done
+	@$(MAKE) -s $(JOBS) $(LINT_OBJECTS)
+	$(call say,layers and circles of files and folders)
+	@$(PY) .ci/check_includes.py
+	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
+	$(call say,words of comments and documents)
+	@$(PY) .ci/check_prose.py --ratchet
 	$(call say,docs/tables.md and docs/findings.md are what the code says)
 	@$(PY) .ci/make_docs.py --check
 
 C_FILES = $(shell find analyzer benchmarks capture common traffic -name '*.[ch]')
+
+LINT_OBJECTS = $(patsubst %.c,build/lint/%.o,$(shell find analyzer/core capture common traffic -name '*.c' \
+	-not -path '*/test/*' -not -path '*/fuzz/*' -not -path '*/python/*'))
+# A program's includes are relative to its folder; the core is compiled without the programs' macros.
+LINT_FLAGS = -I. $(foreach folder,analyzer/core capture traffic/generator traffic/link,$(if $(filter $(folder)/%,$(1)),-I$(folder))) \
+	$(if $(filter analyzer/%,$(1)),,-D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""')
+
+build/lint/%.o: %.c
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS_CORE) $(call LINT_FLAGS,$<) -fanalyzer -Wno-analyzer-malloc-leak -MMD -MP -c $< -o $@
 
 .PHONY: types
 types: build/typing
@@ -213,4 +227,4 @@ clean: ## remove everything that was made, the virtual environment too
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .SECONDARY:
--include $(wildcard build/core/*/*.d build/test/*/test/*.d)
+-include $(shell find build/core build/test build/lint -name '*.d' 2>/dev/null)

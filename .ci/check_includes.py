@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks who includes whom among the C files, and the sizes of folders: python .ci/check_includes.py [--update].
+
+- A folder of the core includes only folders of a later layer (LAYERS).
+- A program includes its own files and common/, and an include is written with its folder.
+- No files include or call each other in a circle, and no folders. A .c file and its header are one node.
+- Python.h is included by core/python alone.
+- A folder has at most 15 source files, and fewer than 40 C files have under 50 lines.
+
+Calls are those of the object files in build/lint, if `make lint` has compiled them. Breaches that are known are listed in
+.ci/breaches: any other is an error, and so is a listed one that no longer occurs. --update writes the list again if it is
+not longer than before.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BREACHES = ROOT / ".ci" / "breaches"
+OBJECTS = ROOT / "build" / "lint"
+# The folders below which C files name each other, the more specific first.
+PROGRAMS = (
+    "analyzer/core",
+    "capture/src",
+    "capture",
+    "traffic/generator",
+    "traffic/link",
+    "traffic/src",
+    "traffic",
+    "common",
+)
+LAYERS = (
+    ("python",),
+    ("observation", "pipeline"),
+    ("update",),
+    ("rows",),
+    ("tracker",),
+    ("verdict",),
+    ("flow",),
+    ("tcp",),
+    ("format",),
+    ("input", "sequence", "decode", "export"),
+    ("table",),
+    ("base",),
+)
+LAYER = {folder: number for number, layer in enumerate(LAYERS) for folder in layer}
+FILES_MOST = 15
+LIST_MOST = 20  # of a folder that is a flat list of alike things
+LISTS = {"docs", "reports/html/page", "src/wiretale/cli", "traffic/profiles"}
+SMALL_LINES, SMALL_MOST = 50, 39
+SKIPPED = {"test", "tests", "fuzz", "build", "dist", "__pycache__", "sample_pcaps"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(Python\.h)>)', re.M)
+Graph = Mapping[str, set[str]]
+
+
+def source_files(*suffixes: str) -> list[Path]:
+    """Returns files below the root, without tests and hidden folders, relative to it."""
+    found = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in found if not any(part in SKIPPED or part[0] == "." for part in path.parts[:-1]))
+
+
+def program_of(path: Path) -> Path:
+    """Returns the folder that the includes of a file are relative to."""
+    return next((Path(program) for program in PROGRAMS if path.is_relative_to(program)), Path())
+
+
+def find_include(path: Path, name: str) -> Path | None:
+    """Returns the included file: of the same program, of common/, or beside the file."""
+    places = (program_of(path) / name, Path(name), path.parent / name)
+    return next((place for place in places if (ROOT / place).is_file()), None)
+
+
+def includes_of(path: Path) -> Iterator[tuple[str, Path | None]]:
+    """Yields the name and the file of each include; the file is None for Python.h, and if it does not exist."""
+    for quoted, python in INCLUDE.findall((ROOT / path).read_text("utf-8")):
+        yield (python, None) if python else (quoted, find_include(path, quoted))
+
+
+def core_folder(path: Path) -> str | None:
+    return path.parts[2] if path.parts[:2] == ("analyzer", "core") and len(path.parts) > 3 else None
+
+
+def include_breaches(path: Path) -> Iterator[str]:
+    """Yields the includes of a file that go the wrong way."""
+    for name, target in includes_of(path):
+        if name == "Python.h":
+            if core_folder(path) != "python":
+                yield f"include {path} Python.h"
+        elif target is None:
+            yield f"include {path} {name} (no such file)"
+        elif not goes_right(path, target):
+            yield f"include {path} {target}"
+        elif name != str(target if target.parts[0] == "common" else target.relative_to(program_of(path))):
+            yield f"include {path} {name} (written without its folder)"
+
+
+def goes_right(path: Path, target: Path) -> bool:
+    if target.parts[0] == "common" or program_of(path) != program_of(target):
+        return target.parts[0] == "common"
+    here, there = core_folder(path), core_folder(target)
+    return here == there or here is None or there is None or LAYER.get(here, 0) < LAYER.get(there, 0)
+
+
+def node_of(path: Path) -> str:
+    """Returns the node of a file: its name without the suffix, as a .c file and its header are one."""
+    return str(path.with_suffix(""))
+
+
+def include_graph(files: list[Path]) -> Graph:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for path in files:
+        graph[node_of(path)] |= {node_of(target) for _, target in includes_of(path) if target}
+    return graph
+
+
+def call_graph() -> Graph:
+    """Returns which object files take symbols from which others of the same program."""
+    homes: dict[tuple[Path, str], str] = {}
+    wanted: dict[str, list[tuple[Path, str]]] = defaultdict(list)
+    objects = [
+        path for path in sorted(OBJECTS.rglob("*.o")) if (ROOT / path.relative_to(OBJECTS).with_suffix(".c")).exists()
+    ]
+    for path in objects:
+        place = path.relative_to(OBJECTS)
+        symbols = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True).stdout
+        for *_, kind, symbol in map(str.split, symbols.splitlines()):
+            if kind == "U":
+                wanted[node_of(place)].append((program_of(place), symbol))
+            else:
+                homes[program_of(place), symbol] = node_of(place)
+    return {node: {homes[key] for key in keys if key in homes} for node, keys in wanted.items()}
+
+
+def circles(graph: Graph) -> list[set[str]]:
+    """Returns the sets of nodes that reach each other: those that share what they reach and are reached by."""
+
+    def reached(start: str) -> set[str]:
+        found, open_nodes = set(), [start]
+        while open_nodes:
+            for node in graph.get(open_nodes.pop(), ()):
+                if node not in found:
+                    found.add(node)
+                    open_nodes.append(node)
+        return found
+
+    reach = {node: reached(node) for node in graph}
+    inside = {node: frozenset(other for other in reach[node] if node in reach.get(other, ())) for node in graph}
+    return [set(nodes) for nodes in dict.fromkeys(inside.values()) if len(nodes) > 1]
+
+
+def folder_graph(graph: Graph) -> Graph:
+    """Returns the same between folders; a program's own folder (main, settings) stands above and below all others."""
+    folders: dict[str, set[str]] = defaultdict(set)
+    for node, targets in graph.items():
+        here = Path(node).parent
+        if str(here) not in PROGRAMS:
+            folders[str(here)] |= {str(Path(one).parent) for one in targets} - {str(here), *PROGRAMS}
+    return folders
+
+
+def size_breaches(files: list[Path]) -> Iterator[str]:
+    count: dict[str, int] = defaultdict(int)
+    for path in source_files(".c", ".h", ".py", ".js", ".css", ".html", ".md", ".toml"):
+        count[str(path.parent)] += path.name != "__init__.py"
+    for folder, number in sorted(count.items()):
+        if number > (LIST_MOST if folder in LISTS else FILES_MOST):
+            yield f"files {folder}"
+    small = sum((ROOT / path).read_text("utf-8").count("\n") < SMALL_LINES for path in files)
+    if small > SMALL_MOST:
+        yield "small"
+
+
+def find_breaches() -> list[str]:
+    """Returns all breaches, a line each."""
+    files = source_files(".c", ".h")
+    found = [breach for path in files for breach in include_breaches(path)]
+    includes, calls = include_graph(files), call_graph()
+    for kind, graph in (("include", includes), ("call", calls)):
+        found += [f"{kind}-circle {node}" for circle in circles(graph) for node in circle]
+        found += [f"{kind}-circle {node}/" for circle in circles(folder_graph(graph)) for node in circle]
+    return sorted({*found, *size_breaches(files)})
+
+
+def main() -> int:
+    """Prints each breach that is new and each that is over; returns 1 if there is one."""
+    found = find_breaches()
+    known = BREACHES.read_text("utf-8").splitlines() if BREACHES.exists() else []
+    if sys.argv[1:] == ["--update"]:
+        if len(found) > len(known) and known:
+            print(f"{len(found)} breaches, {len(known)} are known: the list must not grow", file=sys.stderr)
+            return 1
+        BREACHES.write_text("".join(f"{breach}\n" for breach in found), "utf-8")
+        return 0
+    for breach in sorted({*found} - {*known}):
+        print(f"new breach: {breach}", file=sys.stderr)
+    for breach in sorted({*known} - {*found}):
+        print(f"no longer a breach, remove it from .ci/breaches (--update): {breach}", file=sys.stderr)
+    return {*found} != {*known}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
