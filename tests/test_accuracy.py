@@ -64,27 +64,27 @@ def test_no_kind_falls_below_its_floor(found: Assessment, kind: str) -> None:
     assert not is_low(found, kind), (score.f1, wrong[:5])
 
 
-@pytest.mark.parametrize("kind", ["sent again", "lost upstream", "lost downstream", "overtaken"])
+@pytest.mark.parametrize("kind", ["retransmitted", "lost upstream", "lost downstream", "reordered"])
 def test_wireshark_is_not_ahead(found: Assessment, kind: str) -> None:
     own, other = (over_all_places(found.tally, kind, tool).f1 or 0.0 for tool in ("wiretale", "Wireshark"))
     assert own >= other
 
 
-def test_what_cannot_be_told_is_not_guessed(found: Assessment) -> None:
-    said = [count for counter in found.tally.untold.values() for count in counter.items()]
+def test_what_cannot_be_determined_is_not_guessed(found: Assessment) -> None:
+    said = [count for counter in found.tally.undecidable.values() for count in counter.items()]
     wrong = sum(count for answer, count in said if answer == "wrong")
-    assert wrong <= 0.2 * max(sum(count for _, count in said), 30), found.tally.untold
+    assert wrong <= 0.2 * max(sum(count for _, count in said), 30), found.tally.undecidable
 
 
-def test_the_truth_knows_why_segments_were_sent_again(found: Assessment) -> None:
+def test_the_truth_knows_why_segments_were_retransmitted(found: Assessment) -> None:
     for fact in found.facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
             # One beside was seen once, by an unknown path; Linux' timer counts nothing behind a closed window, for one.
-            unknown = fact.causes["not told"] + 1
+            unknown = fact.causes["unknown"] + 1
             assert -1 <= fact.counters["TCPFastRetrans"] - fact.causes["fast"] <= unknown
             assert -1 <= timeouts - fact.causes["timeout"] <= unknown
-            assert fact.sent_again == fact.counters["RetransSegs"]
+            assert fact.retransmitted == fact.counters["RetransSegs"]
 
 
 def test_ranges_count_bytes_once() -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How right the verdicts are: scenarios over a path that logs what it does, and the score of three analyzers."""
+"""Precision and recall of the verdicts of three analyzers, over a path that logs the fate of each packet."""

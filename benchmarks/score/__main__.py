@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores wiretale, Wireshark and tcptrace against a path that knows the truth, and writes docs/accuracy.md.
+"""Scores wiretale, Wireshark and tcptrace against a path that logs the fate of each packet, and writes docs/accuracy.md.
 
     make accuracy
 
-Needs root (network namespaces), wiretale-link, tshark and tcptrace. Exits with 1 when a score falls below the goal.
+Needs root (network namespaces), wiretale-link, tshark and tcptrace. The exit status is 1 if a score is below the goal or below
+that of a peer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from score.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
-    """The scenarios asked for."""
     chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
     return [
         replace(scenario, chance=arguments.chance)
@@ -32,7 +32,7 @@ def choose(arguments: argparse.Namespace) -> list[Scenario]:
 
 
 def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
-    """Runs and scores them; with `again` the runs that are in the folder already."""
+    """Runs and scores the scenarios. If `again` is set, runs that `folder` holds from before are scored without a new run."""
     from score.sendings import read_run
 
     found = Assessment()
@@ -49,21 +49,22 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
 
 
 def print_misses(found: Assessment) -> None:
-    """Each frame on which wiretale was wrong or silent."""
+    """Prints each frame for which wiretale made a wrong claim or none."""
     for scenario, point, variant, miss in found.misses:
         how = "wrong" if miss.wrong else "not found"
         print(f"{scenario}\t{point}\t{variant}\t{miss.kind}\t{how}\t{miss.label}\t{miss.claim}")
 
 
 def main() -> int:
-    """Parses, runs, writes."""
-    parser = argparse.ArgumentParser(description="scores the verdicts against the truth")
-    parser.add_argument("--short", action="store_true", help="the fixed short set alone")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these scenarios alone")
-    parser.add_argument("--chance", type=int, default=0, metavar="N", help="other losses than those of the page")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep captures and truth")
-    parser.add_argument("--again", action="store_true", help="score what --keep kept, without new runs")
-    parser.add_argument("--misses", action="store_true", help="list each frame on which wiretale fell short")
+    parser = argparse.ArgumentParser(description="score the verdicts against the log of an emulated path")
+    parser.add_argument("--short", action="store_true", help="run only the short set")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="run only these scenarios")
+    parser.add_argument("--chance", type=int, default=0, metavar="N", help="seed of the random losses; the page has 0")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep captures and logs")
+    parser.add_argument("--again", action="store_true", help="score the runs in --keep again")
+    parser.add_argument(
+        "--misses", action="store_true", help="list each frame with a wrong or missing claim of wiretale"
+    )
     parser.add_argument("--output", type=Path, default=Path("docs/accuracy.md"))
     arguments = parser.parse_args()
     if problem := missing():

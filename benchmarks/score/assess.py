@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One scenario from its run to its part of the score."""
+"""Carries out one scenario and adds its captures to the scores.
+
+Each run gives three captures, and up to two variants of each: one with frames removed (`missing`), one with every frame
+doubled (`mirrored`). All three analyzers read every file."""
 
 from __future__ import annotations
 
@@ -24,22 +27,20 @@ ATTEMPTS = 3
 
 
 class Capture(NamedTuple):
-    """A file, and which of the packets that passed it holds."""
-
     point: str
     variant: str  # whole, missing or mirrored
     path: Path
-    held: list[Frame]
+    held: list[Frame]  # packets that the file contains
 
 
 @dataclass
 class Fact:
-    """What a run was like."""
+    """Figures of one run for the table of scenarios."""
 
     scenario: Scenario
     packets: int
-    sent_again: int
-    lost: dict[str, int]  # by place
+    retransmitted: int
+    lost: dict[str, int]  # packets, by link
     counters: dict[str, int]
     causes_known: bool
     causes: Counter[str]
@@ -47,7 +48,7 @@ class Fact:
 
 @dataclass
 class Assessment:
-    """All scores, and the frames on which they fell short."""
+    """Scores of all runs, and the frames with a wrong or missing claim."""
 
     tally: Tally = field(default_factory=Tally)
     settled: Settled = field(default_factory=Settled)
@@ -55,16 +56,14 @@ class Assessment:
     misses: list[tuple[str, str, str, Miss]] = field(default_factory=list)  # scenario, point, variant
 
     def take(self, scenario: Scenario, run: Run) -> None:
-        """One run, in all its captures."""
         for capture in captures_of(scenario, run):
             self.take_capture(scenario, run, capture)
-        causes = Counter(sending.cause or "not told" for sending in run.sendings if sending.again)
+        causes = Counter(sending.cause or "unknown" for sending in run.sendings if sending.retransmits)
         lost = {f"link {link}": sum(run.fates(link).values()) - run.fates(link).get("delivered", 0) for link in (1, 2)}
         packets = len(run.frames["sender"])
         self.facts.append(Fact(scenario, packets, causes.total(), lost, run.counters, run.causes_known, causes))
 
     def take_capture(self, scenario: Scenario, run: Run, capture: Capture) -> None:
-        """One file by all three analyzers."""
         observer = Observer(run, capture.point, capture.held, capture.variant == "mirrored")
         labels = list(observer.labels())
         trace = wiretale.analyze(capture.path)
@@ -82,7 +81,7 @@ class Assessment:
 
 
 def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:
-    """Those of the run, and those made of them."""
+    """Yields the captures of a run, then the variants that are made from them."""
     for number, point in enumerate(POINTS):
         path = run.folder / f"{point}.pcap"
         yield Capture(point, "whole", path, run.frames[point])
@@ -99,7 +98,7 @@ def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:
 
 
 def carry_out(bed: Testbed, scenario: Scenario, folder: Path) -> Run:
-    """Runs it, once more when captures and links disagree: a loaded machine may drop what nobody asked it to."""
+    """Runs a scenario. If captures and links disagree, tries again, because a busy machine can drop packets itself."""
     for attempt in range(ATTEMPTS):
         try:
             bed.carry_out(scenario, folder)
@@ -107,5 +106,5 @@ def carry_out(bed: Testbed, scenario: Scenario, folder: Path) -> Run:
         except PathError as error:
             if attempt == ATTEMPTS - 1:
                 raise
-            print(f"    {error}: once more", file=sys.stderr, flush=True)
+            print(f"    {error}: trying again", file=sys.stderr, flush=True)
     raise AssertionError("not reached")

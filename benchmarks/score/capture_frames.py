@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures read and rewritten without wiretale: what passed in which frame, and files with frames left out or doubled."""
+"""Reads and rewrites captures independently of wiretale: packets, and copies of a file with frames removed or doubled.
+
+The only reader of capture files outside the core. It supports the files that tcpdump writes in the testbed, and no others:
+little-endian pcap with nanoseconds, Ethernet and IPv4.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,9 @@ IPERF3_ID = slice(8, 16)  # of a datagram of iperf3 with 64-bit counters
 
 
 class Frame(NamedTuple):
-    """An IPv4 packet of TCP or UDP."""
+    """An IPv4 packet that carries TCP or UDP."""
 
-    number: int  # as Wireshark counts
+    number: int  # in the file, from 1
     time_ns: int
     protocol: int
     source: str
@@ -34,11 +38,11 @@ class Frame(NamedTuple):
     sacks: tuple[tuple[int, int], ...] = ()
     tsval: int | None = None
     tsecr: int | None = None
-    datagram: int | None = None  # iperf3's number
+    datagram: int | None = None  # sequence number of iperf3
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The same wherever the packet is captured, and of no other packet but its copies."""
+        """Fields that are equal at all capture points, and differ between packets unless they are copies."""
         return (
             *(self.source, self.source_port, self.destination_port, self.protocol, self.ip_id, self.length),
             *(self.sequence, self.acknowledgment, self.flags, self.datagram, self.tsval, self.sacks),
@@ -46,19 +50,16 @@ class Frame(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A frame as it lies in the file."""
-
     time_ns: int
     size: int
     data: bytes
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The frames of a little-endian pcap file with nanoseconds, as tcpdump writes them here."""
     content = path.read_bytes()
     magic, *_ = FILE_HEADER.unpack_from(content)
     if magic != MAGIC_NANO:
-        raise ValueError(f"{path}: no pcap file with nanoseconds")
+        raise ValueError(f"{path}: not a little-endian pcap file with nanoseconds")
     at = FILE_HEADER.size
     while at + RECORD.size <= len(content):
         seconds, nanoseconds, captured, size = RECORD.unpack_from(content, at)
@@ -68,7 +69,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def read_options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int | None, int | None]:
-    """SACK blocks and both timestamps."""
+    """Returns the SACK blocks, TSval and TSecr of the TCP options."""
     sacks: tuple[tuple[int, int], ...] = ()
     tsval = tsecr = None
     at = 0
@@ -88,66 +89,34 @@ def read_options(options: bytes) -> tuple[tuple[tuple[int, int], ...], int | Non
     return sacks, tsval, tsecr
 
 
-def address(data: bytes) -> str:
-    """Of the sender."""
+def source_address(data: bytes) -> str:
     return ".".join(map(str, data[26:30]))
 
 
-def read_tcp(number: int, time_ns: int, data: bytes, transport: int, end: int) -> Frame:
+def read_transport(number: int, time_ns: int, data: bytes) -> Frame | None:
+    """Returns the packet of a frame, None if it carries neither TCP nor UDP."""
+    transport = ETHERNET + (data[ETHERNET] & 15) * 4
+    end = ETHERNET + int.from_bytes(data[16:18], "big")
+    source_port, destination_port = struct.unpack_from(">HH", data, transport)
+    ip_id = int.from_bytes(data[18:20], "big")
+    head = (number, time_ns, data[23], source_address(data), source_port, destination_port, ip_id)
+    if data[23] == UDP:
+        datagram = int.from_bytes(data[transport + 8 :][IPERF3_ID], "big") if end - transport > 100 else None
+        return Frame(*head, length=end - transport - 8, datagram=datagram)
+    if data[23] != TCP:
+        return None
     sequence, acknowledgment, offset, flags = struct.unpack_from(">IIBB", data, transport + 4)
     payload = transport + (offset >> 4) * 4
-    sacks, tsval, tsecr = read_options(data[transport + 20 : payload])
-    source_port, destination_port = struct.unpack_from(">HH", data, transport)
-    return Frame(
-        number=number,
-        time_ns=time_ns,
-        protocol=TCP,
-        source=address(data),
-        source_port=source_port,
-        destination_port=destination_port,
-        ip_id=int.from_bytes(data[18:20], "big"),
-        length=end - payload,
-        sequence=sequence,
-        acknowledgment=acknowledgment,
-        flags=flags,
-        sacks=sacks,
-        tsval=tsval,
-        tsecr=tsecr,
-    )
-
-
-def read_udp(number: int, time_ns: int, data: bytes, transport: int, end: int) -> Frame:
-    payload = data[transport + 8 : end]
-    datagram = int.from_bytes(payload[IPERF3_ID], "big") if end - transport > 100 else None
-    source_port, destination_port = struct.unpack_from(">HH", data, transport)
-    return Frame(
-        number=number,
-        time_ns=time_ns,
-        protocol=UDP,
-        source=address(data),
-        source_port=source_port,
-        destination_port=destination_port,
-        ip_id=int.from_bytes(data[18:20], "big"),
-        length=end - transport - 8,
-        datagram=datagram,
-    )
+    return Frame(*head, end - payload, sequence, acknowledgment, flags, *read_options(data[transport + 20 : payload]))
 
 
 def read_frames(path: Path) -> list[Frame]:
-    """Every packet of TCP and UDP."""
-    frames = []
-    for number, record in enumerate(read_records(path), 1):
-        data = record.data
-        transport = ETHERNET + (data[ETHERNET] & 15) * 4
-        end = ETHERNET + int.from_bytes(data[16:18], "big")
-        reader = {TCP: read_tcp, UDP: read_udp}.get(data[23])
-        if reader:
-            frames.append(reader(number, record.time_ns, data, transport, end))
-    return frames
+    found = (read_transport(number, record.time_ns, record.data) for number, record in enumerate(read_records(path), 1))
+    return [frame for frame in found if frame]
 
 
 def write_records(source: Path, target: Path, records: list[Record]) -> None:
-    """A file like another one, of these frames."""
+    """Writes the records behind the file header of `source`."""
     parts = [source.read_bytes()[: FILE_HEADER.size]]
     for record in records:
         parts.append(RECORD.pack(*divmod(record.time_ns, 10**9), len(record.data), record.size))
@@ -156,12 +125,11 @@ def write_records(source: Path, target: Path, records: list[Record]) -> None:
 
 
 def missed_at_random(count: int, chance: random.Random) -> set[int]:
-    """1% of the frames."""
     return {number for number in range(1, count + 1) if chance.random() < 0.01}
 
 
 def missed_in_bursts(count: int, chance: random.Random) -> set[int]:
-    """Twelve spans of up to forty frames, as a capture loses them that cannot keep up."""
+    """Returns twelve spans of up to 40 frames: the pattern of a capture that cannot keep up."""
     missed: set[int] = set()
     for _ in range(12):
         start = chance.randrange(1, count)
@@ -173,7 +141,7 @@ MISSED: dict[str, Callable[[int, random.Random], set[int]]] = {"random": missed_
 
 
 def leave_out(source: Path, target: Path, how: str, seed: int) -> set[int]:
-    """Writes the capture as one that missed frames; returns their numbers in the whole one. The handshakes are kept."""
+    """Writes a copy of `source` without some frames and returns their numbers. SYNs are kept, because each flow needs its ISN."""
     records = list(read_records(source))
     missed = MISSED[how](len(records), random.Random(seed))
     missed -= {frame.number for frame in read_frames(source) if frame.flags & SYN}
@@ -182,7 +150,7 @@ def leave_out(source: Path, target: Path, how: str, seed: int) -> set[int]:
 
 
 def mirror(source: Path, target: Path, seed: int) -> None:
-    """Writes the capture as a mirror port of both directions stores it: each frame again after 1 to 9 us."""
+    """Writes a copy in which a mirror port of both directions stores each frame a second time, 1 to 9 µs later."""
     chance = random.Random(seed)
     twice = []
     for record in read_records(source):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wiretale verify lists as different, settled by the truth."""
+"""Decides each difference that `wiretale verify` lists by the log of the path."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CAUSES = {
     "probe_retransmission": "probe",
     "retransmission": None,
 }
-SIMPLE = {"out_of_order": "late", "network_duplicate": "copy", "mirror_duplicate": "mirror"}
+SIMPLE = {"out_of_order": "reordered", "network_duplicate": "duplicate", "mirror_duplicate": "mirror"}
 OUTCOMES = ("wiretale", "Wireshark", "both", "neither", "left open", "not settled")
 
 
 class Replay:
-    """Flags that tshark has given before, for who would run it once more."""
+    """A dissector that returns flags of an earlier run of tshark."""
 
     problem = None
 
@@ -33,34 +33,32 @@ class Replay:
         self.flags = flags
 
     def frames(self, _: str) -> Iterator[tuple[int, Flagged]]:
-        """As Dissector has it."""
         yield from self.flags.items()
 
 
-def is_right_again(cause: str | None, spurious: bool, label: Label) -> bool:
-    """Of a retransmission with its cause, if one is named."""
-    if label.what != "again" or (spurious and label.needless is False):
+def is_right_retransmission(cause: str | None, spurious: bool, label: Label) -> bool:
+    """Returns whether a claimed retransmission is one, with a cause that fits if the claim names one."""
+    if label.what != "retransmission" or (spurious and label.spurious is False):
         return False
     return not cause or not label.causes or cause in label.causes
 
 
 def is_right(verdict: str | None, spurious: bool, label: Label) -> bool | None:
-    """Of one verdict; None where the truth does not say."""
+    """Returns whether a verdict is right, None if the log does not decide it."""
     if verdict in CAUSES:
-        return is_right_again(CAUSES[verdict], spurious, label)
+        return is_right_retransmission(CAUSES[verdict], spurious, label)
     if verdict == "spurious_retransmission":
-        return label.needless if label.what == "again" else False
+        return label.spurious if label.what == "retransmission" else False
     if verdict in SIMPLE:
         return label.what == SIMPLE[verdict]
     if verdict == "acked_unseen_segment":
         return label.unseen > 0
     if verdict is None:
-        return (label.what in ("new", "ack") and not label.unseen) or (None if not label.told else False)
+        return (label.what in ("new", "ack") and not label.unseen) or (None if not label.decidable else False)
     return None
 
 
 def outcome(ours: bool | None, theirs: bool | None, ambiguous: bool) -> str:
-    """Who was right."""
     if ambiguous:
         return "left open"
     if ours is None or theirs is None:
@@ -70,13 +68,12 @@ def outcome(ours: bool | None, theirs: bool | None, ambiguous: bool) -> str:
 
 @dataclass
 class Settled:
-    """Differences by reason: who was right how often."""
+    """Differences by reason, verdicts and outcome."""
 
     counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)  # reason, both verdicts, outcome
-    left_out: Counter[str] = field(default_factory=Counter)  # verdicts on what the truth does not tell
+    left_out: Counter[str] = field(default_factory=Counter)  # verdicts on frames without a label
 
     def take(self, trace: Trace, path: Path, flags: Mapping[int, Flagged], labels: Mapping[int, Label]) -> None:
-        """One capture."""
         comparison = compare_file(trace, str(path), cast(Dissector, cast(Any, Replay(flags))), None)
         for difference in comparison.differences:
             label = labels.get(difference.frame)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts' program: sends as it is told, or reads. Run inside a network namespace with one JSON argument."""
+"""Sender and receiver of a scenario: host_talk.py send|receive HOST ORDER, in a network namespace; ORDER is a Talk as JSON."""
 
 from __future__ import annotations
 

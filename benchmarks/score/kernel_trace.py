@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why the sender's kernel sent a segment again: its tracepoint, with the call stack that led there."""
+"""Causes of retransmissions by the sender's kernel: the tracepoint tcp:tcp_retransmit_skb with its call stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 EVENTS = ("tcp_retransmit_skb", "tcp_cong_state_set")
 LOSS_STATE = 4  # TCP_CA_Loss
-# The function on the stack that decided, and what that is; tcp_xmit_retransmit_queue goes by the state.
+# Function on the stack, and the cause that it stands for. In the state Loss, tcp_xmit_retransmit_queue continues a timeout.
 DECIDERS = {
     "tcp_send_loss_probe": "probe",
     "tcp_retransmit_timer": "timeout",
@@ -23,15 +23,15 @@ DECIDERS = {
 
 
 class Resend(NamedTuple):
-    """A segment that the kernel sent again, in its own order."""
+    """A retransmission of the kernel."""
 
     port: int  # the sender's
-    cause: str | None  # fast, timeout, probe or other; None where the kernel gave no stack
-    expiry: bool  # the timer itself, not what is sent behind it
+    cause: str | None  # fast, timeout, probe or other; None if there is no stack
+    expiry: bool  # the segment that the RTO timer itself sent
 
 
 class KernelTrace:
-    """Records while it is entered; where the kernel has no tracefs for us, there is no file."""
+    """Context that records the events to a file. If the kernel offers no tracefs, it writes no file."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -68,7 +68,7 @@ class KernelTrace:
 
 
 def read_events(text: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:
-    """Name, members and stack of each event."""
+    """Yields name, members and call stack of each event."""
     name, members, stack = "", dict[str, str](), list[str]()
     for line in text.splitlines():
         if line.startswith(" => "):
@@ -83,7 +83,7 @@ def read_events(text: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:
 
 
 def read_resends(file: Path, address: str) -> list[Resend] | None:
-    """What this host sent again, in order; None where the kernel did not tell."""
+    """Returns the retransmissions of a host in order, None if the trace is missing or has lost events."""
     if not file.exists():
         return None
     text = file.read_text()

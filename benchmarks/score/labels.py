@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is true of each frame of a capture, and what of that can be told from the capture alone."""
+"""Labels each frame of a capture with the truth, and with whether the capture alone can show it.
+
+The truth of a frame follows from its sending (sendings.py): which earlier sendings carried its bytes, and how far each came. An
+Observer walks the frames of one capture in order and keeps, per flow, the bytes and ACKs that passed. A label is decidable if
+the capture holds evidence: the place of a loss needs an ACK that ends at the packet or SACK, and a spurious retransmission needs
+an ACK, a SACK, a DSACK (RFC 2883) or an older TSecr (RFC 3522)."""
 
 from __future__ import annotations
 
@@ -12,11 +17,11 @@ from score.capture_frames import FIN, SYN, TCP, UDP, Frame
 from score.sendings import Run, Sending
 from score.testbed import SENDER
 
-MIRROR_GAP_NS = 1_000_000  # copies that are nearer may be the mirror's, as far as one can see
+MIRROR_GAP_NS = 1_000_000  # a duplicate that follows sooner can be a mirror's
 
 
 class Ranges:
-    """Bytes seen, as ranges that do not touch."""
+    """Byte ranges, merged if they touch."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -29,7 +34,7 @@ class Ranges:
         self.starts[first:last], self.ends[first:last] = [start], [end]
 
     def covered(self, start: int, end: int) -> int:
-        """How many of these bytes."""
+        """Returns how many bytes of [start, end) the ranges contain."""
         first = bisect_right(self.ends, start)
         total = 0
         while first < len(self.starts) and self.starts[first] < end:
@@ -40,34 +45,36 @@ class Ranges:
 
 @dataclass
 class Label:
-    """The truth of one frame; None where the question does not arise, or has no one answer."""
+    """The truth of one frame. A field is None if it does not apply, or if both answers can be justified."""
 
     frame: int
     flow: int
-    what: str  # new, again, late, copy, mirror, ack; datagram, datagram late, datagram copy
+    what: (
+        str  # new, retransmission, reordered, duplicate, mirror, ack; datagram, datagram reordered, datagram duplicate
+    )
     length: int = 0
-    place: str | None = None  # of the loss that a frame sent again repairs: upstream or downstream
-    needless: bool | None = None
-    cause: str | None = None  # by the kernel
-    causes: frozenset[str] = frozenset()  # all that fit what the capture can hold, the true one among them
-    answer_lost: bool = False  # it had arrived, but no acknowledgment of it came by
-    told: bool = True  # `what` can be told here
-    place_told: bool = False
-    needless_told: bool = False
-    opener: int | None = None  # the frame that opened the gap which this one fills
-    unseen: int = 0  # bytes that this acknowledgment is the first to cover and that the capture missed
+    place: str | None = None  # of the loss that a retransmission repairs: upstream or downstream
+    spurious: bool | None = None
+    cause: str | None = None  # from the kernel
+    causes: frozenset[str] = frozenset()  # all that the capture is consistent with, including the true one
+    ack_lost: bool = False  # it had arrived, but no ACK of it passed the capture point
+    decidable: bool = True  # the capture can show `what`
+    place_decidable: bool = False
+    spurious_decidable: bool = False
+    opener: int | None = None  # frame that opened the gap which this frame fills
+    unseen: int = 0  # bytes that this ACK is the first to cover and that the capture missed
 
 
 @dataclass
 class Answers:
-    """Acknowledgments of one flow that passed a point, in order."""
+    """ACKs of one flow that passed a capture point, in order."""
 
     times: list[int] = field(default_factory=list)
-    highest: list[int] = field(default_factory=list)  # cumulative acknowledgment so far
+    highest: list[int] = field(default_factory=list)  # highest cumulative ACK so far
     frames: list[Frame] = field(default_factory=list)
-    ends: set[int] = field(default_factory=set)  # of all of them
+    ends: set[int] = field(default_factory=set)  # of all ACKs
     sacked: list[tuple[int, int, int]] = field(default_factory=list)  # time, start, end
-    doubled: list[tuple[int, int, int]] = field(default_factory=list)  # reported as received twice
+    doubled: list[tuple[int, int, int]] = field(default_factory=list)  # DSACKs: time, start, end
 
     def take(self, frame: Frame, begin: int) -> None:
         position = (frame.acknowledgment - begin) % 2**32
@@ -81,11 +88,11 @@ class Answers:
         self.sacked += [(frame.time_ns, *block) for block in blocks]
 
     def ended_at(self, start: int) -> bool:
-        """Whether an acknowledgment asked for just this byte, or the receiver reports what it holds above one (SACK)."""
+        """Returns whether an ACK ended at this byte, or SACK blocks show which bytes the receiver holds."""
         return bool(self.sacked) or start in self.ends
 
     def acknowledged(self, end: int, before_ns: int) -> bool:
-        """Whether a cumulative acknowledgment or SACK of it had passed."""
+        """Returns whether a cumulative ACK of it had passed."""
         last = bisect_left(self.times, before_ns) - 1
         return last >= 0 and self.highest[last] >= end
 
@@ -95,11 +102,11 @@ class Answers:
         )
 
     def reported_twice(self, start: int, end: int, after_ns: int, times: int = 1) -> bool:
-        """So often: each report is of one sending, the newest first."""
+        """Returns whether that many DSACKs report it; each is about one sending, the newest first."""
         return sum(time > after_ns and left < end and right > start for time, left, right in self.doubled) >= times
 
     def echoes_earlier(self, sending: Sending, time_ns: int) -> bool:
-        """RFC 3522: the first acknowledgment of it echoes a time stamp older than its own, and it was the lowest."""
+        """Applies RFC 3522: the first ACK of the lowest outstanding segment echoes a TSval older than that of the segment."""
         at = bisect_right(self.times, time_ns)
         if sending.tsval is None or not at or self.highest[at - 1] < sending.start:
             return False
@@ -111,7 +118,7 @@ class Answers:
 
 
 def is_doubled(blocks: list[tuple[int, int]], position: int) -> bool:
-    """Whether the first block is a DSACK (RFC 2883)."""
+    """Returns whether the first block is a DSACK (RFC 2883 section 4)."""
     if blocks[0][1] <= position:
         return True
     return len(blocks) > 1 and blocks[1][0] <= blocks[0][0] and blocks[0][1] <= blocks[1][1]
@@ -119,22 +126,22 @@ def is_doubled(blocks: list[tuple[int, int]], position: int) -> bool:
 
 @dataclass
 class Sight:
-    """What a capture has seen of one flow so far."""
+    """State of one flow at the capture point."""
 
     seen: Ranges = field(default_factory=Ranges)
     highest: int = 0
     acked: int = 0
-    passed: dict[int, int] = field(default_factory=dict)  # sending: when it first passed
-    gaps: list[tuple[int, int, int]] = field(default_factory=list)  # start, end, frame that opened it
+    passed: dict[int, int] = field(default_factory=dict)  # index of a sending: time when it first passed
+    gaps: list[tuple[int, int, int]] = field(default_factory=list)  # start, end, frame that opened the gap
 
 
 class Observer:
-    """Labels the frames of one capture: of all that passed a point, those that it holds."""
+    """Labels the frames of one capture. `held` are those of the frames that passed the point which the file contains."""
 
     def __init__(self, run: Run, point: str, held: list[Frame], mirrored: bool = False) -> None:
         self.run, self.point, self.mirrored = run, point, mirrored
         self.held = held
-        self.numbers: set[int] = set()  # of datagrams
+        self.numbers: set[int] = set()  # of datagrams so far
         self.highest_datagram = -1
         self.flows: dict[int, Sight] = defaultdict(Sight)
         self.begins = {
@@ -142,10 +149,10 @@ class Observer:
             for frame in run.frames["sender"]
             if frame.source == SENDER and frame.flags & SYN
         }
-        self.answers = self.read_answers(self.held)  # that this capture holds
-        self.passed = self.read_answers(run.frames[point])  # that passed here
-        self.given = self.read_answers(run.frames["receiver"])  # that the receiver gave
-        self.heard = self.read_answers(run.frames["sender"])  # that came to the sender
+        self.answers = self.read_answers(self.held)  # ACKs in this capture
+        self.passed = self.read_answers(run.frames[point])  # that passed the point
+        self.given = self.read_answers(run.frames["receiver"])  # that the receiver sent
+        self.heard = self.read_answers(run.frames["sender"])  # that reached the sender
         self.occurrences: dict[tuple[object, ...], int] = defaultdict(int)
         self.passings: Counter[tuple[object, ...]] = Counter()  # of each packet so far
 
@@ -157,7 +164,7 @@ class Observer:
         return found
 
     def labels(self) -> Iterator[Label]:
-        """One for each packet of the sender with data, SYN or FIN, and each acknowledgment."""
+        """Yields a label for each packet of the sender with data, SYN or FIN, and for each ACK."""
         for frame in self.held:
             self.passings[frame.key] += 1
             if self.mirrored and not self.passings[frame.key] % 2:
@@ -166,19 +173,19 @@ class Observer:
                 if frame.datagram is not None:
                     yield self.label_datagram(frame, frame.datagram)
             elif frame.source != SENDER:
-                yield self.label_answer(frame)
+                yield self.label_ack(frame)
             elif frame.length or frame.flags & (SYN | FIN):
                 yield self.label_sending(frame, self.sending_of(frame))
 
     def label_datagram(self, frame: Frame, number: int) -> Label:
         late = number < self.highest_datagram
-        what = "datagram copy" if number in self.numbers else "datagram late" if late else "datagram"
+        what = "datagram duplicate" if number in self.numbers else "datagram reordered" if late else "datagram"
         self.numbers.add(number)
         self.highest_datagram = max(self.highest_datagram, number)
         return Label(frame.number, frame.source_port, what, frame.length)
 
     def lost_datagrams(self) -> int:
-        """Sent between the first that this capture holds and the highest, and never here."""
+        """Returns the number of datagrams between the lowest and the highest in this capture that it does not contain."""
         sent = {frame.datagram for frame in self.run.frames["sender"] if frame.datagram is not None}
         inside = (
             {number for number in sent if min(self.numbers) < number < max(self.numbers)} if self.numbers else set()
@@ -191,7 +198,7 @@ class Observer:
         self.occurrences[frame.key] += 1
         return same[min(number, len(same) - 1)]
 
-    def label_answer(self, frame: Frame) -> Label:
+    def label_ack(self, frame: Frame) -> Label:
         flow = frame.destination_port
         sight = self.flows[flow]
         position = (frame.acknowledgment - self.begins.get(flow, 0)) % 2**32
@@ -208,11 +215,11 @@ class Observer:
         whole = seen == sending.end - sending.start
         label.opener = next((gap[2] for gap in sight.gaps if gap[0] < sending.end and gap[1] > sending.start), None)
         if sending.index in sight.passed:
-            self.label_copy(label, frame, sending, sight)
-        elif sending.again:
-            self.label_again(label, frame, sending, sight, whole)
+            self.label_duplicate(label, frame, sending, sight)
+        elif sending.retransmits:
+            self.label_retransmission(label, frame, sending, sight, whole)
         elif sending.start < sight.highest:
-            label.what = "late"
+            label.what = "reordered"
         if sending.start > sight.highest:
             sight.gaps.append((sight.highest, sending.start, frame.number))
         sight.passed.setdefault(sending.index, frame.time_ns)
@@ -220,34 +227,34 @@ class Observer:
         sight.highest = max(sight.highest, sending.end)
         return label
 
-    def label_copy(self, label: Label, frame: Frame, sending: Sending, sight: Sight) -> None:
-        label.what = "copy"
+    def label_duplicate(self, label: Label, frame: Frame, sending: Sending, sight: Sight) -> None:
+        label.what = "duplicate"
         near = frame.time_ns - sight.passed[sending.index] <= MIRROR_GAP_NS
         answers = self.answers[sending.flow]
-        label.told = not near or answers.reported_twice(sending.start, sending.end, frame.time_ns)
+        label.decidable = not near or answers.reported_twice(sending.start, sending.end, frame.time_ns)
 
-    def label_again(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
-        label.what, label.cause = "again", sending.cause
+    def label_retransmission(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
+        label.what, label.cause = "retransmission", sending.cause
         label.causes = frozenset({sending.cause} if sending.cause else ())
         if sending.cause == "probe" and self.heard[sending.flow].acknowledged(sending.start, sending.time_ns):
-            label.causes |= {"timeout"}  # of the only one outstanding: due when the timeout is (RFC 8985 section 7.2)
-        label.told = sending.start < sight.highest
-        label.needless = is_needless(sending)
+            label.causes |= {"timeout"}  # only segment outstanding: the probe is due at the RTO (RFC 8985 section 7.2)
+        label.decidable = sending.start < sight.highest
+        label.spurious = is_spurious(sending)
         here = [other for other in sending.earlier if other.index in sight.passed]
         label.place = self.place_of(sending, here)
         answers = self.answers[sending.flow]
-        told_behind = whole and answers.ended_at(sending.start)
-        label.place_told = label.told and (told_behind if label.place == "downstream" else not here)
-        label.needless_told = bool(label.needless) and (
+        behind = whole and answers.ended_at(sending.start)
+        label.place_decidable = label.decidable and (behind if label.place == "downstream" else not here)
+        label.spurious_decidable = bool(label.spurious) and (
             answers.acknowledged(sending.end, frame.time_ns)
             or answers.reported(sending, frame.time_ns)
             or answers.reported_twice(sending.start, sending.end, frame.time_ns, 1 + sending.later)
             or answers.echoes_earlier(sending, frame.time_ns)
         )
-        label.answer_lost = bool(label.needless) and self.is_answer_lost(sending, frame.time_ns)
+        label.ack_lost = bool(label.spurious) and self.is_ack_lost(sending, frame.time_ns)
 
     def place_of(self, sending: Sending, here: list[Sending]) -> str | None:
-        """Where the last sending that passed here was lost; where none did, all were lost before."""
+        """Returns the side on which the last sending that passed was lost; if none passed, all were lost upstream."""
         if here and here[-1].refused:
             return None
         if here:
@@ -255,15 +262,15 @@ class Observer:
         passed = any(self.point in other.came for other in sending.earlier)
         return None if passed else "upstream"
 
-    def is_answer_lost(self, sending: Sending, time_ns: int) -> bool:
-        """Whether acknowledgments of it were given, and none came by here before it was sent again."""
+    def is_ack_lost(self, sending: Sending, time_ns: int) -> bool:
+        """Returns whether the receiver sent ACKs of it, none of which passed before its retransmission."""
         return not self.passed[sending.flow].acknowledged(sending.end, time_ns) and self.given[
             sending.flow
         ].acknowledged(sending.end, sending.time_ns)
 
 
-def is_needless(sending: Sending) -> bool | None:
-    """Whether all of it had arrived before; None where an earlier sending arrived behind this one, or may have been refused."""
+def is_spurious(sending: Sending) -> bool | None:
+    """Returns whether all bytes had arrived before; None if an earlier sending arrived later or can have failed PAWS."""
     if any(other.refused for other in sending.earlier):
         return None
     before, after = Ranges(), Ranges()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sender really sent, and how far each sending came: from the links' logs, all captures and the kernel."""
+"""Reconstructs each transmission of the sender and how far it came, from the links' logs, three captures and the kernel trace.
+
+A packet is the same at two capture points if its key is (capture_frames.py). A run is rejected if a capture and a link disagree
+on the number of packets that passed between them."""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from score.capture_frames import FIN, SYN, TCP, Frame, read_frames
 from score.kernel_trace import Resend, read_resends
 from score.testbed import POINTS, SENDER, PathError
 
-# What the links carried: of each direction what came, and how many copies of it left.
+# Packets that entered a link in each direction, and copies that left it.
 CARRIED = """
 select direction, count(*) as came, sum(copies)::bigint as went
 from read_csv(?, all_varchar = false, sample_size = -1)
@@ -29,32 +32,31 @@ where protocol in (6, 17) and direction = 0 group by fate order by packets desc
 
 @dataclass
 class Sending:
-    """A packet with data, SYN or FIN that the sender sent, and what became of it."""
+    """A packet with data, SYN or FIN that the sender sent, and its fate."""
 
-    index: int  # in the order of sending
-    flow: int  # the sender's port
-    start: int  # position in the stream; the SYN is byte 0
-    end: int  # with the FIN
+    index: int  # in order of sending
+    flow: int  # port of the sender
+    start: int  # offset in the stream; the SYN is byte 0
+    end: int  # including the FIN
     time_ns: int
     tsval: int | None
-    again: bool = False  # bytes of it had been sent before
-    cause: str | None = None  # why, by the kernel
+    retransmits: bool = False  # carries a byte that was sent before
+    cause: str | None = None  # from the kernel
     expiry: bool = False
-    came: dict[str, int] = field(default_factory=dict)  # first time at each point
-    earlier: list[Sending] = field(default_factory=list)  # that carried any of its bytes
-    later: int = 0  # how many carried any of them after it
-
-    refused: bool = False  # by the receiver, as too old (PAWS)
+    came: dict[str, int] = field(default_factory=dict)  # time of its first passage at each capture point
+    earlier: list[Sending] = field(default_factory=list)  # sendings that carried any of its bytes
+    later: int = 0  # number of later sendings that carried any of them
+    refused: bool = False  # by the receiver's PAWS check (RFC 7323 section 5.3)
 
     @property
     def delivered_ns(self) -> int | None:
-        """When the receiver first got it; None when never."""
+        """Time of arrival at the receiver, None if it never arrived or was refused."""
         return None if self.refused else self.came.get("receiver")
 
 
 @dataclass
 class Run:
-    """A scenario's run, as it truly was."""
+    """The true course of a run."""
 
     folder: Path
     frames: dict[str, list[Frame]]
@@ -64,12 +66,12 @@ class Run:
     causes_known: bool
 
     def fates(self, link: int) -> dict[str, int]:
-        """Of the packets towards the receiver, what a link did to them."""
+        """Returns the number of packets towards the receiver by their fate on a link."""
         return dict(duckdb.execute(FATES, [str(self.folder / f"link{link}.csv")]).fetchall())
 
 
 def check_carried(folder: Path, frames: dict[str, list[Frame]]) -> None:
-    """Each capture must hold exactly what the links say that passed there; else the run is of no use."""
+    """Raises PathError unless each capture has exactly the packets that the links report for its point."""
     passed = {}
     for link in (1, 2):
         rows = duckdb.execute(CARRIED, [str(folder / f"link{link}.csv")]).fetchall()
@@ -88,7 +90,6 @@ def check_carried(folder: Path, frames: dict[str, list[Frame]]) -> None:
 
 
 def read_sendings(frames: list[Frame]) -> Iterator[tuple[Frame, Sending]]:
-    """From the capture at the sender."""
     begins: dict[int, int] = {}
     highest: dict[int, int] = {}
     for frame in frames:
@@ -100,18 +101,18 @@ def read_sendings(frames: list[Frame]) -> Iterator[tuple[Frame, Sending]]:
         start = (frame.sequence - begins[flow]) % 2**32
         end = start + frame.length + bool(frame.flags & SYN) + bool(frame.flags & FIN)
         sending = Sending(frame.number, flow, start, end, frame.time_ns, frame.tsval)
-        sending.again = start < highest.get(flow, 0)
+        sending.retransmits = start < highest.get(flow, 0)
         highest[flow] = max(highest.get(flow, 0), end)
         yield frame, sending
 
 
 def note_earlier(sendings: list[Sending]) -> None:
-    """Which sendings carried the bytes before."""
+    """Links each retransmission to the sendings that carried its bytes before."""
     by_start: dict[int, dict[int, list[Sending]]] = defaultdict(lambda: defaultdict(list))
     for sending in sendings:
         known = by_start[sending.flow]
         for piece in range(sending.start // 4096, (sending.end - 1) // 4096 + 1):
-            if sending.again:
+            if sending.retransmits:
                 near = known[piece]
                 sending.earlier += [
                     other
@@ -124,14 +125,14 @@ def note_earlier(sendings: list[Sending]) -> None:
 
 
 def is_newest(frame: Frame, acked: int) -> bool:
-    """Whether the receiver keeps its time stamp: it spans the last acknowledgment sent (RFC 7323 section 4.3)."""
+    """Returns whether the receiver stores the TSval: the segment spans the last ACK sent (RFC 7323 section 4.3)."""
     return (acked - frame.sequence) % 2**32 < 2**31 and (frame.sequence + frame.length - acked) % 2**32 < 2**31
 
 
 def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Sending]]) -> int:
-    """What the receiver refuses by its time stamp (RFC 7323 section 5.3); returns how many."""
+    """Marks sendings that fail the PAWS check of the receiver (RFC 7323 section 5.3) and returns their number."""
     recent: dict[int, int] = {}
-    acked: dict[int, int] = {}  # last acknowledgment sent
+    acked: dict[int, int] = {}  # last ACK sent
     count = 0
     for frame in frames:
         if frame.protocol != TCP or frame.tsval is None:
@@ -154,23 +155,23 @@ def note_refused(frames: list[Frame], of_key: dict[tuple[object, ...], list[Send
 
 
 def note_causes(sendings: list[Sending], resends: list[Resend]) -> bool:
-    """The kernel tells them in the order of sending; False where both do not fit."""
-    told: dict[int, list[Resend]] = defaultdict(list)
+    """Assigns the causes, which the kernel logs in order of sending. Returns False if their numbers differ in a flow."""
+    logged: dict[int, list[Resend]] = defaultdict(list)
     for resend in resends:
-        told[resend.port].append(resend)
+        logged[resend.port].append(resend)
     fits = True
     for flow in {sending.flow for sending in sendings}:
-        mine = [sending for sending in sendings if sending.flow == flow and sending.again]
-        if len(mine) != len(told[flow]):
+        mine = [sending for sending in sendings if sending.flow == flow and sending.retransmits]
+        if len(mine) != len(logged[flow]):
             fits = False
             continue
-        for sending, resend in zip(mine, told[flow], strict=True):
+        for sending, resend in zip(mine, logged[flow], strict=True):
             sending.cause, sending.expiry = resend.cause, resend.expiry
     return fits
 
 
 def read_run(folder: Path) -> Run:
-    """All of it. PathError when captures and links disagree."""
+    """Reads the files of a run. Raises PathError if captures and links disagree."""
     frames = {point: read_frames(folder / f"{point}.pcap") for point in POINTS}
     check_carried(folder, frames)
     of_key: dict[tuple[object, ...], list[Sending]] = defaultdict(list)

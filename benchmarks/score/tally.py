@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims held against the truth, added up by kind and place of capture."""
+"""Compares claims with labels, and sums precision and recall by kind and capture point."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NOTHING = Claim()
 
 @dataclass
 class Score:
-    """Of one tool, kind and place of capture."""
+    """Counts of one tool, kind and capture point."""
 
     claimed: int = 0
     right: int = 0
-    there: int = 0  # true, and can be told here
+    there: int = 0  # true, and the capture can show it
     found: int = 0
 
     @property
@@ -34,144 +34,144 @@ class Score:
 
     @property
     def f1(self) -> float | None:
-        """The harmonic mean; None where there is nothing to find."""
+        """Harmonic mean of precision and recall, None if there is no case."""
         if not self.there:
             return None
         precision, recall = self.precision or 0.0, self.recall or 0.0
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
+def is_decidable(label: Label) -> bool:
+    return label.decidable
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A verdict: when it is claimed, when it is true (None: left out), when it can be told."""
+    """A verdict: if a claim makes it, if it is true (None: not counted), and if the capture can show it."""
 
     name: str
     claimed: Callable[[Claim], bool]
     true: Callable[[Label], bool | None]
-    told: Callable[[Label], bool]
-    tools: tuple[str, ...] = ("wiretale", "Wireshark")
-    of_answers: bool = False  # it is said of acknowledgments
+    decidable: Callable[[Label], bool] = is_decidable
+    tools: tuple[str, ...] = ("wiretale",)
+    of_acks: bool = False  # a verdict on ACKs, not on data
 
-    def about(self, label: Label) -> bool:
-        """Whether the kind is a question for this frame: of acknowledgments there is no other truth than what is missed."""
-        return label.what == "mirror" or self.of_answers == (label.what == "ack")
+    def applies_to(self, label: Label) -> bool:
+        return label.what == "mirror" or self.of_acks == (label.what == "ack")
 
 
-def cause_is(cause: str) -> Callable[[Label], bool | None]:
-    def true(label: Label) -> bool | None:
-        if label.what != "again":
+def simple(name: str, word: str, tools: tuple[str, ...] = ("wiretale",)) -> Kind:
+    """Returns a kind that has the same word in claims and labels."""
+    return Kind(name, lambda claim: word in claim.verdicts, lambda label: label.what == word, tools=tools)
+
+
+def of_cause(name: str, cause: str, tools: tuple[str, ...] = ("wiretale", "Wireshark")) -> Kind:
+    def is_cause(label: Label) -> bool | None:
+        if label.what != "retransmission":
             return False
         return None if not label.cause or (len(label.causes) > 1 and cause in label.causes) else label.cause == cause
 
-    return true
+    return Kind(name, lambda claim: claim.cause == cause, is_cause, tools=tools)
 
 
-def told(label: Label) -> bool:
-    return label.told
+def of_place(place: str, unclear: Callable[[Label], bool]) -> Kind:
+    """Returns the kind of a loss on one side of the capture point. `unclear` labels that are not true are not counted."""
+
+    def is_lost(label: Label) -> bool | None:
+        if label.what != "retransmission" or label.place == place:
+            return label.what == "retransmission"
+        return None if unclear(label) else False
+
+    return Kind(
+        f"lost {place}",
+        lambda claim: "retransmission" in claim.verdicts and claim.place == place,
+        is_lost,
+        lambda label: label.place_decidable,
+        ("wiretale", "Wireshark"),
+    )
 
 
 KINDS = (
-    Kind("sent again", lambda c: "again" in c.whats, lambda t: t.what == "again", told),
+    simple("retransmitted", "retransmission", ("wiretale", "Wireshark")),
+    of_place("upstream", lambda label: False),
+    of_place("downstream", lambda label: label.ack_lost or label.spurious is None),
     Kind(
-        "lost upstream",
-        lambda c: "again" in c.whats and c.place == "upstream",
-        lambda t: t.what == "again" and t.place == "upstream",
-        lambda t: t.place_told,
+        "spurious",
+        lambda claim: claim.spurious,
+        lambda label: label.spurious if label.what == "retransmission" else False,
+        lambda label: label.spurious_decidable,
+        ("wiretale", "Wireshark"),
     ),
+    of_cause("fast", "fast"),
+    of_cause("timeout", "timeout"),
+    of_cause("tail-loss probe", "probe", ("wiretale",)),
+    simple("reordered", "reordered", ("wiretale", "Wireshark")),
+    simple("duplicated by the network", "duplicate"),
+    simple("duplicated by the mirror", "mirror"),
+    simple("datagrams reordered", "datagram reordered"),
+    simple("datagrams duplicated", "datagram duplicate"),
     Kind(
-        "lost downstream",
-        lambda c: "again" in c.whats and c.place == "downstream",
-        lambda t: (
-            t.what == "again" and (t.place == "downstream" or (None if t.answer_lost or t.needless is None else False))
-        ),
-        lambda t: t.place_told,
+        "missed by the capture",
+        lambda claim: "unseen" in claim.verdicts,
+        lambda label: label.unseen > 0,
+        tools=("wiretale", "Wireshark"),
+        of_acks=True,
     ),
-    Kind(
-        "needless",
-        lambda c: c.spurious,
-        lambda t: t.needless if t.what == "again" else False,
-        lambda t: t.needless_told,
-    ),
-    Kind("fast", lambda c: c.cause == "fast", cause_is("fast"), told),
-    Kind("timeout", lambda c: c.cause == "timeout", cause_is("timeout"), told),
-    Kind("tail-loss probe", lambda c: c.cause == "probe", cause_is("probe"), told, ("wiretale",)),
-    Kind("overtaken", lambda c: "late" in c.whats, lambda t: t.what == "late", told),
-    Kind("copied by the network", lambda c: "copy" in c.whats, lambda t: t.what == "copy", told, ("wiretale",)),
-    Kind("copied by the mirror", lambda c: "mirror" in c.whats, lambda t: t.what == "mirror", told, ("wiretale",)),
-    Kind(
-        "datagrams overtaken",
-        lambda c: "datagram late" in c.whats,
-        lambda t: t.what == "datagram late",
-        told,
-        ("wiretale",),
-    ),
-    Kind(
-        "datagrams copied",
-        lambda c: "datagram copy" in c.whats,
-        lambda t: t.what == "datagram copy",
-        told,
-        ("wiretale",),
-    ),
-    Kind("missed by the capture", lambda c: "unseen" in c.whats, lambda t: t.unseen > 0, told, of_answers=True),
 )
-DATAGRAMS_LOST = "datagrams lost"  # by counts
-# What tcptrace says by counts alone.
-COUNTED = {"again": "sent again", "late": "overtaken"}
+DATAGRAMS_LOST = "datagrams lost"  # scored by counts
+# Kinds for which tcptrace reports counts.
+COUNTED = {"retransmission": "retransmitted", "reordered": "reordered"}
 
 
 @dataclass
 class Miss:
-    """A frame on which a tool was wrong, or silent."""
+    """A frame with a wrong or missing claim."""
 
     kind: str
     frame: int
-    wrong: bool  # claimed and not true; else true and not claimed
+    wrong: bool  # claimed but not true; otherwise true but not claimed
     label: Label
     claim: Claim
 
 
 @dataclass
 class Tally:
-    """All scores, by kind, place of capture and tool."""
+    """Scores by kind, capture point and tool."""
 
     scores: dict[tuple[str, str, str], Score] = field(default_factory=lambda: defaultdict(Score))
-    untold: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    undecidable: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def take(self, point: str, tool: str, labels: Iterable[Label], claims: Mapping[int, Claim]) -> list[Miss]:
-        """One capture; returns the frames on which the tool was wrong."""
-        misses = []
+        """Adds the claims of a tool about one capture, and returns its misses."""
+        misses: list[Miss] = []
         for label in labels:
             claim = claims.get(label.frame, NOTHING)
             for kind in KINDS:
-                if (
-                    tool in kind.tools
-                    and kind.about(label)
-                    and (miss := self.take_kind(kind, point, tool, label, claim))
-                ):
-                    misses.append(miss)
+                if tool in kind.tools and kind.applies_to(label):
+                    misses += self.take_kind(kind, point, tool, label, claim)
         return misses
 
-    def take_kind(self, kind: Kind, point: str, tool: str, label: Label, claim: Claim) -> Miss | None:
+    def take_kind(self, kind: Kind, point: str, tool: str, label: Label, claim: Claim) -> list[Miss]:
         true, claimed = kind.true(label), kind.claimed(claim)
         if true is None:
-            return None
+            return []
         score = self.scores[kind.name, point, tool]
         score.claimed += claimed
         score.right += claimed and true
-        if true and not kind.told(label) and tool == "wiretale":
-            self.untold[kind.name, point][said_of(kind, claim, claimed)] += 1
-        if true and kind.told(label):
+        if true and not kind.decidable(label) and tool == "wiretale":
+            self.undecidable[kind.name, point][said_of(kind, claim, claimed)] += 1
+        if true and kind.decidable(label):
             score.there += 1
             score.found += claimed
         wrong = claimed and not true
-        silent = true and kind.told(label) and not claimed
-        return Miss(kind.name, label.frame, wrong, label, claim) if wrong or silent else None
+        silent = true and kind.decidable(label) and not claimed
+        return [Miss(kind.name, label.frame, wrong, label, claim)] if wrong or silent else []
 
     def take_counts(self, point: str, labels: Iterable[Label], counts: Mapping[str, int]) -> None:
-        """A tool that tells counts alone: each is taken for right as far as there are so many."""
+        """Adds the counts of tcptrace. A count is right up to the number of true cases, because no frame proves it."""
         labels = list(labels)
         true = Counter(label.what for label in labels)
-        there = Counter(label.what for label in labels if label.told)
+        there = Counter(label.what for label in labels if label.decidable)
         for what, name in COUNTED.items():
             score = self.scores[name, point, "tcptrace"]
             score.claimed += counts[what]
@@ -180,7 +180,6 @@ class Tally:
             score.found += min(counts[what], there[what])
 
     def take_lost_datagrams(self, point: str, lost: int, said: int) -> None:
-        """Of a UDP run, by counts."""
         score = self.scores[DATAGRAMS_LOST, point, "wiretale"]
         score.claimed += said
         score.right += min(said, lost)
@@ -189,18 +188,16 @@ class Tally:
 
 
 def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:
-    """Of what cannot be told: the answer."""
+    """Returns how a claim answers a question that the capture cannot decide: right, wrong or unknown."""
     if claimed:
         return "right"
-    if kind.name in ("lost upstream", "lost downstream"):
+    if kind.name.startswith("lost "):
         return "wrong" if claim.place else "unknown"
     if kind.name in ("fast", "timeout", "tail-loss probe"):
         return "wrong" if claim.cause else "unknown"
-    return "wrong" if claim.whats & {"again", "late", "copy", "mirror"} - own_words(kind) else "unknown"
-
-
-def own_words(kind: Kind) -> set[str]:
-    """Words that say nothing against the kind."""
+    compatible = {"duplicated by the mirror": {"duplicate", "mirror"}, "spurious": {"retransmission"}}.get(
+        kind.name, set()
+    )
     return (
-        {"copy", "mirror"} if kind.name == "copied by the mirror" else {"again"} if kind.name == "needless" else set()
+        "wrong" if claim.verdicts & {"retransmission", "reordered", "duplicate", "mirror"} - compatible else "unknown"
     )
