@@ -21,7 +21,6 @@ HEADERS = $(wildcard analyzer/core/*/*.h common/*.h)
 MODULE_SOURCES = $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
 CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
 CORE_INCLUDES = -I. -Ianalyzer/core
-PROGRAM_SOURCES = $(wildcard common/*.c traffic/src/*.c traffic/link/*.c capture/src/*.c)
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
 FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control connection: lines of at most LINE_MOST bytes, each read and write with a time limit.
+ * docs/traffic.md specifies what is said. */
+#ifndef WIRETALE_CONTROL_H
+#define WIRETALE_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control/line_fields.h"
+
+enum control_answer {
+    CONTROL_LINE,    /* here it is */
+    CONTROL_NOTHING, /* no whole line yet */
+    CONTROL_GONE,    /* closed or broken */
+    CONTROL_GARBAGE, /* too long, or not text */
+};
+
+struct control {
+    int fd; /* non-blocking */
+    size_t have;
+    char in[LINE_MOST];
+};
+
+void control_begin(struct control *control, int fd);
+
+/* The next line without its end. Never waits. */
+enum control_answer control_take(struct control *control, char line[LINE_MOST]);
+/* Waits for it until `deadline_ns` of the monotonic clock. */
+enum control_answer control_wait(struct control *control, char line[LINE_MOST],
+                                 uint64_t deadline_ns);
+
+/* Writes a line; whether it could be handed over within a second. */
+bool control_say(struct control *control, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

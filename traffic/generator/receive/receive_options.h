@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `wiretale-traffic receive`. */
+#ifndef WIRETALE_RECEIVE_OPTIONS_H
+#define WIRETALE_RECEIVE_OPTIONS_H
+
+#include "transfer/endpoint.h"
+
+struct receive_options {
+    const char *key, *output_dir;
+    uint64_t port, family, tests, parallel, streams_most;
+    uint64_t max_bytes, max_ns, idle_ns, interval_ns, buffer;
+    struct local_plan local;
+    bool json, quiet, help, version, to_stdout, overwrite;
+    char format;
+};
+
+/* 0: go on; else the exit code + 1. */
+int receive_options_read(struct receive_options *options, int argc, char **argv);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines while a test runs: what has changed since the line before. */
+#include "report/json_text.h"
+#include "report/report.h"
+#include "transfer/units.h"
+
+static struct live_sums sum_of(struct way *way) {
+    struct live_sums sum = {0};
+    for (uint32_t i = 0; i < way->count; i++) {
+        struct stream_live *live = &way->streams[i].live;
+        uint64_t blocks = live->blocks, next = live->next;
+        sum.blocks += blocks;
+        sum.bytes += live->bytes;
+        sum.missing += next > blocks ? next - blocks : 0;
+        sum.out_of_order += live->out_of_order;
+        sum.duplicate += live->duplicate;
+        sum.corrupt += live->corrupt;
+    }
+    return sum;
+}
+
+struct line {
+    uint64_t run;
+    const char *way, *end;
+    double from_s, to_s, rate; /* bytes per second */
+    struct live_sums change;
+    int64_t missing;
+};
+
+static void put_json(const struct line *line, bool sender, const struct report_style *style) {
+    struct json json = {.out = style->out};
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.interval/1");
+    json_text(&json, "role", style->role);
+    json_count(&json, "run", (int64_t)line->run);
+    json_text(&json, "way", line->way);
+    json_text(&json, "end", line->end);
+    json_decimal(&json, "from_s", line->from_s, true);
+    json_decimal(&json, "to_s", line->to_s, true);
+    json_count(&json, sender ? "blocks_sent" : "blocks_received", (int64_t)line->change.blocks);
+    json_count(&json, sender ? "bytes_sent" : "bytes_received", (int64_t)line->change.bytes);
+    json_decimal(&json, "rate_kb_s", line->rate / 1e3, true);
+    json_decimal(&json, "rate_mbit_s", line->rate * 8 / 1e6, true);
+    if (!sender) {
+        json_decimal(&json, "blocks_missing", (double)line->missing, true);
+        json_count(&json, "blocks_out_of_order", (int64_t)line->change.out_of_order);
+        json_count(&json, "blocks_duplicate", (int64_t)line->change.duplicate);
+        json_count(&json, "blocks_corrupt", (int64_t)line->change.corrupt);
+    }
+    json_close(&json, '}');
+    fputc('\n', style->out);
+}
+
+static void put_text(const struct line *line, bool sender, const struct report_style *style) {
+    const struct rate_unit *unit = units_rate_unit(style->format ? style->format : 0);
+    fprintf(style->out, "  %7.2f-%.2f s %s %s %llu blocks, %.2f %s", line->from_s, line->to_s,
+            line->way, line->end, (unsigned long long)line->change.blocks,
+            unit ? line->rate / unit->bytes : line->rate * 8 / 1e6, unit ? unit->name : "Mbit/s");
+    if (!sender)
+        fprintf(style->out, ", %lld missing", (long long)line->missing);
+    fputc('\n', style->out);
+}
+
+void report_interval(struct test *test, uint64_t from_ns, uint64_t to_ns,
+                     const struct report_style *style) {
+    for (unsigned name = 0; name < WAYS; name++) {
+        struct way *way = &test->ways[name];
+        if (!way->is_active)
+            continue;
+        struct live_sums now = sum_of(way), *was = &test->shown[name];
+        struct line line = {
+            .run = test->plan.run,
+            .way = way_names[name],
+            .end = way->is_sending ? "sender" : "receiver",
+            .from_s = (double)from_ns / 1e9,
+            .to_s = (double)to_ns / 1e9,
+            .rate = (double)(now.bytes - was->bytes) * 1e9 / (double)(to_ns - from_ns),
+            .change = {now.blocks - was->blocks, now.bytes - was->bytes, 0,
+                       now.out_of_order - was->out_of_order, now.duplicate - was->duplicate,
+                       now.corrupt - was->corrupt},
+            .missing = (int64_t)(now.missing - was->missing),
+        };
+        *was = now;
+        (style->json ? put_json : put_text)(&line, way->is_sending, style);
+    }
+    fflush(style->out);
+}

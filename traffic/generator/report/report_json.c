@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "report/json_text.h"
+#include "report/report.h"
+#include "report/totals.h"
+#include "transfer/bounded.h"
+#include "transfer/clock.h"
+#include "transfer/error_counts.h"
+
+static double seconds(uint64_t ns) {
+    return (double)ns / 1e9;
+}
+
+static int64_t or_null(uint64_t value) {
+    return value ? (int64_t)value : -1;
+}
+
+static void put_rates(struct json *json, const struct test *test,
+                      const struct stream_report *report, bool sender) {
+    double rate = report_bytes_per_s(test, report, sender);
+    bool known = rate >= 0;
+    json_count(json, "first_ns", or_null(report->first_ns));
+    json_count(json, "last_ns", or_null(report->last_ns));
+    json_decimal(json, "elapsed_s", seconds(report->elapsed_ns), report->first_ns);
+    json_decimal(json, "rate_kb_s", rate / 1e3, known);
+    json_decimal(json, "rate_mbit_s", rate * 8 / 1e6, known);
+    json_decimal(json, "cpu_user_s", seconds(report->cpu_user_ns), true);
+    json_decimal(json, "cpu_system_s", seconds(report->cpu_system_ns), true);
+}
+
+static void put_errors(struct json *json, const char *errors) {
+    struct error_counts counts = {0};
+    error_counts_add(&counts, errors);
+    json_open(json, "send_errors", '{');
+    for (size_t i = 0; i < counts.kinds; i++)
+        json_count(json, counts.names[i], (int64_t)counts.counts[i]);
+    json_close(json, '}');
+}
+
+static void put_sender(struct json *json, const struct test *test,
+                       const struct stream_report *report) {
+    json_count(json, "blocks_sent", (int64_t)report->blocks_sent);
+    json_count(json, "bytes_sent", (int64_t)report->bytes_sent);
+    put_rates(json, test, report, true);
+    put_errors(json, report->errors);
+}
+
+static void put_receiver(struct json *json, const struct test *test,
+                         const struct stream_report *report, int64_t lost) {
+    json_count(json, "blocks_received", (int64_t)report->blocks_received);
+    json_count(json, "blocks_lost", lost);
+    json_count(json, "blocks_out_of_order", (int64_t)report->out_of_order);
+    json_count(json, "blocks_duplicate", (int64_t)report->duplicate);
+    json_count(json, "blocks_corrupt", (int64_t)report->corrupt);
+    json_count(json, "blocks_late", (int64_t)report->late);
+    json_count(json, "blocks_missing", (int64_t)report->missing);
+    json_count(json, "foreign_datagrams", (int64_t)report->foreign);
+    json_count(json, "bytes_received", (int64_t)report->bytes_received);
+    put_rates(json, test, report, false);
+    json_count(json, "jitter_ns", (int64_t)report->jitter_ns_plus_1 - 1);
+    json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
+}
+
+static void put_streams(struct json *json, const struct way *way, bool sender) {
+    json_open(json, "streams", '[');
+    for (uint32_t i = 0; i < way->count; i++) {
+        const struct stream_report *sent = stream_told(&way->streams[i], true);
+        const struct stream_report *got = stream_told(&way->streams[i], false);
+        json_open(json, NULL, '{');
+        json_count(json, "stream", i);
+        if (sender && sent)
+            put_sender(json, way->test, sent);
+        else if (got)
+            put_receiver(json, way->test, got, blocks_lost(sent != NULL, sent, got));
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+/* The number that a struct member holds, by its name in the table. */
+struct sample_member {
+    const char *name;
+    size_t offset;
+    bool is_64;
+};
+
+#define M32(name)                                                                                  \
+    { #name, offsetof(struct tcp_sample, name), false }
+#define M64(name)                                                                                  \
+    { #name, offsetof(struct tcp_sample, name), true }
+
+static const struct sample_member sample_members[] = {
+    M64(time_ns),
+    M32(stream),
+    M32(rtt_us),
+    M32(rttvar_us),
+    M32(min_rtt_us),
+    M32(cwnd),
+    M32(ssthresh),
+    M32(mss),
+    M32(path_mtu),
+    M32(unacked),
+    M32(lost),
+    M32(retransmitted_now),
+    M32(retransmissions),
+    M32(reordering),
+    M64(delivery_rate_bps),
+    M64(pacing_rate_bps),
+    M64(bytes_acked),
+    M64(bytes_retransmitted),
+    M64(not_sent_bytes),
+    M64(busy_us),
+    M64(receive_window_limited_us),
+    M64(send_buffer_limited_us),
+};
+
+static void put_samples(struct json *json, const struct tcp_samples *samples) {
+    json_open(json, "tcp_info", '[');
+    for (uint32_t i = 0; i < samples->count; i++) {
+        json_open(json, NULL, '{');
+        for (size_t m = 0; m < sizeof sample_members / sizeof *sample_members; m++) {
+            const char *at = (const char *)&samples->list[i] + sample_members[m].offset;
+            uint64_t value =
+                sample_members[m].is_64 ? *(const uint64_t *)at : *(const uint32_t *)at;
+            json_count(json, sample_members[m].name, (int64_t)value);
+        }
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void put_udp_drops(struct json *json, const struct test *test) {
+    bool known = test->udp_drops_begin >= 0 && test->udp_drops_end >= test->udp_drops_begin;
+    json_count(json, "host_udp_buffer_errors",
+               known ? test->udp_drops_end - test->udp_drops_begin : -1);
+}
+
+static void put_way(struct json *json, const struct way *way, const char *sender,
+                    const char *receiver) {
+    struct way_totals totals = way_totals_of(way);
+    bool both = totals.sender_known && totals.receiver_known;
+    if (totals.sender_known) {
+        json_open(json, sender, '{');
+        put_sender(json, way->test, &totals.sender);
+        if (way->is_sending && !test_is_udp(way->test))
+            put_samples(json, &way->test->samples);
+        put_streams(json, way, true);
+        json_close(json, '}');
+    } else {
+        json_text(json, sender, NULL);
+    }
+    if (totals.receiver_known) {
+        json_open(json, receiver, '{');
+        put_receiver(json, way->test, &totals.receiver,
+                     blocks_lost(both, &totals.sender, &totals.receiver));
+        json_text(json, "host_dropped_source",
+                  totals.receiver.dropped_plus_1 ? "SO_MEMINFO" : NULL);
+        if (!way->is_sending)
+            put_udp_drops(json, way->test);
+        put_streams(json, way, false);
+        json_close(json, '}');
+    } else {
+        json_text(json, receiver, NULL);
+    }
+}
+
+/* Both ways together; null as soon as one is unknown. */
+static void put_totals(struct json *json, const struct test *test) {
+    struct stream_report sent = {0}, got = {0};
+    bool sent_known = true, got_known = true;
+    uint64_t lost = 0;
+    for (unsigned name = 0; name < WAYS; name++) {
+        if (!test->ways[name].is_active)
+            continue;
+        struct way_totals totals = way_totals_of(&test->ways[name]);
+        bool both = totals.sender_known && totals.receiver_known;
+        sent_known = sent_known && totals.sender_known;
+        got_known = got_known && totals.receiver_known;
+        if (both)
+            lost = bounded_add(lost, (uint64_t)blocks_lost(true, &totals.sender, &totals.receiver));
+        way_totals_add(&sent, &totals.sender);
+        way_totals_add(&got, &totals.receiver);
+    }
+#define KNOWN(is_known, value) ((is_known) ? (int64_t)(value) : -1)
+    json_count(json, "blocks_sent", KNOWN(sent_known, sent.blocks_sent));
+    json_count(json, "blocks_received", KNOWN(got_known, got.blocks_received));
+    json_count(json, "blocks_lost", KNOWN(sent_known && got_known, lost));
+    json_count(json, "blocks_out_of_order", KNOWN(got_known, got.out_of_order));
+    json_count(json, "blocks_duplicate", KNOWN(got_known, got.duplicate));
+    json_count(json, "blocks_corrupt", KNOWN(got_known, got.corrupt));
+    json_count(json, "bytes_sent", KNOWN(sent_known, sent.bytes_sent));
+    json_count(json, "bytes_received", KNOWN(got_known, got.bytes_received));
+}
+
+static void put_exceeds(struct json *json, const char *name, int exceeds) {
+    if (exceeds < 0)
+        json_text(json, name, NULL);
+    else
+        json_bool(json, name, exceeds);
+}
+
+static void put_socket(struct json *json, const struct socket_plan *plan) {
+    json_count(json, "dscp", (int64_t)plan->dscp_plus_1 - 1);
+    json_count(json, "ttl", or_null(plan->ttl));
+    json_text(json, "df", plan->path_mtu ? path_mtu_names[plan->path_mtu] : NULL);
+    json_count(json, "buffer_bytes", or_null(plan->buffer));
+    json_bool(json, "no_delay", plan->no_delay);
+    json_text(json, "congestion", plan->congestion[0] ? plan->congestion : NULL);
+    json_count(json, "mss", or_null(plan->mss));
+}
+
+static void put_plan(struct json *json, const struct test *test, const char *host) {
+    const struct test_plan *plan = &test->plan;
+    char address[ADDRESS_ROOM];
+    endpoint_name(&test->peer, address);
+    json_open(json, "test", '{');
+    json_count(json, "run", (int64_t)plan->run);
+    json_text(json, "protocol", protocol_names[plan->protocol]);
+    json_text(json, "direction", direction_names[plan->direction]);
+    json_count(json, "streams", (int64_t)plan->streams);
+    json_open(json, "sizes", '[');
+    for (uint32_t i = 0; i < plan->size_count; i++)
+        json_count(json, NULL, plan->sizes[i]);
+    json_close(json, ']');
+    json_count(json, "count", or_null(plan->count));
+    json_count(json, "bytes", or_null(plan->bytes));
+    json_decimal(json, "seconds", seconds(plan->time_ns), plan->time_ns);
+    json_decimal(json, "rate_bps", plan->rate_bps, plan->rate_bps > 0);
+    json_decimal(json, "rate_pps", plan->rate_pps, plan->rate_pps > 0);
+    json_text(json, "pacing", pacing_names[plan->pacing]);
+    json_count(json, "burst", or_null(plan->burst));
+    json_text(json, "host", host);
+    json_text(json, "address", address);
+    json_count(json, "port", endpoint_port(test->asks ? &test->peer : &test->own));
+    json_decimal(json, "start_offset_s", seconds(plan->start_offset_ns), true);
+    json_decimal(json, "stagger_s", seconds(plan->stagger_ns), true);
+    json_decimal(json, "idle_s", seconds(plan->idle_ns), true);
+    json_text(json, "bind", test->local.bind);
+    json_text(json, "device", test->local.device);
+    put_socket(json, &plan->socket);
+    json_bool(json, "offload", plan->offload);
+    json_bool(json, "check", !plan->unchecked);
+    json_text(json, "file", plan->content ? plan->file_name : NULL);
+    json_close(json, '}');
+}
+
+static void put_content(struct json *json, const struct test *test) {
+    const struct content *content = &test->content;
+    if (!test->plan.content)
+        return;
+    bool known = content->mine[0] && content->theirs[0];
+    json_open(json, "file", '{');
+    json_text(json, "name", content->name);
+    json_count(json, "bytes", (int64_t)content->bytes);
+    json_text(json, "checksum", content->mine[0] ? content->mine : NULL);
+    json_text(json, "checksum_there", content->theirs[0] ? content->theirs : NULL);
+    json_text(json, "checksum_kind", "BLAKE2b-256");
+    if (known)
+        json_bool(json, "same", !strcmp(content->mine, content->theirs));
+    else
+        json_text(json, "same", NULL);
+    if (!test->asks)
+        json_bool(json, "written", content->kept);
+    json_text(json, "error", content->error ? strerror(content->error) : NULL);
+    json_close(json, '}');
+}
+
+void report_json(const struct test *test, const struct report_style *style) {
+    struct json json = {.out = style->out};
+    char schema[40];
+    bool reverse_only = !test->ways[WAY_FORWARD].is_active;
+    snprintf(schema, sizeof schema, "wiretale.%s/1", style->role);
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", schema);
+    json_text(&json, "wiretale", WIRETALE_VERSION);
+    json_text(&json, "role", style->role);
+    put_plan(&json, test, style->host);
+    json_bool(&json, "complete", test_is_complete(test));
+    json_text(&json, "stopped_by", test->stopped_by);
+    json_text(&json, "stopped_at", test->stopped_at);
+    json_text(&json, "error", test->trouble[0] ? test->trouble : NULL);
+    json_count(&json, "start_ns", (int64_t)test->start_realtime_ns);
+    put_totals(&json, test);
+    json_count(&json, "link_bps", or_null(test->link_bps));
+    put_exceeds(&json, "throughput_exceeds_link", test_exceeds_link(test, false));
+    put_exceeds(&json, "sending_exceeds_link", test_exceeds_link(test, true));
+    put_content(&json, test);
+    put_way(&json, &test->ways[reverse_only ? WAY_REVERSE : WAY_FORWARD], "sender", "receiver");
+    if (test->plan.direction == DIRECTION_BOTH)
+        put_way(&json, &test->ways[WAY_REVERSE], "reverse_sender", "reverse_receiver");
+    json_close(&json, '}');
+    fputc('\n', style->out);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/totals.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "transfer/bounded.h"
+#include "transfer/error_counts.h"
+
+const struct stream_report *stream_told(const struct stream *stream, bool sender) {
+    const struct way *way = stream->way;
+    if (way->is_sending == sender)
+        return &stream->mine;
+    return (sender ? way->ended : way->peer_is_done) ? &stream->theirs : NULL;
+}
+
+int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got) {
+    if (!known)
+        return -1;
+    return (int64_t)bounded_subtract(sent->blocks_sent, got->blocks_received);
+}
+
+/* Known only when all of them are. */
+static uint64_t add_plus_1(uint64_t one, uint64_t other) {
+    return one && other ? bounded_add(one, other - 1) : 0;
+}
+
+static void add_times(struct stream_report *sum, const struct stream_report *one) {
+    if (!one->first_ns)
+        return;
+    uint64_t first = sum->first_ns && sum->first_ns < one->first_ns ? sum->first_ns : one->first_ns;
+    uint64_t last = sum->last_ns > one->last_ns ? sum->last_ns : one->last_ns;
+    bool only = !sum->first_ns;
+    sum->first_ns = first;
+    sum->last_ns = last;
+    sum->elapsed_ns = only ? one->elapsed_ns : bounded_subtract(last, first);
+}
+
+void way_totals_add(struct stream_report *sum, const struct stream_report *one) {
+    uint64_t *to = &sum->blocks_sent; /* the counts come first, one after the other */
+    const uint64_t *from = &one->blocks_sent;
+    for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
+        to[i] = bounded_add(to[i], from[i]);
+    sum->cpu_user_ns = bounded_add(sum->cpu_user_ns, one->cpu_user_ns);
+    sum->cpu_system_ns = bounded_add(sum->cpu_system_ns, one->cpu_system_ns);
+}
+
+static void add_errors(struct stream_report *sum, const struct stream_report *one) {
+    struct error_counts counts = {0};
+    error_counts_add(&counts, sum->errors);
+    error_counts_add(&counts, one->errors);
+    error_counts_write(&counts, sum->errors);
+}
+
+static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
+    way_totals_add(sum, one);
+    add_times(sum, one);
+    add_errors(sum, one);
+    sum->jitter_ns_plus_1 =
+        first ? one->jitter_ns_plus_1 : add_plus_1(sum->jitter_ns_plus_1, one->jitter_ns_plus_1);
+    sum->dropped_plus_1 =
+        first ? one->dropped_plus_1 : add_plus_1(sum->dropped_plus_1, one->dropped_plus_1);
+}
+
+static bool add_up(const struct way *way, bool sender, struct stream_report *sum) {
+    for (uint32_t i = 0; i < way->count; i++) {
+        const struct stream_report *one = stream_told(&way->streams[i], sender);
+        if (!one)
+            return false;
+        add(sum, one, !i);
+    }
+    if (sum->jitter_ns_plus_1)
+        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / way->count + 1; /* their mean */
+    return way->count > 0;
+}
+
+struct way_totals way_totals_of(const struct way *way) {
+    struct way_totals totals = {0};
+    totals.sender_known = add_up(way, true, &totals.sender);
+    totals.receiver_known = add_up(way, false, &totals.receiver);
+    return totals;
+}
+
+bool test_is_complete(const struct test *test) {
+    bool complete = !test->stopped_by;
+    for (unsigned name = 0; name < WAYS; name++) {
+        const struct way *way = &test->ways[name];
+        if (!way->is_active)
+            continue;
+        complete = complete && (way->is_sending ? way->peer_is_done : way->ended);
+    }
+    if (test->content.is_used)
+        complete = complete && test->content.mine[0] && !test->content.error &&
+                   !strcmp(test->content.mine, test->content.theirs);
+    return complete;
+}
+
+double report_bytes_per_s(const struct test *test, const struct stream_report *report,
+                          bool sender) {
+    double bytes = (double)(sender ? report->bytes_sent : report->bytes_received);
+    bool has_gaps = !sender && test_is_udp(test);
+    if (!report->elapsed_ns || (has_gaps && report->blocks_received < 2))
+        return -1;
+    if (has_gaps)
+        bytes -= bytes / (double)report->blocks_received;
+    return bytes * 1e9 / (double)report->elapsed_ns;
+}
+
+int test_exceeds_link(const struct test *test, bool sender) {
+    int exceeds = -1;
+    for (unsigned name = 0; name < WAYS && test->link_bps; name++) {
+        struct way_totals totals = way_totals_of(&test->ways[name]);
+        bool known = sender ? totals.sender_known : totals.receiver_known;
+        double rate =
+            report_bytes_per_s(test, sender ? &totals.sender : &totals.receiver, sender) * 8;
+        if (known && rate >= 0)
+            exceeds = exceeds > 0 || rate > (double)test->link_bps;
+    }
+    return exceeds;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes over the control connection is anybody's: plans go there and back unchanged, and any
+ * change of a line gives a plan within its bounds or one reason. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+<<<<<<< HEAD:traffic/src/test/test_control_lines.c
+#include "../../../common/check.h"
+#include "control.h"
+#include "exchange_lines.h"
+#include "handshake.h"
+=======
+#include "analyzer/core/test/check.h"
+#include "control/control.h"
+#include "control/handshake.h"
+#include "session/exchange_lines.h"
+>>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/session/test/test_control_lines.c
+
+static struct test_plan some_plan(void) {
+    struct test_plan plan = {.run = 4000000000,
+                             .protocol = PROTOCOL_UDP,
+                             .direction = DIRECTION_BOTH,
+                             .streams = 3,
+                             .count = 77,
+                             .time_ns = 5,
+                             .pacing = PACING_BURST,
+                             .rate_bps = 1.9e6,
+                             .burst = 9,
+                             .idle_ns = 1000000000,
+                             .unchecked = 1,
+                             .start_offset_ns = 7,
+                             .stagger_ns = 8};
+    strcpy(plan.sizes_text, "64-100:4,1472");
+    strcpy(plan.file_name, "a file of 100% \xc3\xa4\n.bin");
+    plan.socket = (struct socket_plan){.dscp_plus_1 = 47,
+                                       .ttl = 9,
+                                       .path_mtu = PATH_MTU_DO,
+                                       .buffer = 65536,
+                                       .no_delay = 1,
+                                       .mss = 1000,
+                                       .congestion = "cubic"};
+    return plan;
+}
+
+static void test_there_and_back(void) {
+    struct test_plan plan = some_plan(), back;
+    char line[LINE_MOST];
+    CHECK(test_plan_to_line(&plan, line, sizeof line) > 0);
+    CHECK(!test_plan_from_line(&back, line));
+    CHECK(!memcmp(&plan, &back, sizeof plan));
+}
+
+static void test_wrong_fields(void) {
+    static const char *const wrong[] = {
+        "test run",
+        "test run=",
+        "test run=x",
+        "test run=4294967296",
+        "test run=-1",
+        "test walk=1",
+        "test protocol=sctp",
+        "test rate_bps=inf",
+        "test rate_bps=-1",
+        "test rate_bps=nan",
+        "test rate_bps=1e300",
+        "test rate_bps=0x10",
+        "test file_name=%",
+        "test file_name=%4",
+        "test file_name=%00",
+        "test file_name=a/b%zz",
+        "test congestion=0123456789abcdef",
+        "test run=99999999999999999999",
+        "test  run=1",
+    };
+    struct test_plan plan;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (!test_plan_from_line(&plan, wrong[i])) {
+            fprintf(stderr, "taken: %s\n", wrong[i]);
+            exit(1);
+        }
+}
+
+/* Each line a running test may meet, damaged. */
+static void take_anywhere(struct test *test, const char *line) {
+    struct test_plan plan;
+    struct hello hello;
+    struct proof proof;
+    struct refusal refusal;
+    if (!test_plan_from_line(&plan, line)) {
+        CHECK(plan.streams <= STREAMS_MOST && plan.protocol <= PROTOCOL_UDP &&
+              plan.pacing <= PACING_BURST);
+        CHECK(plan.rate_bps >= 0 && plan.rate_bps < 1e15);
+        if (!test_plan_complete(&plan, false))
+            CHECK(plan.size_count && plan.size_least >= 32);
+        test_plan_free(&plan);
+    }
+    hello_read(&hello, line);
+    proof_read(&proof, line);
+    refusal_read(&refusal, line);
+    exchange_take_line(test, line);
+}
+
+static void damage(char *line, size_t length) {
+    for (int i = rand() % 5; i > 0; i--) {
+        size_t at = (size_t)rand() % length;
+        switch (rand() % 4) {
+        case 0: line[at] = (char)(1 + rand() % 255); break;
+        case 1: line[at] = "0123456789=% -."[rand() % 15]; break;
+        case 2: line[at] = 0; return;
+        default: memmove(line + at, line + at + 1, length - at); break;
+        }
+    }
+}
+
+static void test_damaged_lines(void) {
+    struct test_plan plan = some_plan();
+    char first[LINE_MOST], line[LINE_MOST];
+    struct test test = {.plan = plan, .asks = true};
+    const char *lines[] = {
+        first,
+        "sent way=reverse stream=2 blocks_sent=10 bytes_sent=1000 errors=EPERM:1,ENOBUFS:3",
+        "received way=forward stream=1 blocks_received=9 missing=1 jitter_ns_plus_1=5",
+        "stop reason=idle text=x",
+        "end way=reverse checksum=00ff",
+        "done way=forward",
+        "port way=forward stream=0 port=4000",
+        "progress",
+        "wiretale/1 nonce=abab key=1",
+        "proof proof=1234",
+        "refused busy=1 text=no",
+    };
+    test_plan_to_line(&plan, first, sizeof first);
+    CHECK(test_begin(&test));
+    srand(11);
+    for (int i = 0; i < 200000; i++) {
+        snprintf(line, sizeof line, "%s", lines[(size_t)rand() % (sizeof lines / sizeof *lines)]);
+        damage(line, strlen(line));
+        take_anywhere(&test, line);
+    }
+    for (int i = 0; i < 50000; i++) { /* and bytes of chance */
+        size_t length = (size_t)rand() % 200;
+        for (size_t at = 0; at < length; at++)
+            line[at] = (char)(1 + rand() % 255);
+        line[length] = 0;
+        take_anywhere(&test, line);
+    }
+    test_end(&test);
+}
+
+/* Lines are cut as they come, in any pieces; what is no text, or too long, is garbage. */
+static void test_lines_come_in_pieces(void) {
+    int pair[2];
+    struct control control;
+    char line[LINE_MOST], much[LINE_MOST];
+    CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    control_begin(&control, pair[0]);
+    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(write(pair[1], "on", 2), 2);
+    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(write(pair[1], "e\ntwo\nthr", 9), 9);
+    CHECK_INT(control_take(&control, line), CONTROL_LINE);
+    CHECK(!strcmp(line, "one"));
+    CHECK_INT(control_take(&control, line), CONTROL_LINE);
+    CHECK(!strcmp(line, "two"));
+    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(write(pair[1], "ee\001\n", 4), 4);
+    CHECK_INT(control_take(&control, line), CONTROL_GARBAGE);
+    memset(much, 'x', sizeof much);
+    CHECK_INT(write(pair[1], much, sizeof much), sizeof much);
+    CHECK_INT(control_take(&control, line), CONTROL_GARBAGE);
+    close(pair[1]);
+    control_begin(&control, pair[0]);
+    CHECK_INT(control_take(&control, line), CONTROL_GONE);
+    close(pair[0]);
+}
+
+int main(void) {
+    test_there_and_back();
+    test_wrong_fields();
+    test_damaged_lines();
+    test_lines_come_in_pieces();
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream/block_source.h"
+
+void block_source_begin(struct block_source *source, const struct test_plan *plan,
+                        struct content *content, uint16_t stream, uint64_t start_ns) {
+    *source = (struct block_source){
+        .plan = plan,
+        .content = content,
+        .stream = stream,
+        .end_ns = plan->time_ns ? start_ns + plan->time_ns : UINT64_MAX,
+    };
+    pacer_begin(&source->pacer, plan, stream, start_ns);
+}
+
+uint64_t block_source_due_ns(const struct block_source *source) {
+    return pacer_due_ns(&source->pacer);
+}
+
+/* What was due before the end and has not gone by then, since the machine could not, does not go.
+ */
+static bool time_is_over(const struct block_source *source, uint64_t now_ns) {
+    bool paced = source->plan->pacing != PACING_NONE;
+    return now_ns >= source->end_ns || (paced && pacer_due_ns(&source->pacer) >= source->end_ns);
+}
+
+static bool amount_is_used_up(const struct block_source *source, uint64_t now_ns) {
+    const struct test_plan *plan = source->plan;
+    return (plan->count && source->sequence >= plan->count) ||
+           (plan->bytes && source->bytes >= plan->bytes) || time_is_over(source, now_ns) ||
+           (source->content && source->content->left_known && !source->content->left);
+}
+
+bool block_source_is_due(struct block_source *source, uint64_t now_ns) {
+    if (source->is_done || amount_is_used_up(source, now_ns)) {
+        source->is_done = true;
+        return false;
+    }
+    return source->plan->pacing == PACING_NONE || pacer_due_ns(&source->pacer) <= now_ns;
+}
+
+static bool is_last(const struct block_source *source, uint32_t length) {
+    const struct test_plan *plan = source->plan;
+    return (plan->count && source->sequence + 1 == plan->count) ||
+           (plan->bytes && source->bytes + length >= plan->bytes) ||
+           (source->content && source->content->left_known && !source->content->left);
+}
+
+bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body) {
+    uint32_t length = test_plan_size(source->plan, source->sequence);
+    if (source->content) {
+        size_t got = content_read(source->content, body, length - BLOCK_HEADER_BYTES);
+        source->is_done = got + BLOCK_HEADER_BYTES < length;
+        if (!got)
+            return false;
+        length = BLOCK_HEADER_BYTES + (uint32_t)got;
+    }
+    *header = (struct block_header){
+        .run = (uint32_t)source->plan->run,
+        .stream = source->stream,
+        .flags = (uint16_t)((source->sequence ? 0 : BLOCK_FIRST) |
+                            (is_last(source, length) ? BLOCK_LAST : 0) |
+                            (source->content ? 0 : BLOCK_TILED)),
+        .length = length,
+        .sequence = source->sequence,
+    };
+    source->last_length = length;
+    source->sequence++;
+    source->bytes += length;
+    if (source->plan->pacing != PACING_NONE)
+        pacer_advance(&source->pacer, length);
+    return true;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream of bytes into blocks. Block k must be number k with the length of the plan: one whose
+ * header says otherwise is corrupt, and the next is looked for where it should be. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "stream/block_fast.h"
+#include "stream/stream.h"
+
+#define BUFFER_BYTES (1u << 17) /* the pattern is checked while the copy is still in a cache */
+#define WAKE_BYTES   ((int)BUFFER_BYTES) /* that are waited for when nothing is paced */
+
+struct tcp_receiver {
+    struct stream *stream;
+    const struct test_plan *plan;
+    struct stream_times times;
+    uint64_t last_ns;
+    struct block_header header; /* expected, of the block at hand */
+    uint8_t partial[BLOCK_HEADER_BYTES];
+    uint32_t offset; /* in the block */
+    bool is_wrong;
+    uint64_t blocks, bytes, corrupt;
+};
+
+/* What the plan expects, in place of what the header says; whether the two agree. */
+static bool expect(struct tcp_receiver *receiver, uint32_t magic, struct block_header *header) {
+    const struct test_plan *plan = receiver->plan;
+    uint32_t length = test_plan_size(plan, receiver->blocks);
+    bool right = magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
+                 header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
+                 header->sequence == receiver->blocks;
+    bool shorter = plan->content && header->length > BLOCK_HEADER_BYTES && header->length < length;
+    if (right && shorter)
+        return true; /* the last of a file */
+    right = right && header->length == length;
+    header->run = (uint32_t)plan->run;
+    header->stream = receiver->stream->number;
+    header->sequence = receiver->blocks;
+    header->length = length;
+    return right;
+}
+
+static void take_header(struct tcp_receiver *receiver, const uint8_t *bytes) {
+    uint32_t magic = block_get_header(bytes, &receiver->header);
+    receiver->is_wrong = !expect(receiver, magic, &receiver->header);
+}
+
+/* Returns how many bytes of the header there were. */
+static size_t take_head(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
+    size_t need = BLOCK_HEADER_BYTES - receiver->offset, piece = count < need ? count : need;
+    if (piece == BLOCK_HEADER_BYTES) {
+        take_header(receiver, bytes);
+        return piece;
+    }
+    memcpy(receiver->partial + receiver->offset, bytes, piece);
+    if (piece == need)
+        take_header(receiver, receiver->partial);
+    return piece;
+}
+
+static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
+    const struct test_plan *plan = receiver->plan;
+    size_t left = receiver->header.length - receiver->offset, piece = count < left ? count : left;
+    if (plan->content) {
+        uint64_t body = plan->sizes[0] - BLOCK_HEADER_BYTES;
+        content_take(&receiver->stream->way->test->content,
+                     receiver->blocks * body + receiver->offset - BLOCK_HEADER_BYTES, bytes, piece);
+    } else if (!plan->unchecked && !receiver->is_wrong) {
+        receiver->is_wrong = !block_is_right(bytes, &receiver->header, receiver->offset, piece);
+    }
+    return piece;
+}
+
+static void take_bytes(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
+    while (count) {
+        bool in_head = receiver->offset < BLOCK_HEADER_BYTES;
+        size_t piece = (in_head ? take_head : take_body)(receiver, bytes, count);
+        bytes += piece;
+        count -= piece;
+        receiver->offset += (uint32_t)piece;
+        if (receiver->offset < BLOCK_HEADER_BYTES || receiver->offset < receiver->header.length)
+            continue;
+        receiver->blocks++;
+        receiver->bytes += receiver->header.length;
+        receiver->corrupt += receiver->is_wrong;
+        receiver->offset = 0;
+    }
+}
+
+static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
+    struct stream_live *live = &receiver->stream->live;
+    take_bytes(receiver, bytes, count);
+    receiver->last_ns = monotonic_ns();
+    stream_times_note(&receiver->times, receiver->last_ns);
+    stream_publish(receiver->stream, receiver->blocks, receiver->bytes);
+    atomic_store_explicit(&live->next, receiver->blocks, memory_order_relaxed);
+    atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
+}
+
+/* To be woken seldom is half of being fast. A wait still ends with its time, or with the stream. */
+static void wake_seldom(const struct tcp_receiver *receiver) {
+    int bytes = WAKE_BYTES;
+    if (receiver->plan->pacing == PACING_NONE && !receiver->plan->content)
+        setsockopt(receiver->stream->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+/* An error or the end of the stream; a wait that was over is none. */
+static bool is_over(ssize_t got) {
+    return !got || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
+    struct stream *stream = receiver->stream;
+    for (;;) {
+        /* Of the first block no more than its header, so that its time is its own. */
+        bool is_first = !receiver->times.first_ns;
+        ssize_t got = recv(stream->fd, buffer, is_first ? BLOCK_HEADER_BYTES : BUFFER_BYTES, 0);
+        if (got > 0)
+            take_all(receiver, buffer, (size_t)got);
+        if (is_over(got) || stream->way->stop)
+            return;
+        if (is_first && got > 0)
+            wake_seldom(receiver);
+        if (got < 0 && stream_is_silent(stream, receiver->last_ns, receiver->blocks))
+            return;
+    }
+}
+
+void stream_receive_tcp(struct stream *stream) {
+    struct tcp_receiver receiver = {
+        .stream = stream, .plan = &stream->way->test->plan, .last_ns = monotonic_ns()};
+    uint8_t *buffer = malloc(BUFFER_BYTES);
+    if (!buffer) {
+        test_fail(stream->way->test, "out of memory");
+        return;
+    }
+    if (stream->head_have) {
+        take_all(&receiver, stream->head, stream->head_have);
+        wake_seldom(&receiver);
+    }
+    receive_all(&receiver, buffer);
+    stream->mine.blocks_received = receiver.blocks;
+    stream->mine.bytes_received = receiver.bytes;
+    stream->mine.corrupt = receiver.corrupt;
+    stream_times_report(&receiver.times, &stream->mine);
+    free(buffer);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datagrams into counts: which blocks came, in which order, whole or not. */
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream/arrivals.h"
+#include "stream/block_fast.h"
+#include "stream/stream.h"
+
+#define BATCH_MOST     128u
+#define BATCH_LEAST    8u
+#define BATCH_BYTES    (1u << 20)
+#define OFFLOAD_BYTES  65535u
+#define CONTROL_BYTES  64u
+#define WAITED_MOST_NS ((int64_t)(10 * NS_PER_S)) /* in the socket's buffer */
+#define DRAIN_MOST     256u                       /* batches */
+#define JUMP_MOST      (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+struct udp_receiver {
+    struct stream *stream;
+    const struct test_plan *plan;
+    struct arrivals arrivals;
+    struct stream_times times;
+    uint64_t last_ns; /* monotonic: when a block of ours was taken */
+    uint64_t bytes, corrupt, foreign;
+    bool knows_arrival; /* the kernel's time stamps */
+    int64_t transit_ns; /* of the block before */
+    double jitter_ns;
+    bool has_transit;
+    uint8_t *bytes_room;
+    uint32_t stride, room;
+    struct mmsghdr messages[BATCH_MOST];
+    struct iovec parts[BATCH_MOST];
+    uint64_t control[BATCH_MOST][CONTROL_BYTES / sizeof(uint64_t)];
+};
+
+static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
+                    const struct block_header *header, size_t count) {
+    const struct test_plan *plan = receiver->plan;
+    return magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
+           header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
+           header->length == count && header->sequence <= INT64_MAX &&
+           (!plan->count || header->sequence < plan->count) &&
+           header->sequence < receiver->arrivals.next + JUMP_MOST;
+}
+
+/* RFC 3550 section 6.4.1, of blocks in the order in which they came. */
+static void note_transit(struct udp_receiver *receiver, const struct block_header *header,
+                         int64_t came_ns) {
+    int64_t transit = came_ns - (int64_t)header->sent_ns;
+    if (receiver->has_transit) {
+        int64_t change = transit - receiver->transit_ns;
+        receiver->jitter_ns += ((double)(change < 0 ? -change : change) - receiver->jitter_ns) / 16;
+    }
+    receiver->transit_ns = transit;
+    receiver->has_transit = true;
+}
+
+static void take_content(struct udp_receiver *receiver, const struct block_header *header,
+                         const uint8_t *bytes) {
+    uint64_t body = receiver->plan->sizes[0] - BLOCK_HEADER_BYTES;
+    content_take(&receiver->stream->way->test->content, header->sequence * body,
+                 bytes + BLOCK_HEADER_BYTES, header->length - BLOCK_HEADER_BYTES);
+}
+
+static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size_t count,
+                       int64_t came_ns) {
+    struct block_header header;
+    if (count < BLOCK_HEADER_BYTES ||
+        !is_ours(receiver, block_get_header(bytes, &header), &header, count)) {
+        receiver->foreign++;
+        return false;
+    }
+    enum arrival arrival = arrivals_take(&receiver->arrivals, header.sequence);
+    if (arrival <= ARRIVAL_OUT_OF_ORDER)
+        receiver->bytes += count;
+    if (receiver->plan->content && arrival <= ARRIVAL_OUT_OF_ORDER)
+        take_content(receiver, &header, bytes);
+    else if (!receiver->plan->content && !receiver->plan->unchecked)
+        receiver->corrupt += !block_is_right(bytes, &header, 0, count);
+    note_transit(receiver, &header, came_ns);
+    return true;
+}
+
+/* Both clocks, read together. */
+struct instant {
+    uint64_t monotonic_ns, realtime_ns;
+};
+
+struct message_facts {
+    int64_t came_ns;  /* since the epoch */
+    uint32_t segment; /* 0: one datagram */
+};
+
+static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
+    struct message_facts facts = {.came_ns = now_ns};
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_TIMESTAMPNS) {
+            struct timespec time;
+            memcpy(&time, CMSG_DATA(at), sizeof time);
+            facts.came_ns = (int64_t)time.tv_sec * (int64_t)NS_PER_S + time.tv_nsec;
+        } else if (at->cmsg_level == SOL_UDP && at->cmsg_type == UDP_GRO) {
+            int size;
+            memcpy(&size, CMSG_DATA(at), sizeof size);
+            facts.segment = size > 0 ? (uint32_t)size : 0;
+        }
+    }
+    return facts;
+}
+
+/* First and last block by the kernel's stamps: datagrams wait in the socket's buffer, and a batch
+ * of them is taken in no time. A stamp that cannot be (the clock was set) counts as now. */
+static void note_arrival(struct udp_receiver *receiver, int64_t came_ns,
+                         const struct instant *now) {
+    struct stream_times *times = &receiver->times;
+    int64_t waited = (int64_t)now->realtime_ns - came_ns;
+    if (waited < 0 || waited > WAITED_MOST_NS)
+        waited = 0;
+    uint64_t came = now->monotonic_ns - (uint64_t)waited;
+    if (!times->first_ns) {
+        times->first_ns = came;
+        times->first_realtime_ns = now->realtime_ns - (uint64_t)waited;
+    }
+    if (came > times->last_ns)
+        times->last_ns = came;
+}
+
+/* A message, which has several datagrams when the kernel joined them. */
+static bool take_message(struct udp_receiver *receiver, unsigned number,
+                         const struct instant *now) {
+    struct mmsghdr *message = &receiver->messages[number];
+    const uint8_t *bytes = receiver->parts[number].iov_base;
+    size_t left = message->msg_len;
+    bool ours = false;
+    if (message->msg_hdr.msg_flags & MSG_TRUNC) {
+        receiver->foreign++;
+        return false;
+    }
+    struct message_facts facts = read_facts(&message->msg_hdr, (int64_t)now->realtime_ns);
+    do {
+        size_t piece = facts.segment && facts.segment < left ? facts.segment : left;
+        ours |= take_block(receiver, bytes, piece, facts.came_ns);
+        bytes += piece;
+        left -= piece;
+    } while (left);
+    if (ours)
+        note_arrival(receiver, facts.came_ns, now);
+    return ours;
+}
+
+static void publish(struct udp_receiver *receiver) {
+    struct stream_live *live = &receiver->stream->live;
+    const struct arrivals *arrivals = &receiver->arrivals;
+    stream_publish(receiver->stream, arrivals->distinct, receiver->bytes);
+    atomic_store_explicit(&live->next, arrivals->next, memory_order_relaxed);
+    atomic_store_explicit(&live->out_of_order, arrivals->out_of_order, memory_order_relaxed);
+    atomic_store_explicit(&live->duplicate, arrivals->duplicate, memory_order_relaxed);
+    atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
+}
+
+/* Whether a block of ours was among them. */
+static bool take_batch(struct udp_receiver *receiver, unsigned count) {
+    struct instant now = {monotonic_ns(), realtime_ns()};
+    bool ours = false;
+    for (unsigned i = 0; i < count; i++)
+        ours |= take_message(receiver, i, &now);
+    if (!ours)
+        return false;
+    receiver->last_ns = now.monotonic_ns;
+    publish(receiver);
+    return true;
+}
+
+static int receive_batch(struct udp_receiver *receiver, int flags) {
+    bool has_control = receiver->knows_arrival || receiver->plan->offload;
+    for (unsigned i = 0; has_control && i < receiver->room; i++) {
+        receiver->messages[i].msg_hdr.msg_control = receiver->control[i];
+        receiver->messages[i].msg_hdr.msg_controllen = CONTROL_BYTES;
+    }
+    return recvmmsg(receiver->stream->fd, receiver->messages, receiver->room, flags, NULL);
+}
+
+/* What this host dropped because nobody took it in time: the counter that SO_RXQ_OVFL tells too. */
+static uint64_t dropped_plus_1(int fd) {
+    uint32_t values[SK_MEMINFO_VARS];
+    socklen_t size = sizeof values;
+    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values, &size) ||
+        size <= SK_MEMINFO_DROPS * sizeof *values)
+        return 0;
+    return (uint64_t)values[SK_MEMINFO_DROPS] + 1;
+}
+
+static bool begin(struct udp_receiver *receiver, struct stream *stream) {
+    const struct test_plan *plan = &stream->way->test->plan;
+    int one = 1;
+    receiver->stream = stream;
+    receiver->plan = plan;
+    receiver->stride = plan->offload ? OFFLOAD_BYTES : plan->size_most;
+    receiver->room = BATCH_BYTES / receiver->stride;
+    receiver->room = receiver->room < BATCH_LEAST  ? BATCH_LEAST
+                     : receiver->room > BATCH_MOST ? BATCH_MOST
+                                                   : receiver->room;
+    receiver->bytes_room = malloc((size_t)receiver->room * receiver->stride);
+    for (unsigned i = 0; receiver->bytes_room && i < receiver->room; i++) {
+        receiver->parts[i] =
+            (struct iovec){receiver->bytes_room + (size_t)i * receiver->stride, receiver->stride};
+        receiver->messages[i].msg_hdr.msg_iov = &receiver->parts[i];
+        receiver->messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    receiver->knows_arrival = !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+    if (plan->offload)
+        setsockopt(stream->fd, SOL_UDP, UDP_GRO, &one, sizeof one);
+    receiver->last_ns = monotonic_ns();
+    return receiver->bytes_room != NULL;
+}
+
+static void report(const struct udp_receiver *receiver) {
+    const struct arrivals *arrivals = &receiver->arrivals;
+    struct stream_report *mine = &receiver->stream->mine;
+    mine->blocks_received = arrivals->distinct;
+    mine->bytes_received = receiver->bytes;
+    mine->out_of_order = arrivals->out_of_order;
+    mine->duplicate = arrivals->duplicate;
+    mine->late = arrivals->late;
+    mine->corrupt = receiver->corrupt;
+    mine->missing = arrivals->next - arrivals->distinct;
+    mine->foreign = receiver->foreign;
+    mine->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
+    /* Of blocks sent as fast as possible, it would be that of the batches. */
+    bool has_jitter =
+        receiver->knows_arrival && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
+    mine->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
+    stream_times_report(&receiver->times, mine);
+}
+
+void stream_receive_udp(struct stream *stream) {
+    struct udp_receiver *receiver = calloc(1, sizeof *receiver);
+    bool ours = false;
+    int got;
+    if (!receiver || !begin(receiver, stream)) {
+        test_fail(stream->way->test, "out of memory");
+        free(receiver);
+        return;
+    }
+    /* While blocks come, silence is not asked about; strangers' datagrams are silence. */
+    while (!stream->way->stop &&
+           (ours || !stream_is_silent(stream, receiver->last_ns, receiver->arrivals.distinct))) {
+        got = receive_batch(receiver, MSG_WAITFORONE);
+        ours = got > 0 && take_batch(receiver, (unsigned)got);
+    }
+    /* What is here already counts. */
+    for (unsigned i = 0; i < DRAIN_MOST && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0; i++)
+        take_batch(receiver, (unsigned)got);
+    report(receiver);
+    free(receiver->bytes_room);
+    free(receiver);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks as one stream of bytes: those that are due are made into a buffer, and written together.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "stream/block_source.h"
+#include "stream/send_errors.h"
+#include "stream/stream.h"
+
+#define BUFFER_BYTES (1u << 19) /* of the sizes tried, the one that costs least CPU for a byte */
+_Static_assert(BUFFER_BYTES >= CONTENT_SIZE_MOST, "the largest block of a file must fit");
+
+struct tcp_sender {
+    struct stream *stream;
+    struct block_source source;
+    struct send_errors errors;
+    struct stream_times times;
+    uint8_t *bytes;
+    size_t have, at;            /* made; of which written */
+    struct block_header header; /* of the block at hand */
+    size_t offset;              /* in it, of the next byte to be made; 0: none is at hand */
+    uint64_t written;
+    uint64_t whole_blocks, whole_bytes; /* of what was written */
+    uint64_t stopped_ns;
+};
+
+/* The block at hand, as far as there is room. */
+static void make_piece(struct tcp_sender *sender) {
+    uint8_t *to = sender->bytes + sender->have;
+    size_t room = BUFFER_BYTES - sender->have, left = sender->header.length - sender->offset;
+    size_t piece = room < left ? room : left;
+    if (!sender->source.content)
+        block_fill(to, &sender->header, sender->offset, piece);
+    if (!sender->offset)
+        block_put_header(to, block_source_magic(&sender->source), &sender->header);
+    sender->have += piece;
+    sender->offset += piece;
+    if (sender->offset == sender->header.length)
+        sender->offset = 0;
+}
+
+/* Whether the next block's first piece has to fit: its header, and all of content. */
+static bool has_room(const struct tcp_sender *sender) {
+    size_t need = BLOCK_HEADER_BYTES;
+    if (sender->source.content)
+        need = test_plan_size(sender->source.plan, sender->source.sequence);
+    return BUFFER_BYTES - sender->have >= need;
+}
+
+static void gather(struct tcp_sender *sender) {
+    uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
+    sender->errors.progress_ns = now;
+    sender->have = sender->at = 0;
+    while (sender->have < BUFFER_BYTES) {
+        if (!sender->offset) {
+            uint8_t *body = sender->bytes + sender->have + BLOCK_HEADER_BYTES;
+            if (sender->stream->way->stop || !has_room(sender) ||
+                !block_source_is_due(&sender->source, now) ||
+                !block_source_next(&sender->source, &sender->header, body))
+                return;
+            sender->header.sent_ns = sent_ns;
+        }
+        make_piece(sender);
+    }
+}
+
+static void note_sent(struct tcp_sender *sender, size_t bytes) {
+    sender->at += bytes;
+    sender->written += bytes;
+    while (sender->whole_blocks < sender->source.sequence) {
+        uint32_t length = block_source_length(&sender->source, sender->whole_blocks);
+        if (sender->whole_bytes + length > sender->written)
+            break;
+        sender->whole_bytes += length;
+        sender->whole_blocks++;
+    }
+    sender->errors.progress_ns = monotonic_ns();
+    stream_times_note(&sender->times, sender->errors.progress_ns);
+    stream_publish(sender->stream, sender->whole_blocks, sender->whole_bytes);
+}
+
+/* After a stop, what is begun may still be finished, but not for long. */
+static bool grace_is_over(struct tcp_sender *sender) {
+    if (!sender->stream->way->stop)
+        return false;
+    uint64_t now = monotonic_ns();
+    if (!sender->stopped_ns)
+        sender->stopped_ns = now;
+    return now - sender->stopped_ns > STOP_GRACE_NS;
+}
+
+static bool write_out(struct tcp_sender *sender) {
+    if (!sender->times.first_ns && sender->have)
+        stream_times_note(&sender->times, monotonic_ns());
+    while (sender->at < sender->have) {
+        ssize_t sent = send(sender->stream->fd, sender->bytes + sender->at,
+                            sender->have - sender->at, MSG_NOSIGNAL);
+        if (sent > 0)
+            note_sent(sender, (size_t)sent);
+        else if (!send_errors_take(&sender->errors, sender->stream, errno))
+            return false;
+        if (grace_is_over(sender))
+            return false;
+    }
+    return true;
+}
+
+static void send_all(struct tcp_sender *sender) {
+    struct block_source *source = &sender->source;
+    for (;;) {
+        gather(sender);
+        if (!write_out(sender))
+            return;
+        if (sender->offset)
+            continue;
+        if (source->is_done || sender->stream->way->stop)
+            return;
+        if (source->plan->pacing != PACING_NONE)
+            pacer_wait(block_source_due_ns(source), &sender->stream->way->stop);
+    }
+}
+
+void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
+    struct test *test = stream->way->test;
+    struct tcp_sender sender = {.stream = stream, .bytes = malloc(BUFFER_BYTES)};
+    if (!sender.bytes) {
+        test_fail(test, "out of memory");
+        return;
+    }
+    block_source_begin(&sender.source, &test->plan, test->plan.content ? &test->content : NULL,
+                       stream->number, start_ns);
+    sender.errors.progress_ns = monotonic_ns();
+    send_all(&sender);
+    shutdown(stream->fd, SHUT_WR);
+    stream->mine.blocks_sent = sender.whole_blocks;
+    stream->mine.bytes_sent = sender.whole_bytes;
+    stream_times_report(&sender.times, &stream->mine);
+    send_errors_report(&sender.errors, &stream->mine);
+    free(sender.bytes);
+}

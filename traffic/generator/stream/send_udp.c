@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks as datagrams: those that are due go together, in one call. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream/block_source.h"
+#include "stream/send_errors.h"
+#include "stream/stream.h"
+
+#define BATCH         64u
+#define BATCH_BYTES   (1u << 18) /* of one batch: stays in the cache */
+#define SEGMENTS_MOST 64u        /* UDP_MAX_SEGMENTS of older kernels */
+#define SEGMENT_BYTES 64000u     /* of one datagram before it is cut */
+
+struct udp_sender {
+    struct stream *stream;
+    struct block_source source;
+    struct send_errors errors;
+    struct stream_times times;
+    uint8_t *bytes; /* blocks, `stride` apart */
+    uint32_t stride, room, count;
+    uint32_t segments; /* blocks in a message; 1: no offload */
+    uint32_t lengths[BATCH];
+    uint64_t blocks_sent, bytes_sent;
+    struct mmsghdr messages[BATCH];
+    struct iovec parts[BATCH];
+    uint64_t control[CMSG_SPACE(sizeof(uint16_t)) / sizeof(uint64_t)];
+};
+
+/* Makes the blocks that are due now. */
+static void gather(struct udp_sender *sender) {
+    struct block_source *source = &sender->source;
+    uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
+    sender->errors.progress_ns = now;
+    struct block_header header;
+    for (sender->count = 0; sender->count < sender->room; sender->count++) {
+        uint8_t *bytes = sender->bytes + (size_t)sender->count * sender->stride;
+        if (!block_source_is_due(source, now) ||
+            !block_source_next(source, &header, bytes + BLOCK_HEADER_BYTES))
+            return;
+        header.sent_ns = sent_ns;
+        block_put_header(bytes, block_source_magic(source), &header);
+        if (!source->content)
+            block_fill(bytes, &header, 0, header.length);
+        sender->lengths[sender->count] = header.length;
+    }
+}
+
+/* With offload, a message has several blocks that the kernel cuts apart; only the last one may be
+ * shorter, and blocks of one size lie without gaps. */
+static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
+    uint32_t count = 0;
+    for (uint32_t at = from; at < sender->count; count++) {
+        uint32_t blocks =
+            sender->count - at < sender->segments ? sender->count - at : sender->segments;
+        size_t bytes = 0;
+        for (uint32_t i = 0; i < blocks; i++)
+            bytes += sender->lengths[at + i];
+        sender->parts[count] = (struct iovec){sender->bytes + (size_t)at * sender->stride, bytes};
+        struct msghdr *message = &sender->messages[count].msg_hdr;
+        message->msg_iov = &sender->parts[count];
+        message->msg_iovlen = 1;
+        message->msg_control = blocks > 1 ? sender->control : NULL;
+        message->msg_controllen = blocks > 1 ? sizeof sender->control : 0;
+        at += blocks;
+    }
+    return count;
+}
+
+static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages) {
+    uint32_t end = *at + messages * sender->segments;
+    end = end < sender->count ? end : sender->count;
+    for (; *at < end; (*at)++) {
+        sender->blocks_sent++;
+        sender->bytes_sent += sender->lengths[*at];
+    }
+    sender->errors.progress_ns = monotonic_ns();
+    stream_times_note(&sender->times, sender->errors.progress_ns);
+    stream_publish(sender->stream, sender->blocks_sent, sender->bytes_sent);
+}
+
+/* A kernel or device that cannot cut datagrams, or blocks that do not fit: one by one, then. */
+static bool give_up_offload(struct udp_sender *sender, int number) {
+    if (sender->segments == 1 || (number != EINVAL && number != EMSGSIZE && number != EIO &&
+                                  number != EOPNOTSUPP && number != ENOPROTOOPT))
+        return false;
+    sender->segments = 1;
+    return true;
+}
+
+static bool send_batch(struct udp_sender *sender) {
+    uint32_t at = 0;
+    if (!sender->times.first_ns)
+        stream_times_note(&sender->times, monotonic_ns());
+    while (at < sender->count) {
+        uint32_t messages = make_messages(sender, at);
+        int sent = sendmmsg(sender->stream->fd, sender->messages, messages, 0);
+        if (sent > 0)
+            note_sent(sender, &at, (uint32_t)sent);
+        else if (!give_up_offload(sender, errno) &&
+                 !send_errors_take(&sender->errors, sender->stream, errno))
+            return false;
+        else if (sender->stream->way->stop)
+            return false;
+    }
+    return true;
+}
+
+static void set_offload(struct udp_sender *sender) {
+    const struct test_plan *plan = sender->source.plan;
+    struct msghdr message = {.msg_control = sender->control,
+                             .msg_controllen = sizeof sender->control};
+    struct cmsghdr *control = CMSG_FIRSTHDR(&message);
+    uint16_t size = (uint16_t)sender->stride;
+    sender->segments = 1;
+    if (!plan->offload || plan->size_count != 1 || sender->stride > SEGMENT_BYTES / 2)
+        return;
+    sender->segments = SEGMENT_BYTES / sender->stride;
+    if (sender->segments > SEGMENTS_MOST)
+        sender->segments = SEGMENTS_MOST;
+    control->cmsg_level = SOL_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof size);
+    memcpy(CMSG_DATA(control), &size, sizeof size);
+}
+
+static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t start_ns) {
+    struct test *test = stream->way->test;
+    sender->stream = stream;
+    block_source_begin(&sender->source, &test->plan, test->plan.content ? &test->content : NULL,
+                       stream->number, start_ns);
+    sender->stride = test->plan.size_most;
+    sender->room = BATCH_BYTES / sender->stride;
+    sender->room = !sender->room ? 1 : sender->room < BATCH ? sender->room : BATCH;
+    sender->bytes = malloc((size_t)sender->room * sender->stride);
+    sender->errors.progress_ns = monotonic_ns();
+    set_offload(sender);
+    return sender->bytes != NULL;
+}
+
+void stream_send_udp(struct stream *stream, uint64_t start_ns) {
+    struct udp_sender *sender = calloc(1, sizeof *sender);
+    if (!sender || !begin(sender, stream, start_ns)) {
+        test_fail(stream->way->test, "out of memory");
+        free(sender);
+        return;
+    }
+    while (!stream->way->stop) {
+        gather(sender);
+        if (sender->count && !send_batch(sender))
+            break;
+        if (sender->source.is_done)
+            break;
+        if (!sender->count && !pacer_wait(block_source_due_ns(&sender->source), &stream->way->stop))
+            break;
+    }
+    stream->mine.blocks_sent = sender->blocks_sent;
+    stream->mine.bytes_sent = sender->bytes_sent;
+    stream_times_report(&sender->times, &stream->mine);
+    send_errors_report(&sender->errors, &stream->mine);
+    free(sender->bytes);
+    free(sender);
+}

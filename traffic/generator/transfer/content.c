@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer/content.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIGEST_BYTES 32u
+#define PART_BEGIN   ".wiretale-"
+#define PART_END     ".part"
+#define PART_DIGITS  8u
+
+static bool begin(struct content *content) {
+    *content = (struct content){.is_used = true, .fd = -1, .folder = -1, .in_order = true};
+    return sodium_init() >= 0 && !crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES);
+}
+
+bool content_open(struct content *content, const char *path, char *why, size_t room) {
+    struct stat status;
+    bool is_stdin = !strcmp(path, "-");
+    if (!begin(content)) {
+        snprintf(why, room, "libsodium does not work");
+        return false;
+    }
+    content->fd = is_stdin ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    if (content->fd < 0 || fstat(content->fd, &status)) {
+        snprintf(why, room, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    if (S_ISDIR(status.st_mode)) {
+        snprintf(why, room, "%s is a folder", path);
+        return false;
+    }
+    content->left_known = S_ISREG(status.st_mode) && !is_stdin;
+    content->left = content->left_known ? (uint64_t)status.st_size : 0;
+    const char *slash = strrchr(path, '/');
+    snprintf(content->name, sizeof content->name, "%s",
+             is_stdin ? "stdin"
+             : slash  ? slash + 1
+                      : path);
+    return true;
+}
+
+size_t content_read(struct content *content, uint8_t *bytes, size_t count) {
+    size_t have = 0;
+    while (have < count) {
+        ssize_t got = read(content->fd, bytes + have, count - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            content->error = errno;
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    crypto_generichash_update(&content->digest, bytes, have);
+    content->bytes += have;
+    content->left -= content->left < have ? content->left : have;
+    return have;
+}
+
+/* A name that stays within its folder and hides nothing. */
+static bool is_plain_name(const char *name) {
+    if (!*name || name[0] == '.' || strlen(name) > 240)
+        return false;
+    for (; *name; name++)
+        if (*name == '/' || *name == '\\' || (unsigned char)*name < ' ' || *name == 0x7f)
+            return false;
+    return true;
+}
+
+/* Names come from the network, so nothing but a regular file is ever replaced, and no link is
+ * followed. */
+static bool is_free(const struct content *content, char *why, size_t room) {
+    struct stat status;
+    if (fstatat(content->folder, content->name, &status, AT_SYMLINK_NOFOLLOW))
+        return true;
+    if (content->overwrite && S_ISREG(status.st_mode))
+        return true;
+    snprintf(why, room,
+             content->overwrite ? "%.100s exists at the receiver and is not a regular file"
+                                : "%.100s exists at the receiver, which runs without --overwrite",
+             content->name);
+    return false;
+}
+
+/* A sweep may remove it before it is locked: then it is made once more. A file system without locks
+ * has no sweep either. */
+static int make_locked(const struct content *content) {
+    struct stat status;
+    for (;;) {
+        int fd = openat(content->folder, content->temporary,
+                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0 || flock(fd, LOCK_EX) || fstat(fd, &status) || status.st_nlink)
+            return fd;
+        close(fd);
+    }
+}
+
+static bool open_temporary(struct content *content, const char *folder, char *why, size_t room) {
+    content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (content->folder >= 0 && !is_free(content, why, room))
+        return false;
+    if (content->folder >= 0)
+        content->fd = make_locked(content);
+    if (content->fd < 0)
+        snprintf(why, room, "the receiver's output folder: %s", strerror(errno));
+    return content->fd >= 0;
+}
+
+bool content_receive(struct content *content, const struct content_target *target, const char *name,
+                     uint32_t run, char *why, size_t room) {
+    if (!begin(content)) {
+        snprintf(why, room, "libsodium does not work");
+        return false;
+    }
+    content->to_stdout = target->to_stdout;
+    content->overwrite = target->overwrite;
+    if (!is_plain_name(name)) {
+        snprintf(why, room,
+                 "a file's name must have no folder, control character or dot before it");
+        return false;
+    }
+    snprintf(content->name, sizeof content->name, "%s", name);
+    if (!target->folder || target->to_stdout)
+        return true;
+    snprintf(content->temporary, sizeof content->temporary, PART_BEGIN "%08x" PART_END, run);
+    return open_temporary(content, target->folder, why, room);
+}
+
+static bool is_part_name(const char *name) {
+    size_t begin = sizeof PART_BEGIN - 1;
+    return !strncmp(name, PART_BEGIN, begin) &&
+           strspn(name + begin, "0123456789abcdef") == PART_DIGITS &&
+           !strcmp(name + begin + PART_DIGITS, PART_END);
+}
+
+static void sweep_one(int folder, const char *name) {
+    struct stat status;
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        !flock(fd, LOCK_EX | LOCK_NB))
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void content_sweep(const char *folder) {
+    DIR *listing = opendir(folder);
+    if (!listing)
+        return;
+    for (struct dirent *entry; (entry = readdir(listing));)
+        if (is_part_name(entry->d_name))
+            sweep_one(dirfd(listing), entry->d_name);
+    closedir(listing);
+}
+
+static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
+                      size_t count) {
+    while (count && !content->error) {
+        ssize_t done = content->to_stdout ? write(1, bytes, count)
+                                          : pwrite(content->fd, bytes, count, (off_t)offset);
+        if (done <= 0) {
+            content->error = done ? errno : EIO;
+            return;
+        }
+        bytes += done;
+        offset += (uint64_t)done;
+        count -= (size_t)done;
+    }
+}
+
+void content_take(struct content *content, uint64_t offset, const uint8_t *bytes, size_t count) {
+    if (offset != content->next)
+        content->in_order = false;
+    content->next = offset + count;
+    content->bytes += count;
+    if (content->in_order)
+        crypto_generichash_update(&content->digest, bytes, count);
+    if (content->to_stdout || content->fd >= 0)
+        write_all(content, offset, bytes, count);
+}
+
+static bool sum_again(struct content *content) {
+    static const size_t room = 65536;
+    uint8_t bytes[65536];
+    ssize_t got;
+    off_t at = 0;
+    crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES);
+    while ((got = pread(content->fd, bytes, room, at)) > 0) {
+        crypto_generichash_update(&content->digest, bytes, (size_t)got);
+        at += got;
+    }
+    return !got;
+}
+
+void content_finish_sum(struct content *content) {
+    unsigned char digest[DIGEST_BYTES];
+    if (content->error || (!content->in_order && (content->fd < 0 || !sum_again(content))))
+        return;
+    crypto_generichash_final(&content->digest, digest, sizeof digest);
+    sodium_bin2hex(content->mine, sizeof content->mine, digest, sizeof digest);
+}
+
+/* Without --overwrite, a file that appeared meanwhile is left alone. */
+static bool give_name(const struct content *content) {
+    int at = content->folder;
+    if (content->overwrite)
+        return !renameat(at, content->temporary, at, content->name);
+    if (!renameat2(at, content->temporary, at, content->name, RENAME_NOREPLACE))
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* The file system has no such rename. */
+    return !linkat(at, content->temporary, at, content->name, 0) &&
+           !unlinkat(at, content->temporary, 0);
+}
+
+static bool keep(struct content *content) {
+    if (fsync(content->fd))
+        return false;
+    content->kept = give_name(content);
+    if (!content->kept)
+        return false;
+    return !fsync(content->folder) || errno == EINVAL; /* which a file system need not have */
+}
+
+void content_settle(struct content *content, bool complete) {
+    if (content->folder < 0 || content->has_settled)
+        return;
+    content->has_settled = true;
+    bool is_whole =
+        complete && content->mine[0] && !content->error && !strcmp(content->mine, content->theirs);
+    if (is_whole && !keep(content))
+        content->error = errno;
+    if (!content->kept)
+        unlinkat(content->folder, content->temporary, 0);
+}
+
+void content_end(struct content *content) {
+    if (!content->is_used)
+        return;
+    /* Without a descriptor, a temporary file of that name is another test's. */
+    if (content->folder >= 0 && content->fd >= 0 && !content->kept && !content->has_settled)
+        unlinkat(content->folder, content->temporary, 0);
+    if (content->fd >= 0)
+        close(content->fd);
+    if (content->folder >= 0)
+        close(content->folder);
+    content->is_used = false;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer/tcp_samples.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void thin_out(struct tcp_samples *samples) {
+    for (uint32_t i = 0; i < TCP_SAMPLES_MOST / 2; i++)
+        samples->list[i] = samples->list[2 * i];
+    samples->count = TCP_SAMPLES_MOST / 2;
+    samples->every *= 2;
+}
+
+void tcp_samples_begin_round(struct tcp_samples *samples) {
+    samples->rounds++;
+}
+
+static struct tcp_sample *new_sample(struct tcp_samples *samples) {
+    if (!samples->list) {
+        samples->list = calloc(TCP_SAMPLES_MOST, sizeof *samples->list);
+        samples->every = 1;
+    }
+    if (!samples->list)
+        return NULL;
+    if (samples->count == TCP_SAMPLES_MOST)
+        thin_out(samples);
+    return &samples->list[samples->count++];
+}
+
+void tcp_samples_take(struct tcp_samples *samples, int fd, uint32_t stream, uint64_t time_ns,
+                      int keep) {
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    if (samples->every && samples->rounds % samples->every && !keep)
+        return;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+        return;
+    struct tcp_sample *sample = new_sample(samples);
+    if (!sample)
+        return;
+    *sample = (struct tcp_sample){
+        .time_ns = time_ns,
+        .stream = stream,
+        .state = info.tcpi_state,
+        .rtt_us = info.tcpi_rtt,
+        .rttvar_us = info.tcpi_rttvar,
+        .min_rtt_us = info.tcpi_min_rtt,
+        .rcv_rtt_us = info.tcpi_rcv_rtt,
+        .rcv_space = info.tcpi_rcv_space,
+        .cwnd = info.tcpi_snd_cwnd,
+        .ssthresh = info.tcpi_snd_ssthresh,
+        .mss = info.tcpi_snd_mss,
+        .path_mtu = info.tcpi_pmtu,
+        .unacked = info.tcpi_unacked,
+        .lost = info.tcpi_lost,
+        .retransmitted_now = info.tcpi_retrans,
+        .retransmissions = info.tcpi_total_retrans,
+        .reordering = info.tcpi_reordering,
+        .delivery_rate_bps = info.tcpi_delivery_rate * 8,
+        .pacing_rate_bps = info.tcpi_pacing_rate < UINT64_MAX / 8 ? info.tcpi_pacing_rate * 8 : 0,
+        .bytes_acked = info.tcpi_bytes_acked,
+        .bytes_retransmitted = info.tcpi_bytes_retrans,
+        .not_sent_bytes = info.tcpi_notsent_bytes,
+        .busy_us = info.tcpi_busy_time,
+        .receive_window_limited_us = info.tcpi_rwnd_limited,
+        .send_buffer_limited_us = info.tcpi_sndbuf_limited,
+    };
+}
+
+void tcp_samples_free(struct tcp_samples *samples) {
+    free(samples->list);
+    *samples = (struct tcp_samples){0};
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A test while it runs: the same structures at both ends.
+ *
+ * Each direction that has data is a way of streams; each stream has a socket and a thread of its
+ * own, which is the only writer of its counters. What the threads share with the thread of the
+ * control connection is atomic; `mine` of a stream is read by others only after its thread has been
+ * joined. */
+#ifndef WIRETALE_TEST_H
+#define WIRETALE_TEST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/control.h"
+#include "transfer/content.h"
+#include "transfer/endpoint.h"
+#include "transfer/error_counts.h"
+#include "transfer/tcp_samples.h"
+#include "transfer/transfer_plan.h"
+
+enum way_name { WAY_FORWARD, WAY_REVERSE, WAYS };
+extern const char *const way_names[];
+
+/* What one end tells of a stream; line_fields of it are in exchange.c. */
+struct stream_report {
+    uint64_t blocks_sent, bytes_sent;
+    uint64_t blocks_received, bytes_received; /* distinct ones */
+    uint64_t out_of_order, duplicate, corrupt, late;
+    uint64_t missing;           /* below the highest sequence number that came */
+    uint64_t foreign;           /* datagrams that are none of the test's */
+    uint64_t first_ns, last_ns; /* since the epoch; 0: nothing came or went */
+    uint64_t elapsed_ns;        /* between the two, by the clock that is never set */
+    uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
+    uint64_t dropped_plus_1;    /* by this host's own socket; 0: unknown */
+    uint64_t cpu_user_ns, cpu_system_ns;
+    char errors[ERROR_TEXT_ROOM];
+};
+
+/* Written by the stream's thread, for those who look on. */
+struct stream_live {
+    _Atomic uint64_t blocks, bytes, next, out_of_order, duplicate, corrupt;
+};
+
+/* Of all streams of a way, when it was shown the last time. */
+struct live_sums {
+    uint64_t blocks, bytes, missing, out_of_order, duplicate, corrupt;
+};
+
+struct stream {
+    struct way *way;
+    uint16_t number;
+    _Atomic int fd; /* -1: none yet */
+    uint16_t port;  /* where the peer's UDP socket receives */
+    pthread_t thread;
+    bool is_running;
+    uint8_t head[32]; /* of an accepted data connection: read already */
+    size_t head_have;
+    struct stream_live live;
+    struct stream_report mine, theirs;
+};
+
+struct way {
+    struct test *test;
+    enum way_name name;
+    bool is_active, is_sending;
+    uint32_t count;
+    struct stream *streams;
+    _Atomic uint32_t running; /* threads */
+    atomic_bool stop;         /* end soon, in order */
+    atomic_bool ended;        /* the peer has announced what it sent */
+    _Atomic uint64_t ended_ns;
+    bool has_joined, has_said, peer_is_done;
+};
+
+struct test {
+    struct test_plan plan;
+    struct control control;
+    struct local_plan local;
+    union endpoint own, peer; /* of the control connection */
+    bool asks;                /* this end asked for the test */
+    struct way ways[WAYS];
+    int wake; /* eventfd: a thread has ended */
+    uint64_t start_ns, start_realtime_ns;
+    uint64_t bytes_most; /* of all streams; 0: no bound */
+    _Atomic uint64_t bytes_moved;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t arrived;
+    const char *stopped_by; /* static text; NULL: not stopped */
+    const char *stopped_at; /* "sender" or "receiver" of the control connection's view */
+    char trouble[WHY_ROOM];
+    bool is_over;             /* no connections are taken any more */
+    atomic_bool has_reported; /* to the peer, which may ask for another test at once */
+    struct content content;
+    struct tcp_samples samples;
+    struct live_sums shown[WAYS];
+    int64_t udp_drops_begin, udp_drops_end; /* /proc; -1: unknown */
+    uint64_t link_bps;                      /* of this end's link; 0: unknown */
+};
+
+/* The plan must be complete. */
+bool test_begin(struct test *test);
+void test_end(struct test *test);
+
+/* The first reason is kept. */
+void test_stop(struct test *test, const char *reason, bool here);
+/* A stream cannot go on: one line, and the test is stopped. */
+void test_fail(struct test *test, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static inline bool test_is_udp(const struct test *test) {
+    return test->plan.protocol == PROTOCOL_UDP;
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer/transfer_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/block.h"
+#include "control/line_fields.h"
+#include "transfer/clock.h"
+#include "transfer/units.h"
+
+const char *const protocol_names[] = {"tcp", "udp"};
+const char *const direction_names[] = {"forward", "reverse", "both"};
+const char *const pacing_names[] = {"none", "constant", "poisson", "burst"};
+const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
+
+#define NUMBER(name, most)                                                                         \
+    { #name, offsetof(struct test_plan, name), FIELD_NUMBER, most, NULL }
+#define WORD(name, count)                                                                          \
+    { #name, offsetof(struct test_plan, name), FIELD_WORD, count, name##_names }
+#define DECIMAL(name)                                                                              \
+    { #name, offsetof(struct test_plan, name), FIELD_DECIMAL, 0, NULL }
+#define TEXT(name, room)                                                                           \
+    { #name, offsetof(struct test_plan, name), FIELD_TEXT, room, NULL }
+#define OF_SOCKET(name, kind, most, words)                                                         \
+    { #name, offsetof(struct test_plan, socket.name), kind, most, words }
+
+#define TIME_MOST (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
+
+/* The fields of the `test` line. */
+static const struct line_field fields[] = {
+    NUMBER(run, UINT32_MAX),
+    WORD(protocol, 2),
+    WORD(direction, 3),
+    NUMBER(streams, STREAMS_MOST),
+    TEXT(sizes_text, 1001),
+    NUMBER(count, INT64_MAX),
+    NUMBER(bytes, INT64_MAX),
+    NUMBER(time_ns, TIME_MOST),
+    WORD(pacing, 4),
+    DECIMAL(rate_bps),
+    DECIMAL(rate_pps),
+    NUMBER(burst, 1000000),
+    NUMBER(start_offset_ns, TIME_MOST),
+    NUMBER(stagger_ns, TIME_MOST),
+    NUMBER(idle_ns, TIME_MOST),
+    NUMBER(interval_ns, TIME_MOST),
+    NUMBER(unchecked, 1),
+    NUMBER(offload, 1),
+    NUMBER(content, 1),
+    TEXT(file_name, 241),
+    OF_SOCKET(dscp_plus_1, FIELD_NUMBER, 64, NULL),
+    OF_SOCKET(ttl, FIELD_NUMBER, 255, NULL),
+    OF_SOCKET(path_mtu, FIELD_WORD, 5, path_mtu_names),
+    OF_SOCKET(buffer, FIELD_NUMBER, 1 << 30, NULL),
+    OF_SOCKET(no_delay, FIELD_NUMBER, 1, NULL),
+    OF_SOCKET(mss, FIELD_NUMBER, 65535, NULL),
+    OF_SOCKET(congestion, FIELD_TEXT, 16, NULL),
+};
+#define FIELDS (sizeof fields / sizeof *fields)
+
+size_t test_plan_to_line(const struct test_plan *plan, char *line, size_t room) {
+    return room < LINE_MOST ? 0 : line_write(line, "test", fields, FIELDS, plan);
+}
+
+const char *test_plan_from_line(struct test_plan *plan, const char *line) {
+    *plan = (struct test_plan){0};
+    return line_read(line, fields, FIELDS, plan);
+}
+
+static uint32_t size_bound(const struct test_plan *plan, bool ipv6) {
+    if (plan->protocol == PROTOCOL_UDP)
+        return ipv6 ? UDP_SIZE_MOST_IPV6 : UDP_SIZE_MOST_IPV4;
+    return plan->content ? CONTENT_SIZE_MOST : BLOCK_LENGTH_MOST;
+}
+
+static const char *too_large(const struct test_plan *plan, bool ipv6) {
+    if (plan->protocol == PROTOCOL_UDP)
+        return ipv6 ? "a UDP datagram over IPv6 carries at most 65527 bytes"
+                    : "a UDP datagram over IPv4 carries at most 65507 bytes";
+    return plan->content ? "the blocks of a file have at most 262144 bytes"
+                         : "a block has at most 1073741824 bytes";
+}
+
+static const char *check_members(const struct test_plan *plan) {
+    if (!plan->streams)
+        return "no streams";
+    if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
+        return "no amount";
+    if ((plan->pacing != PACING_NONE) != (plan->rate_bps > 0 || plan->rate_pps > 0))
+        return "a pacing without a rate, or a rate without a pacing";
+    if (plan->pacing == PACING_BURST && !plan->burst)
+        return "bursts of no blocks";
+    if (plan->content && (plan->streams != 1 || plan->direction != DIRECTION_FORWARD))
+        return "a file goes forward, in one stream";
+    if (plan->content && plan->size_count != 1)
+        return "a file goes in blocks of one size";
+    return NULL;
+}
+
+const char *test_plan_complete(struct test_plan *plan, bool ipv6) {
+    const char *why;
+    uint32_t least = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
+    plan->sizes =
+        units_sizes(plan->sizes_text, least, size_bound(plan, ipv6), &plan->size_count, &why);
+    if (!plan->sizes)
+        return strcmp(why, "too large") ? why : too_large(plan, ipv6);
+    plan->size_least = plan->size_most = plan->sizes[0];
+    for (uint32_t i = 0; i < plan->size_count; i++) {
+        uint32_t size = plan->sizes[i];
+        plan->size_most = size > plan->size_most ? size : plan->size_most;
+        plan->size_least = size < plan->size_least ? size : plan->size_least;
+    }
+    return check_members(plan);
+}
+
+void test_plan_free(struct test_plan *plan) {
+    free(plan->sizes);
+    plan->sizes = NULL;
+}
+
+uint64_t test_plan_bytes(const struct test_plan *plan) {
+    if (plan->bytes)
+        return plan->bytes;
+    if (plan->count > INT64_MAX / plan->size_most)
+        return INT64_MAX;
+    return plan->count * plan->size_most;
+}
+
+static double seconds_per_block(const struct test_plan *plan, uint32_t size) {
+    return plan->rate_pps > 0 ? 1 / plan->rate_pps : size * 8.0 / plan->rate_bps;
+}
+
+uint64_t test_plan_duration_ns(const struct test_plan *plan) {
+    if (plan->time_ns)
+        return plan->time_ns;
+    if (plan->pacing == PACING_NONE)
+        return 0;
+    double blocks = plan->count ? (double)plan->count : (double)plan->bytes / plan->size_least;
+    double ns = blocks * seconds_per_block(plan, plan->size_least) * 1e9;
+    return ns < 9e18 ? (uint64_t)ns : INT64_MAX;
+}
+
+uint64_t test_plan_gap_ns(const struct test_plan *plan) {
+    if (plan->pacing == PACING_NONE)
+        return 0;
+    double gap = seconds_per_block(plan, plan->size_most) * 1e9;
+    if (plan->pacing == PACING_BURST)
+        gap *= (double)plan->burst;
+    if (plan->pacing == PACING_POISSON)
+        gap *= 20; /* once in e^20 */
+    return gap < 1e18 ? (uint64_t)(2 * gap) : INT64_MAX / 2;
+}
