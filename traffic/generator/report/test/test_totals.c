@@ -4,11 +4,7 @@
 
 #include <string.h>
 
-<<<<<<< HEAD:traffic/src/test/test_way_totals.c
-#include "../../../common/check.h"
-=======
-#include "analyzer/core/test/check.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/report/test/test_totals.c
+#include "common/check.h"
 
 static void begin(struct test *test) {
     *test = (struct test){.asks = true};

@@ -6,17 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-<<<<<<< HEAD:traffic/src/test/test_control_lines.c
-#include "../../../common/check.h"
-#include "control.h"
-#include "exchange_lines.h"
-#include "handshake.h"
-=======
-#include "analyzer/core/test/check.h"
+#include "common/check.h"
 #include "control/control.h"
 #include "control/handshake.h"
 #include "session/exchange_lines.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/session/test/test_control_lines.c
 
 static struct test_plan some_plan(void) {
     struct test_plan plan = {.run = 4000000000,

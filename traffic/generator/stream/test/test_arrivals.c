@@ -4,11 +4,7 @@
 
 #include <stdbool.h>
 
-<<<<<<< HEAD:traffic/src/test/test_arrivals.c
-#include "../../../common/check.h"
-=======
-#include "analyzer/core/test/check.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/stream/test/test_arrivals.c
+#include "common/check.h"
 
 static struct arrivals *fresh(void) {
     struct arrivals *arrivals = calloc(1, sizeof *arrivals);

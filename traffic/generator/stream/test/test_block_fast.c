@@ -2,11 +2,7 @@
 /* The fast way against block.h, byte for byte. */
 #include "stream/block_fast.h"
 
-<<<<<<< HEAD:traffic/src/test/test_block_fast.c
-#include "../../../common/check.h"
-=======
-#include "analyzer/core/test/check.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/stream/test/test_block_fast.c
+#include "common/check.h"
 
 enum { ROOM = 3000 };
 

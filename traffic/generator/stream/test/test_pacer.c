@@ -4,11 +4,7 @@
 
 #include <math.h>
 
-<<<<<<< HEAD:traffic/src/test/test_pacer.c
-#include "../../../common/check.h"
-=======
-#include "analyzer/core/test/check.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/stream/test/test_pacer.c
+#include "common/check.h"
 
 static struct pacer after(struct test_plan plan, unsigned blocks, uint32_t bytes) {
     struct pacer pacer;

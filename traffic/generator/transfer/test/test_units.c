@@ -4,11 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-<<<<<<< HEAD:traffic/src/test/test_units.c
-#include "../../../common/check.h"
-=======
-#include "analyzer/core/test/check.h"
->>>>>>> 247f756 (The generator lies in folders named after its stages):traffic/generator/transfer/test/test_units.c
+#include "common/check.h"
 
 static void test_whole(void) {
     static const struct {
