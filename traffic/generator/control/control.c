@@ -17,10 +17,10 @@
 /* Blocks may fill the path: lines are tried again every second and not ever more rarely. A kernel
  * that cannot is as good as the path lets it. */
 void control_begin(struct control *control, int fd) {
-    int most = RTO_MAX_MS;
+    int max = RTO_MAX_MS;
     control->fd = fd;
     control->have = 0;
-    (void)setsockopt(fd, IPPROTO_TCP, RTO_MAX_MS_OPTION, &most, sizeof most);
+    (void)setsockopt(fd, IPPROTO_TCP, RTO_MAX_MS_OPTION, &max, sizeof max);
 }
 
 static bool is_text(const char *line) {
@@ -31,29 +31,29 @@ static bool is_text(const char *line) {
 }
 
 /* Out of what has been read. */
-static enum control_answer cut_line(struct control *control, char *line) {
+static enum control_result cut_line(struct control *control, char *line) {
     char *end = memchr(control->in, '\n', control->have);
     if (!end)
-        return control->have == sizeof control->in ? CONTROL_GARBAGE : CONTROL_NOTHING;
+        return control->have == sizeof control->in ? CONTROL_INVALID : CONTROL_INCOMPLETE;
     size_t length = (size_t)(end - control->in);
     memcpy(line, control->in, length);
     line[length] = 0;
     control->have -= length + 1;
     memmove(control->in, end + 1, control->have);
-    return strlen(line) == length && is_text(line) ? CONTROL_LINE : CONTROL_GARBAGE;
+    return strlen(line) == length && is_text(line) ? CONTROL_LINE : CONTROL_INVALID;
 }
 
-enum control_answer control_take(struct control *control, char line[LINE_MOST]) {
-    enum control_answer answer = cut_line(control, line);
-    while (answer == CONTROL_NOTHING) {
+enum control_result control_read(struct control *control, char line[LINE_SIZE]) {
+    enum control_result answer = cut_line(control, line);
+    while (answer == CONTROL_INCOMPLETE) {
         ssize_t got = recv(control->fd, control->in + control->have,
                            sizeof control->in - control->have, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return CONTROL_NOTHING;
+            return CONTROL_INCOMPLETE;
         if (got <= 0)
-            return CONTROL_GONE;
+            return CONTROL_CLOSED;
         control->have += (size_t)got;
         answer = cut_line(control, line);
     }
@@ -68,11 +68,11 @@ static bool wait_for(int fd, short events, uint64_t deadline_ns) {
     return poll(&one, 1, (int)((deadline_ns - now) / NS_PER_MS) + 1) > 0;
 }
 
-enum control_answer control_wait(struct control *control, char line[LINE_MOST],
+enum control_result control_wait(struct control *control, char line[LINE_SIZE],
                                  uint64_t deadline_ns) {
-    enum control_answer answer = control_take(control, line);
-    while (answer == CONTROL_NOTHING && wait_for(control->fd, POLLIN, deadline_ns))
-        answer = control_take(control, line);
+    enum control_result answer = control_read(control, line);
+    while (answer == CONTROL_INCOMPLETE && wait_for(control->fd, POLLIN, deadline_ns))
+        answer = control_read(control, line);
     return answer;
 }
 
@@ -92,8 +92,8 @@ static bool send_all(int fd, const char *bytes, size_t count) {
     return true;
 }
 
-bool control_say(struct control *control, const char *format, ...) {
-    char line[LINE_MOST];
+bool control_send(struct control *control, const char *format, ...) {
+    char line[LINE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(line, sizeof line - 1, format, arguments);

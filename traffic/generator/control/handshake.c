@@ -1,49 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Challenge and response with a shared key: each end sends a nonce, then keyed BLAKE2b-256
+ * (RFC 7693, libsodium's crypto_generichash) of both nonces. The proof keeps strangers from
+ * starting transfers; the blocks that follow are neither encrypted nor signed. The key file is
+ * hashed once and its bytes are erased from memory. */
 #include "control/handshake.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-static const struct line_field hello_fields[] = {
-    {"nonce", offsetof(struct hello, nonce), FIELD_TEXT, NONCE_HEX, NULL},
-    {"key", offsetof(struct hello, wants_key), FIELD_NUMBER, 1, NULL},
+#include "transfer/program_name.h"
+
+static const struct line_field fields[] = {
+    {"nonce", offsetof(struct handshake, nonce), FIELD_TEXT, NONCE_HEX_SIZE, NULL},
+    {"key", offsetof(struct handshake, has_key), FIELD_NUMBER, 1, NULL},
+    {"proof", offsetof(struct handshake, proof), FIELD_TEXT, NONCE_HEX_SIZE, NULL},
+    {"busy", offsetof(struct handshake, is_busy), FIELD_NUMBER, 1, NULL},
+    {"text", offsetof(struct handshake, text), FIELD_TEXT, 200, NULL},
 };
-static const struct line_field proof_fields[] = {
-    {"proof", offsetof(struct proof, proof), FIELD_TEXT, NONCE_HEX, NULL},
+
+static const struct {
+    const char *word;
+    size_t first, count; /* of `fields` */
+    const char *expected;
+} kinds[] = {
+    [HANDSHAKE_HELLO] = {"wiretale/1", 0, 2, "expected a greeting of protocol wiretale/1"},
+    [HANDSHAKE_PROOF] = {"proof", 2, 1, "expected a proof of the key"},
+    [HANDSHAKE_REFUSAL] = {"refused", 3, 2, "expected a refusal"},
 };
-static const struct line_field refusal_fields[] = {
-    {"busy", offsetof(struct refusal, is_busy), FIELD_NUMBER, 1, NULL},
-    {"text", offsetof(struct refusal, text), FIELD_TEXT, 200, NULL},
-};
 
-#define FIELDS(list) list, sizeof list / sizeof *list
-
-const char *hello_read(struct hello *hello, const char *line) {
-    *hello = (struct hello){0};
-    if (!line_is(line, HELLO_WORD))
-        return "no greeting of this protocol and version (wiretale/1)";
-    const char *why = line_read(line, FIELDS(hello_fields), hello);
-    return why ? why : key_is_nonce(hello->nonce) ? NULL : "no challenge";
+static bool is_nonce(const char *text) {
+    return strlen(text) == NONCE_HEX_SIZE - 1 &&
+           strspn(text, "0123456789abcdef") == NONCE_HEX_SIZE - 1;
 }
 
-const char *proof_read(struct proof *proof, const char *line) {
-    *proof = (struct proof){0};
-    return line_is(line, "proof") ? line_read(line, FIELDS(proof_fields), proof) : "no proof";
+const char *handshake_read(struct handshake *into, enum handshake_kind kind, const char *line) {
+    *into = (struct handshake){0};
+    if (!line_is(line, kinds[kind].word))
+        return kinds[kind].expected;
+    const char *error = line_read(line, fields + kinds[kind].first, kinds[kind].count, into);
+    if (!error && kind == HANDSHAKE_HELLO && !is_nonce(into->nonce))
+        return "the nonce must have 64 hexadecimal digits";
+    return error;
 }
 
-const char *refusal_read(struct refusal *refusal, const char *line) {
-    *refusal = (struct refusal){0};
-    return line_is(line, "refused") ? line_read(line, FIELDS(refusal_fields), refusal)
-                                    : "no refusal";
+bool handshake_send(struct control *control, enum handshake_kind kind,
+                    const struct handshake *from) {
+    char line[LINE_SIZE];
+    line_write(line, kinds[kind].word, fields + kinds[kind].first, kinds[kind].count, from);
+    return control_send(control, "%s", line);
 }
 
-void hello_write(const struct hello *hello, char line[LINE_MOST]) {
-    line_write(line, HELLO_WORD, FIELDS(hello_fields), hello);
+bool handshake_refuse(struct control *control, bool busy, const char *error) {
+    struct handshake refusal = {.is_busy = busy};
+    snprintf(refusal.text, sizeof refusal.text, "%s", error);
+    return handshake_send(control, HANDSHAKE_REFUSAL, &refusal);
 }
 
-void proof_write(const struct proof *proof, char line[LINE_MOST]) {
-    line_write(line, "proof", FIELDS(proof_fields), proof);
+static bool hash_file(struct key *key, int fd) {
+    unsigned char bytes[MAX_KEY_FILE + 1];
+    size_t have = 0;
+    ssize_t got;
+    while (have < sizeof bytes && (got = read(fd, bytes + have, sizeof bytes - have)) > 0)
+        have += (size_t)got;
+    bool valid = have >= MIN_KEY_FILE && have <= MAX_KEY_FILE;
+    if (valid)
+        crypto_generichash(key->bytes, KEY_BYTES, bytes, have, NULL, 0);
+    sodium_memzero(bytes, sizeof bytes);
+    return valid;
 }
 
-void refusal_write(const struct refusal *refusal, char line[LINE_MOST]) {
-    line_write(line, "refused", FIELDS(refusal_fields), refusal);
+bool key_read(struct key *key, const char *path) {
+    struct stat status;
+    /* O_NONBLOCK, because opening a FIFO must not wait for a writer. */
+    int fd = sodium_init() < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool valid = false;
+    if (fd < 0 || fstat(fd, &status))
+        program_say("--key %s: %s", path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        program_say("--key %s: expected a regular file", path);
+    else if (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
+        program_say("--key %s: others may read or change it: chmod 600 %s", path, path);
+    else if (!(valid = hash_file(key, fd)))
+        program_say("--key %s: expected 32 to 4096 bytes: head -c 32 /dev/urandom > %s", path,
+                    path);
+    if (fd >= 0)
+        close(fd);
+    return valid;
+}
+
+void key_make_nonce(char nonce[NONCE_HEX_SIZE]) {
+    unsigned char bytes[NONCE_BYTES] = {0};
+    if (sodium_init() >= 0) /* fails only on systems without a source of randomness */
+        randombytes_buf(bytes, sizeof bytes);
+    sodium_bin2hex(nonce, NONCE_HEX_SIZE, bytes, sizeof bytes);
+}
+
+void key_prove(const struct key *key, enum key_side side, const char *sender_nonce,
+               const char *receiver_nonce, char proof[NONCE_HEX_SIZE]) {
+    static const char *const labels[] = {"wiretale sender  ", "wiretale receiver"};
+    unsigned char digest[KEY_BYTES];
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key->bytes, KEY_BYTES, sizeof digest);
+    crypto_generichash_update(&state, (const unsigned char *)labels[side], strlen(labels[side]));
+    crypto_generichash_update(&state, (const unsigned char *)sender_nonce, NONCE_HEX_SIZE - 1);
+    crypto_generichash_update(&state, (const unsigned char *)receiver_nonce, NONCE_HEX_SIZE - 1);
+    crypto_generichash_final(&state, digest, sizeof digest);
+    sodium_bin2hex(proof, NONCE_HEX_SIZE, digest, sizeof digest);
+}
+
+bool key_proof_matches(const char *proof, const char *expected) {
+    return is_nonce(proof) && !sodium_memcmp(proof, expected, NONCE_HEX_SIZE - 1);
 }

@@ -13,12 +13,12 @@ bool line_is(const char *line, const char *word) {
     return !strncmp(line, word, length) && (line[length] == ' ' || !line[length]);
 }
 
-static bool read_number(const char *value, uint64_t most, uint64_t *number) {
+static bool read_number(const char *value, uint64_t max, uint64_t *number) {
     size_t digits = strspn(value, "0123456789");
     if (!digits || digits > 19 || value[digits])
         return false;
     *number = strtoull(value, NULL, 10);
-    return *number <= most;
+    return *number <= max;
 }
 
 static bool read_decimal(const char *value, double *number) {
@@ -31,7 +31,7 @@ static bool read_decimal(const char *value, double *number) {
 }
 
 static bool read_word(const char *value, const struct line_field *field, uint64_t *number) {
-    for (uint64_t i = 0; i < field->most; i++)
+    for (uint64_t i = 0; i < field->max; i++)
         if (!strcmp(field->words[i], value)) {
             *number = i;
             return true;
@@ -66,10 +66,10 @@ static bool read_text(const char *value, uint64_t room, char *text) {
 static bool read_value(const char *value, const struct line_field *field, void *into) {
     void *at = (char *)into + field->offset;
     switch (field->kind) {
-    case FIELD_NUMBER: return read_number(value, field->most, at);
+    case FIELD_NUMBER: return read_number(value, field->max, at);
     case FIELD_DECIMAL: return read_decimal(value, at);
     case FIELD_WORD: return read_word(value, field, at);
-    case FIELD_TEXT: return read_text(value, field->most, at);
+    case FIELD_TEXT: return read_text(value, field->max, at);
     }
     return false;
 }
@@ -83,7 +83,7 @@ static const struct line_field *find_field(const char *name, const struct line_f
 }
 
 const char *line_read(const char *line, const struct line_field *fields, size_t count, void *into) {
-    char copy[LINE_MOST];
+    char copy[LINE_SIZE];
     if (strlen(line) >= sizeof copy)
         return "a line of more than 4096 bytes";
     strcpy(copy, line);
@@ -136,13 +136,13 @@ static bool is_nothing(const struct line_field *field, const void *at) {
 
 size_t line_write(char *line, const char *word, const struct line_field *fields, size_t count,
                   const void *from) {
-    size_t used = (size_t)snprintf(line, LINE_MOST, "%s", word);
+    size_t used = (size_t)snprintf(line, LINE_SIZE, "%s", word);
     for (size_t i = 0; i < count; i++) {
         const void *at = (const char *)from + fields[i].offset;
-        if (is_nothing(&fields[i], at) || used + strlen(fields[i].name) + 3 >= LINE_MOST)
+        if (is_nothing(&fields[i], at) || used + strlen(fields[i].name) + 3 >= LINE_SIZE)
             continue;
         used += (size_t)sprintf(line + used, " %s=", fields[i].name);
-        used += write_value(line + used, LINE_MOST - used, &fields[i], at);
+        used += write_value(line + used, LINE_SIZE - used, &fields[i], at);
     }
     return used;
 }

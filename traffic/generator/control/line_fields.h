@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINE_MOST 4096u /* bytes with the line feed */
+#define LINE_SIZE 4096u /* bytes with the line feed */
 
 enum field_kind { FIELD_NUMBER, FIELD_DECIMAL, FIELD_WORD, FIELD_TEXT };
 
@@ -16,7 +16,7 @@ struct line_field {
     const char *name;
     size_t offset; /* in the struct that it is read into */
     enum field_kind kind;
-    uint64_t most;            /* number: the highest; word: how many; text: bytes with the 0 */
+    uint64_t max;             /* number: the highest; word: how many; text: bytes with the 0 */
     const char *const *words; /* of which the number is stored */
 };
 

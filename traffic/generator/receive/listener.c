@@ -1,144 +1,295 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Admission of connections. All come to one port, so their first bytes decide: the header of a
+ * block is a data connection of a transfer that this end receives; the line "data" one of a
+ * transfer that it sends; "wiretale/1" is a control connection, which passes the stages hello,
+ * proof (if the receiver has a key) and test. Nothing is waited for: poll() reports the sockets,
+ * and each is read as far as its data reach. No more than a block's header is read before the kind
+ * is known, because the bytes that follow belong to the stream's thread.
+ *
+ * Bounds against hostile peers: MAX_PENDING connections or half of this process's descriptors,
+ * MAX_PENDING_NS for each, LINE_SIZE bytes of memory for each. */
 #include "receive/listener.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "receive/pending_connection.h"
-#include "transfer/clock.h"
+#include "stream/block_fast.h"
 
-#define RESERVE 64 /* file descriptors for all else */
+#define RESERVED_FILES 64  /* descriptors for sessions, files and reports */
+#define MAX_ACCEPTS    256 /* per poll, so that pending connections are served too */
 
-/* As many files as this user may have open; half of them for visitors. */
-static size_t count_places(void) {
+enum pending_stage { STAGE_FIRST_BYTES, STAGE_HELLO, STAGE_PROOF, STAGE_TEST };
+enum pending_result {
+    KEEP,    /* more data are needed */
+    CLOSE,   /* the listener must close the connection */
+    ACCEPTED /* a session owns the connection */
+};
+
+struct pending_connection {
+    struct control control;
+    union endpoint peer;
+    uint64_t accepted_ns; /* monotonic */
+    enum pending_stage stage;
+    char own_nonce[NONCE_HEX_SIZE], peer_nonce[NONCE_HEX_SIZE];
+};
+
+static enum pending_result refuse(struct pending_connection *pending, bool busy,
+                                  const char *error) {
+    handshake_refuse(&pending->control, busy, error);
+    return CLOSE;
+}
+
+/* The whole header must be there before a session can be found by run and stream. */
+static enum pending_result read_block_header(struct listener *listener,
+                                             struct pending_connection *pending) {
+    struct block_header header;
+    struct control *control = &pending->control;
+    const uint8_t *head = (const uint8_t *)control->in;
+    if (control->have < BLOCK_HEADER_BYTES)
+        return KEEP;
+    block_get_header(head, &header);
+    return session_set_accept(listener->sessions, DIRECTION_FORWARD, header.run, header.stream,
+                              &pending->peer, control->fd, head, BLOCK_HEADER_BYTES)
+               ? ACCEPTED
+               : CLOSE;
+}
+
+static enum pending_result read_first_bytes(struct listener *listener,
+                                            struct pending_connection *pending) {
+    struct control *control = &pending->control;
+    ssize_t got = recv(control->fd, control->in + control->have, BLOCK_HEADER_BYTES - control->have,
+                       MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return KEEP;
+    if (got <= 0)
+        return CLOSE;
+    control->have += (size_t)got;
+    size_t compared = control->have < 4 ? control->have : 4;
+    if (!memcmp(control->in, "WTB1", compared) || !memcmp(control->in, "WTC1", compared))
+        return read_block_header(listener, pending);
+    pending->stage = STAGE_HELLO;
+    return KEEP;
+}
+
+/* "data run=R stream=S": the receiver is to send on this connection, so nothing may follow. */
+static enum pending_result accept_data(struct listener *listener,
+                                       struct pending_connection *pending, const char *line) {
+    struct {
+        uint64_t run, stream;
+    } data = {0};
+    const struct line_field fields[] = {
+        {"run", 0, FIELD_NUMBER, UINT32_MAX, NULL},
+        {"stream", sizeof data.run, FIELD_NUMBER, MAX_STREAMS - 1, NULL},
+    };
+    if (line_read(line, fields, 2, &data) || pending->control.have)
+        return CLOSE;
+    return session_set_accept(listener->sessions, DIRECTION_REVERSE, data.run, data.stream,
+                              &pending->peer, pending->control.fd, NULL, 0)
+               ? ACCEPTED
+               : CLOSE;
+}
+
+static enum pending_result take_hello(struct listener *listener, struct pending_connection *pending,
+                                      const char *line) {
+    struct handshake hello;
+    const char *error = handshake_read(&hello, HANDSHAKE_HELLO, line);
+    if (error)
+        return refuse(pending, false, error);
+    memcpy(pending->peer_nonce, hello.nonce, sizeof hello.nonce);
+    key_make_nonce(pending->own_nonce);
+    memcpy(hello.nonce, pending->own_nonce, sizeof hello.nonce);
+    hello.has_key = listener->key != NULL;
+    pending->stage = listener->key ? STAGE_PROOF : STAGE_TEST;
+    return handshake_send(&pending->control, HANDSHAKE_HELLO, &hello) ? KEEP : CLOSE;
+}
+
+static enum pending_result take_proof(struct listener *listener, struct pending_connection *pending,
+                                      const char *line) {
+    struct handshake proof;
+    char expected[NONCE_HEX_SIZE];
+    key_prove(listener->key, KEY_OF_SENDER, pending->peer_nonce, pending->own_nonce, expected);
+    if (handshake_read(&proof, HANDSHAKE_PROOF, line) || !key_proof_matches(proof.proof, expected))
+        return refuse(pending, false, "wrong key, or none");
+    key_prove(listener->key, KEY_OF_RECEIVER, pending->peer_nonce, pending->own_nonce, proof.proof);
+    pending->stage = STAGE_TEST;
+    return handshake_send(&pending->control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
+}
+
+static enum pending_result take_test(struct listener *listener, struct pending_connection *pending,
+                                     const char *line) {
+    struct transfer_plan plan = {0};
+    bool busy = false;
+    const char *error = "expected a test";
+    if (line_is(line, "test"))
+        error = transfer_plan_from_line(&plan, line);
+    if (!error)
+        error = transfer_plan_complete(&plan, pending->peer.address.sa_family == AF_INET6);
+    if (!error)
+        error =
+            session_set_start(listener->sessions, &pending->control, &plan, &pending->peer, &busy);
+    if (!error)
+        return ACCEPTED;
+    transfer_plan_free(&plan);
+    return refuse(pending, busy, error);
+}
+
+static enum pending_result take_line(struct listener *listener, struct pending_connection *pending,
+                                     const char *line) {
+    switch (pending->stage) {
+    case STAGE_HELLO:
+        return line_is(line, "data") ? accept_data(listener, pending, line)
+                                     : take_hello(listener, pending, line);
+    case STAGE_PROOF: return take_proof(listener, pending, line);
+    case STAGE_TEST: return take_test(listener, pending, line);
+    case STAGE_FIRST_BYTES: break;
+    }
+    return CLOSE;
+}
+
+/* Reads as much as has arrived. */
+static enum pending_result read_pending(struct listener *listener,
+                                        struct pending_connection *pending) {
+    char line[LINE_SIZE];
+    enum pending_result result = KEEP;
+    if (pending->stage == STAGE_FIRST_BYTES)
+        result = read_first_bytes(listener, pending);
+    while (result == KEEP && pending->stage != STAGE_FIRST_BYTES) {
+        enum control_result got = control_read(&pending->control, line);
+        if (got != CONTROL_LINE)
+            return got == CONTROL_INCOMPLETE ? KEEP : CLOSE;
+        result = take_line(listener, pending, line);
+    }
+    return result;
+}
+
+/* Raises the limit of open files, and reserves half of them for pending connections. */
+static size_t pending_capacity(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit))
         return 128;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     getrlimit(RLIMIT_NOFILE, &limit);
-    size_t places = limit.rlim_cur > 2 * RESERVE ? (size_t)(limit.rlim_cur - RESERVE) / 2 : 32;
-    return places < DOOR_MOST ? places : DOOR_MOST;
+    size_t half =
+        limit.rlim_cur > 2 * RESERVED_FILES ? (size_t)(limit.rlim_cur - RESERVED_FILES) / 2 : 32;
+    return half < MAX_PENDING ? half : MAX_PENDING;
 }
 
-static int listen_at(const struct receive_options *options, int family, char why[WHY_ROOM]) {
+static int listen_on(const struct receive_options *options, int family, char error[ERROR_SIZE]) {
     union endpoint at;
-    if (endpoint_find(&at, options->local.bind, (uint16_t)options->port, family, true, why))
+    if (endpoint_find(&at, options->local.bind, (uint16_t)options->port, family, true, error))
         return -1;
-    return endpoint_listen(&at, &options->local, why);
+    return endpoint_listen(&at, &options->local, error);
 }
 
-bool door_open(struct door *door, const struct receive_options *options, char why[WHY_ROOM]) {
+bool listener_open(struct listener *listener, const struct receive_options *options,
+                   char error[ERROR_SIZE]) {
     int family = (int)options->family;
     bool any = family == AF_UNSPEC && !options->local.bind;
-    door->room = count_places();
-    door->visitors = calloc(door->room, sizeof *door->visitors);
-    door->polled = calloc(door->room + LISTENERS + 1, sizeof *door->polled);
-    door->listeners[0] = listen_at(options, any ? AF_INET : family, why);
-    door->listeners[1] = -1;
-    if (any && door->listeners[0] >= 0) { /* a host without IPv6 is served without */
-        char no_matter[WHY_ROOM];
-        door->listeners[1] = listen_at(options, AF_INET6, no_matter);
+    listener->capacity = pending_capacity();
+    listener->pending = calloc(listener->capacity, sizeof *listener->pending);
+    listener->polled = calloc(listener->capacity + LISTEN_SOCKETS + 1, sizeof *listener->polled);
+    listener->sockets[0] = listen_on(options, any ? AF_INET : family, error);
+    listener->sockets[1] = -1;
+    if (any && listener->sockets[0] >= 0) {
+        char ignored[ERROR_SIZE]; /* a host without IPv6 serves IPv4 alone */
+        listener->sockets[1] = listen_on(options, AF_INET6, ignored);
     }
-    return door->visitors && door->polled && door->listeners[0] >= 0;
+    return listener->pending && listener->polled && listener->sockets[0] >= 0;
 }
 
-static void forget(struct door *door, size_t at, bool closes) {
+static void remove_pending(struct listener *listener, size_t at, bool closes) {
     if (closes)
-        close(door->visitors[at]->control.fd);
-    free(door->visitors[at]);
-    door->count--;
-    memmove(&door->visitors[at], &door->visitors[at + 1],
-            (door->count - at) * sizeof *door->visitors);
+        close(listener->pending[at]->control.fd);
+    free(listener->pending[at]);
+    listener->count--;
+    memmove(&listener->pending[at], &listener->pending[at + 1],
+            (listener->count - at) * sizeof *listener->pending);
 }
 
-static void welcome(struct door *door, int fd, const union endpoint *peer) {
+static void add_pending(struct listener *listener, int fd, const union endpoint *peer) {
     int one = 1;
-    if (door->count == door->room)
-        forget(door, 0, true);
-    struct visitor *visitor = calloc(1, sizeof *visitor);
-    if (!visitor) {
+    if (listener->count == listener->capacity)
+        remove_pending(listener, 0, true);
+    struct pending_connection *pending = calloc(1, sizeof *pending);
+    if (!pending) {
         close(fd);
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    control_begin(&visitor->control, fd);
-    visitor->peer = *peer;
-    visitor->since_ns = monotonic_ns();
-    door->visitors[door->count++] = visitor;
+    control_begin(&pending->control, fd);
+    pending->peer = *peer;
+    pending->accepted_ns = monotonic_ns();
+    listener->pending[listener->count++] = pending;
 }
 
-/* Out of files: the visitor of longest standing makes room; when there is none, time will. */
-static bool make_room(struct door *door) {
+/* If descriptors or memory ran out, closes the oldest pending connection and returns true. If there
+ * is none, pauses, because poll() would report the socket again at once. */
+static bool free_resources(struct listener *listener) {
     struct timespec pause = to_timespec(10 * NS_PER_MS);
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
         return false;
-    if (!door->count) {
+    if (!listener->count) {
         nanosleep(&pause, NULL);
         return false;
     }
-    forget(door, 0, true);
+    remove_pending(listener, 0, true);
     return true;
 }
 
-static void accept_all(struct door *door, int listener) {
-    for (unsigned i = 0; i < 256; i++) {
+static void accept_all(struct listener *listener, int socket) {
+    for (unsigned i = 0; i < MAX_ACCEPTS; i++) {
         union endpoint peer;
         socklen_t size = sizeof peer;
-        int fd = accept4(listener, &peer.address, &size, SOCK_CLOEXEC);
+        int fd = accept4(socket, &peer.address, &size, SOCK_CLOEXEC);
         if (fd >= 0)
-            welcome(door, fd, &peer);
-        else if (errno != ECONNABORTED && errno != EINTR && !make_room(door))
+            add_pending(listener, fd, &peer);
+        else if (errno != ECONNABORTED && errno != EINTR && !free_resources(listener))
             return;
     }
 }
 
-static void tend_visitors(struct door *door, size_t polled) {
-    uint64_t now = monotonic_ns();
-    for (size_t i = polled; i-- > 0;) {
-        struct visitor *visitor = door->visitors[i];
-        enum visitor_fate fate = VISITOR_STAYS;
-        if (door->polled[LISTENERS + 1 + i].revents)
-            fate = visitor_tend(visitor, door->sessions, door->key);
-        if (fate == VISITOR_STAYS && now - visitor->since_ns > DOOR_LIMIT_NS)
-            fate = VISITOR_LEAVES;
-        if (fate != VISITOR_STAYS)
-            forget(door, i, fate == VISITOR_LEAVES);
-    }
-}
-
-void door_tend(struct door *door, int limit_ms) {
+void listener_poll(struct listener *listener, int limit_ms) {
     uint64_t finished;
-    size_t visitors = door->count;
-    for (unsigned i = 0; i < LISTENERS; i++)
-        door->polled[i] = (struct pollfd){.fd = door->listeners[i], .events = POLLIN};
-    door->polled[LISTENERS] = (struct pollfd){.fd = door->sessions->wake, .events = POLLIN};
-    for (size_t i = 0; i < visitors; i++)
-        door->polled[LISTENERS + 1 + i] =
-            (struct pollfd){.fd = door->visitors[i]->control.fd, .events = POLLIN};
-    if (poll(door->polled, LISTENERS + 1 + visitors, limit_ms) < 0)
+    size_t count = listener->count;
+    struct pollfd *polled = listener->polled, *of_pending = polled + LISTEN_SOCKETS + 1;
+    for (unsigned i = 0; i < LISTEN_SOCKETS; i++)
+        polled[i] = (struct pollfd){.fd = listener->sockets[i], .events = POLLIN};
+    polled[LISTEN_SOCKETS] = (struct pollfd){.fd = listener->sessions->wake, .events = POLLIN};
+    for (size_t i = 0; i < count; i++)
+        of_pending[i] = (struct pollfd){.fd = listener->pending[i]->control.fd, .events = POLLIN};
+    if (poll(polled, LISTEN_SOCKETS + 1 + count, limit_ms) < 0)
         return;
-    if (read(door->sessions->wake, &finished, sizeof finished) > 0)
-        session_set_tidy(door->sessions);
-    tend_visitors(door, visitors);
-    for (unsigned i = 0; i < LISTENERS; i++)
-        if (door->polled[i].revents)
-            accept_all(door, door->listeners[i]);
+    if (read(listener->sessions->wake, &finished, sizeof finished) > 0)
+        session_set_join_finished(listener->sessions);
+    uint64_t now = monotonic_ns();
+    for (size_t i = count; i-- > 0;) { /* from the end, because entries are removed */
+        struct pending_connection *pending = listener->pending[i];
+        enum pending_result result = KEEP;
+        if (of_pending[i].revents)
+            result = read_pending(listener, pending);
+        if (result == KEEP && now - pending->accepted_ns > MAX_PENDING_NS)
+            result = CLOSE;
+        if (result != KEEP)
+            remove_pending(listener, i, result == CLOSE);
+    }
+    for (unsigned i = 0; i < LISTEN_SOCKETS; i++)
+        if (polled[i].revents)
+            accept_all(listener, listener->sockets[i]);
 }
 
-void door_close(struct door *door) {
-    while (door->count)
-        forget(door, door->count - 1, true);
-    for (unsigned i = 0; i < LISTENERS; i++)
-        if (door->listeners[i] >= 0)
-            close(door->listeners[i]);
-    free(door->visitors);
-    free(door->polled);
+void listener_close(struct listener *listener) {
+    while (listener->count)
+        remove_pending(listener, listener->count - 1, true);
+    for (unsigned i = 0; i < LISTEN_SOCKETS; i++)
+        if (listener->sockets[i] >= 0)
+            close(listener->sockets[i]);
+    free(listener->pending);
+    free(listener->polled);
 }

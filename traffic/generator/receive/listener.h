@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who connects: told apart by their first bytes, and not waited for. A stranger holds no slot of a
- * test, only a place among the visitors, for DOOR_LIMIT_NS at most; when all places are taken, the
- * one who has been there longest goes. */
-#ifndef WIRETALE_DOOR_H
-#define WIRETALE_DOOR_H
+/* Accepts connections of the receiver and finds their purpose. A pending connection holds no
+ * session, only a place in a bounded list, for at most MAX_PENDING_NS; if the list is full, its
+ * oldest connection is closed. The listener owns a connection until a session accepts it. */
+#ifndef WIRETALE_LISTENER_H
+#define WIRETALE_LISTENER_H
 
-#include "control/key.h"
+#include "control/handshake.h"
 #include "receive/session_set.h"
+#include "transfer/clock.h"
 
-#define DOOR_LIMIT_NS (5 * NS_PER_S)
-#define DOOR_MOST     4096u
-#define LISTENERS     2
+#define MAX_PENDING    4096u
+#define MAX_PENDING_NS (5 * NS_PER_S)
+#define LISTEN_SOCKETS 2 /* IPv4 and IPv6 */
 
-struct visitor;
+struct pending_connection;
 
-struct door {
+struct listener {
     struct session_set *sessions;
-    const struct key *key; /* NULL: anybody */
-    int listeners[LISTENERS];
-    struct visitor **visitors; /* the oldest first */
-    size_t count, room;
-    struct pollfd *polled;
+    const struct key *key;               /* NULL: any sender may start a transfer */
+    int sockets[LISTEN_SOCKETS];         /* -1: unused */
+    struct pending_connection **pending; /* oldest first */
+    size_t count, capacity;              /* of `pending` */
+    struct pollfd *polled;               /* room for all sockets */
 };
 
-/* False: said in `why`. */
-bool door_open(struct door *door, const struct receive_options *options, char why[WHY_ROOM]);
-/* Waits up to `limit_ms` for something, and deals with it. */
-void door_tend(struct door *door, int limit_ms);
-void door_close(struct door *door);
+/* Opens the sockets that `options` ask for. If that fails, returns false with `error` set. */
+bool listener_open(struct listener *listener, const struct receive_options *options,
+                   char error[ERROR_SIZE]);
+/* Waits at most `limit_ms` for connections, their data or the end of a session, and handles all. */
+void listener_poll(struct listener *listener, int limit_ms);
+void listener_close(struct listener *listener);
 
 #endif

@@ -27,14 +27,14 @@ static bool has_run_all(const struct session_set *sessions) {
     return tests && sessions->begun >= tests && !sessions->running;
 }
 
-static int run(struct door *door) {
-    struct session_set *sessions = door->sessions;
+static int run(struct listener *listener) {
+    struct session_set *sessions = listener->sessions;
     while (!exchange_interrupted && !has_run_all(sessions))
-        door_tend(door, TICK_MS);
+        listener_poll(listener, TICK_MS);
     bool was_running = sessions->running > 0;
     while (sessions->running)
-        door_tend(door, TICK_MS);
-    if (sessions->untold)
+        listener_poll(listener, TICK_MS);
+    if (sessions->unwritten)
         return EXIT_CODE_INPUT;
     if (exchange_interrupted == SIGINT)
         return EXIT_CODE_INTERRUPTED;
@@ -46,25 +46,25 @@ static int run(struct door *door) {
 int receive_main(int argc, char **argv) {
     struct receive_options options;
     struct session_set sessions = {0};
-    struct door door = {.sessions = &sessions};
+    struct listener listener = {.sessions = &sessions};
     struct key key;
-    char why[WHY_ROOM] = "out of memory";
+    char error[ERROR_SIZE] = "out of memory";
     int code = receive_options_read(&options, argc, argv);
     if (code)
         return code - 1;
     if (options.key && !key_read(&key, options.key))
         return EXIT_CODE_INPUT;
-    door.key = options.key ? &key : NULL;
+    listener.key = options.key ? &key : NULL;
     interruption_watch();
-    if (!session_set_begin(&sessions, &options) || !door_open(&door, &options, why)) {
-        program_say("port %llu: %s", (unsigned long long)options.port, why);
+    if (!session_set_begin(&sessions, &options) || !listener_open(&listener, &options, error)) {
+        program_say("port %llu: %s", (unsigned long long)options.port, error);
         return EXIT_CODE_TOOL;
     }
     if (options.output_dir)
         content_sweep(options.output_dir);
     greet(&options);
-    code = run(&door);
-    door_close(&door);
+    code = run(&listener);
+    listener_close(&listener);
     session_set_end(&sessions);
     return code;
 }

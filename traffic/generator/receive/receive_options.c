@@ -45,7 +45,7 @@ static const struct option_row rows[] = {
              "tests run at once [1]; further senders are refused"),
     SIZE_OF("max-bytes", 0, max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
     TIME_OF("max-time", 0, max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
-    COUNT_OF("max-streams", 0, streams_most, "N", 1, STREAMS_MOST, "stream limit per test [128]"),
+    COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
             "silence that ends a test [as the sender asks, 1 s]"),
     TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
@@ -99,7 +99,7 @@ int receive_options_read(struct receive_options *options, int argc, char **argv)
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
-                                        .streams_most = 128,
+                                        .max_streams = 128,
                                         .max_bytes = UINT64_C(1000000000000),
                                         .max_ns = 3600 * NS_PER_S};
     if (!option_table_read(rows, ROWS, options, argc, argv, NULL, 0))

@@ -7,7 +7,7 @@
 
 struct receive_options {
     const char *key, *output_dir;
-    uint64_t port, family, tests, parallel, streams_most;
+    uint64_t port, family, tests, parallel, max_streams;
     uint64_t max_bytes, max_ns, idle_ns, interval_ns, buffer;
     struct local_plan local;
     bool json, quiet, help, version, to_stdout, overwrite;

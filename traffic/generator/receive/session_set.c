@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the transfers that senders ask for. Each session has a thread: it prepares sockets and the
+ * output file, answers "ready", waits START_NS for "start", runs the exchange and prints the
+ * report. There are twice as many slots as --parallel allows, because a sender may ask for its next
+ * transfer while the report of the last one is still printed. A session's own thread is the only
+ * one that uses its transfer, except for stream_accept(), which takes the transfer's lock. */
 #include "receive/session_set.h"
 
 #include <stdio.h>
@@ -13,143 +18,18 @@
 #include "session/exchange.h"
 #include "session/exchange_lines.h"
 #include "stream/stream.h"
-#include "transfer/clock.h"
 #include "transfer/program_name.h"
 
-#define START_NS (5 * NS_PER_S) /* that the sender has to start after the ready */
+#define START_NS (5 * NS_PER_S) /* from "ready" to the sender's "start" */
 
 bool session_set_begin(struct session_set *set, const struct receive_options *options) {
     set->options = options;
-    set->count = 2 * options->parallel; /* half of them may still print their reports */
+    set->count = 2 * options->parallel;
     set->list = calloc(set->count, sizeof *set->list);
     set->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pthread_mutex_init(&set->lock, NULL);
     pthread_mutex_init(&set->print, NULL);
     return set->list && set->wake >= 0;
-}
-
-static void refuse(struct control *control, bool busy, const char *why) {
-    struct refusal refusal = {.is_busy = busy};
-    char line[LINE_MOST];
-    snprintf(refusal.text, sizeof refusal.text, "%.199s", why);
-    refusal_write(&refusal, line);
-    control_say(control, "%s", line);
-}
-
-static bool prepare(struct session *session, char why[WHY_ROOM]) {
-    struct test *test = &session->test;
-    const struct receive_options *options = session->set->options;
-    struct content_target target = {options->output_dir, options->to_stdout, options->overwrite};
-    struct way *way = &test->ways[WAY_FORWARD];
-    int ports[STREAMS_MOST];
-    if (test->plan.content && !content_receive(&test->content, &target, test->plan.file_name,
-                                               (uint32_t)test->plan.run, why, WHY_ROOM))
-        return false;
-    for (uint32_t i = 0; test_is_udp(test) && i < way->count; i++)
-        if ((ports[i] = stream_bind(&way->streams[i], why)) < 0)
-            return false;
-    return !test_is_udp(test) || exchange_say_ports(test, way, ports);
-}
-
-/* Until the sender says so; it may tell its own ports before. */
-static bool await_start(struct test *test, char why[WHY_ROOM]) {
-    uint64_t deadline = monotonic_ns() + START_NS;
-    char line[LINE_MOST];
-    while (control_wait(&test->control, line, deadline) == CONTROL_LINE) {
-        if (!strcmp(line, "start"))
-            return true;
-        const char *wrong = line_is(line, "port") ? exchange_take_line(test, line) : "no start";
-        if (wrong) {
-            snprintf(why, WHY_ROOM, "%s", wrong);
-            return false;
-        }
-    }
-    snprintf(why, WHY_ROOM, "the sender asked for a test and did not start it");
-    return false;
-}
-
-static bool aim(struct test *test, char why[WHY_ROOM]) {
-    struct way *way = &test->ways[WAY_REVERSE];
-    for (uint32_t i = 0; test_is_udp(test) && i < way->count; i++)
-        if (stream_aim(&way->streams[i], why))
-            return false;
-    return true;
-}
-
-static void show_interval(struct test *test, uint64_t from_ns, uint64_t to_ns, void *context) {
-    struct session *session = context;
-    const struct receive_options *options = session->set->options;
-    struct report_style style = {.role = "receive",
-                                 .json = options->json,
-                                 .format = options->format,
-                                 .out = options->to_stdout ? stderr : stdout};
-    pthread_mutex_lock(&session->set->print);
-    report_interval(test, from_ns, to_ns, &style);
-    pthread_mutex_unlock(&session->set->print);
-}
-
-static void report(struct session *session) {
-    const struct receive_options *options = session->set->options;
-    struct report_style style = {.role = "receive",
-                                 .json = options->json,
-                                 .quiet = options->quiet,
-                                 .format = options->format,
-                                 .out = options->to_stdout ? stderr : stdout};
-    pthread_mutex_lock(&session->set->print);
-    session->set->untold += !report_test(&session->test, &style);
-    pthread_mutex_unlock(&session->set->print);
-}
-
-static void run(struct session *session) {
-    struct test *test = &session->test;
-    const struct receive_options *options = session->set->options;
-    struct exchange_limits limits = {options->max_bytes, options->max_ns};
-    struct exchange_view view = {options->interval_ns, show_interval, session};
-    char why[WHY_ROOM] = "the sender is gone";
-    if (!prepare(session, why)) {
-        refuse(&test->control, false, why);
-    } else if (!control_say(&test->control, "ready") || !await_start(test, why) ||
-               !aim(test, why)) {
-        refuse(&test->control, false, why);
-        program_say("a test did not begin: %s", why);
-    } else {
-        exchange_run(test, &limits, &view);
-        report(session);
-    }
-}
-
-static void *session_main(void *context) {
-    struct session *session = context;
-    struct session_set *set = session->set;
-    uint64_t one = 1;
-    run(session);
-    pthread_mutex_lock(&set->lock);
-    bool has_run = session->test.start_ns > 0;
-    set->begun += has_run;
-    set->cut_short += has_run && !test_is_complete(&session->test);
-    session->state = SESSION_FINISHED;
-    pthread_mutex_unlock(&set->lock);
-    if (write(set->wake, &one, sizeof one) < 0)
-        return NULL; /* the counter is full: it wakes already */
-    return NULL;
-}
-
-void session_set_tidy(struct session_set *set) {
-    for (uint64_t i = 0; i < set->count; i++) {
-        struct session *session = &set->list[i];
-        pthread_mutex_lock(&set->lock);
-        bool finished = session->state == SESSION_FINISHED;
-        pthread_mutex_unlock(&set->lock);
-        if (!finished)
-            continue;
-        pthread_join(session->thread, NULL);
-        pthread_mutex_lock(&set->lock);
-        close(session->test.control.fd);
-        test_end(&session->test);
-        session->state = SESSION_FREE;
-        set->running--;
-        pthread_mutex_unlock(&set->lock);
-    }
 }
 
 void session_set_end(struct session_set *set) {
@@ -159,105 +39,227 @@ void session_set_end(struct session_set *set) {
     pthread_mutex_destroy(&set->print);
 }
 
-/* A test is over for its sender before its report is printed here. */
+/* Opens the output file, and binds and announces the UDP ports. */
+static bool prepare(struct session *session, char error[ERROR_SIZE]) {
+    struct transfer *transfer = &session->transfer;
+    const struct receive_options *options = session->set->options;
+    struct content_target target = {options->output_dir, options->to_stdout, options->overwrite};
+    struct direction *direction = &transfer->directions[DIRECTION_FORWARD];
+    int ports[MAX_STREAMS];
+    if (transfer->plan.content &&
+        !content_receive(&transfer->content, &target, transfer->plan.file_name,
+                         (uint32_t)transfer->plan.run, error, ERROR_SIZE))
+        return false;
+    if (!transfer_is_udp(transfer))
+        return true;
+    for (uint32_t i = 0; i < direction->count; i++)
+        if ((ports[i] = stream_bind_udp(&direction->streams[i], error)) < 0)
+            return false;
+    return exchange_send_ports(transfer, direction, ports);
+}
+
+/* Reads lines until "start"; before it, the sender may announce its own UDP ports. */
+static bool await_start(struct transfer *transfer, char error[ERROR_SIZE]) {
+    uint64_t deadline = monotonic_ns() + START_NS;
+    char line[LINE_SIZE];
+    while (control_wait(&transfer->control, line, deadline) == CONTROL_LINE) {
+        if (!strcmp(line, "start"))
+            return true;
+        const char *wrong =
+            line_is(line, "port") ? exchange_take_line(transfer, line) : "expected a start";
+        if (wrong) {
+            snprintf(error, ERROR_SIZE, "%s", wrong);
+            return false;
+        }
+    }
+    snprintf(error, ERROR_SIZE, "the sender asked for a test and did not start it");
+    return false;
+}
+
+static bool connect_udp(struct transfer *transfer, char error[ERROR_SIZE]) {
+    struct direction *direction = &transfer->directions[DIRECTION_REVERSE];
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < direction->count; i++)
+        if (stream_connect_udp(&direction->streams[i], error))
+            return false;
+    return true;
+}
+
+static struct report_style report_style(const struct session *session) {
+    const struct receive_options *options = session->set->options;
+    return (struct report_style){.role = "receive",
+                                 .json = options->json,
+                                 .quiet = options->quiet,
+                                 .format = options->format,
+                                 .out = options->to_stdout ? stderr : stdout};
+}
+
+static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
+                          void *context) {
+    struct session *session = context;
+    struct report_style style = report_style(session);
+    pthread_mutex_lock(&session->set->print);
+    report_interval(transfer, from_ns, to_ns, &style);
+    pthread_mutex_unlock(&session->set->print);
+}
+
+static void run(struct session *session) {
+    struct transfer *transfer = &session->transfer;
+    const struct receive_options *options = session->set->options;
+    struct exchange_limits limits = {options->max_bytes, options->max_ns};
+    struct exchange_view view = {options->interval_ns, show_interval, session};
+    struct report_style style = report_style(session);
+    char error[ERROR_SIZE] = "the sender is gone";
+    if (!prepare(session, error)) {
+        handshake_refuse(&transfer->control, false, error);
+    } else if (!control_send(&transfer->control, "ready") || !await_start(transfer, error) ||
+               !connect_udp(transfer, error)) {
+        handshake_refuse(&transfer->control, false, error);
+        program_say("a test did not begin: %s", error);
+    } else {
+        exchange_run(transfer, &limits, &view);
+        pthread_mutex_lock(&session->set->print);
+        session->set->unwritten += !report_transfer(transfer, &style);
+        pthread_mutex_unlock(&session->set->print);
+    }
+}
+
+static void *session_main(void *context) {
+    struct session *session = context;
+    struct session_set *set = session->set;
+    uint64_t one = 1;
+    run(session);
+    pthread_mutex_lock(&set->lock);
+    bool has_run = session->transfer.start_ns > 0;
+    set->begun += has_run;
+    set->cut_short += has_run && !transfer_is_complete(&session->transfer);
+    session->state = SESSION_FINISHED;
+    pthread_mutex_unlock(&set->lock);
+    if (write(set->wake, &one, sizeof one) < 0)
+        return NULL; /* the counter is at its maximum, so poll() reports it already */
+    return NULL;
+}
+
+void session_set_join_finished(struct session_set *set) {
+    for (uint64_t i = 0; i < set->count; i++) {
+        struct session *session = &set->list[i];
+        pthread_mutex_lock(&set->lock);
+        bool finished = session->state == SESSION_FINISHED;
+        pthread_mutex_unlock(&set->lock);
+        if (!finished)
+            continue;
+        pthread_join(session->thread, NULL);
+        pthread_mutex_lock(&set->lock);
+        close(session->transfer.control.fd);
+        transfer_end(&session->transfer);
+        session->state = SESSION_FREE;
+        set->running--;
+        pthread_mutex_unlock(&set->lock);
+    }
+}
+
+/* For its sender, a transfer ends with the last report line, before this end prints its report. */
 static bool is_under_way(const struct session *session) {
-    return session->state == SESSION_RUNNING && !session->test.has_reported;
+    return session->state == SESSION_RUNNING && !session->transfer.has_reported;
 }
 
 static struct session *find(struct session_set *set, uint64_t run, const union endpoint *peer) {
     for (uint64_t i = 0; i < set->count; i++)
-        if (is_under_way(&set->list[i]) && set->list[i].test.plan.run == run &&
-            endpoint_same_host(&set->list[i].test.peer, peer))
+        if (is_under_way(&set->list[i]) && set->list[i].transfer.plan.run == run &&
+            endpoint_same_host(&set->list[i].transfer.peer, peer))
             return &set->list[i];
     return NULL;
 }
 
-/* A free slot, unless as many tests are under way as may be. */
+/* Returns a free slot, or NULL if --parallel transfers are under way. */
 static struct session *find_free(struct session_set *set) {
-    struct session *free_one = NULL;
+    struct session *free_slot = NULL;
     uint64_t under_way = 0;
     for (uint64_t i = 0; i < set->count; i++) {
         under_way += is_under_way(&set->list[i]);
         if (set->list[i].state == SESSION_FREE)
-            free_one = &set->list[i];
+            free_slot = &set->list[i];
     }
-    return under_way < set->options->parallel ? free_one : NULL;
+    return under_way < set->options->parallel ? free_slot : NULL;
 }
 
 static const char *check_limits(const struct receive_options *options,
-                                const struct test_plan *plan) {
-    static _Thread_local char why[160];
-    uint64_t bytes = test_plan_bytes(plan), ns = test_plan_duration_ns(plan);
-    if (plan->streams > options->streams_most)
-        snprintf(why, sizeof why, "at most %llu streams (--max-streams)",
-                 (unsigned long long)options->streams_most);
+                                const struct transfer_plan *plan) {
+    static _Thread_local char error[160];
+    uint64_t bytes = transfer_plan_bytes(plan), ns = transfer_plan_duration_ns(plan);
+    if (plan->streams > options->max_streams)
+        snprintf(error, sizeof error, "at most %llu streams (--max-streams)",
+                 (unsigned long long)options->max_streams);
     else if (bytes > options->max_bytes / plan->streams)
-        snprintf(why, sizeof why, "at most %llu bytes in a test (--max-bytes)",
+        snprintf(error, sizeof error, "at most %llu bytes in a test (--max-bytes)",
                  (unsigned long long)options->max_bytes);
     else if (ns > options->max_ns || plan->start_offset_ns > options->max_ns ||
              plan->stagger_ns > options->max_ns / plan->streams)
-        snprintf(why, sizeof why, "at most %.12g s (--max-time)", (double)options->max_ns / 1e9);
+        snprintf(error, sizeof error, "at most %.12g s (--max-time)",
+                 (double)options->max_ns / 1e9);
     else
         return NULL;
-    return why;
+    return error;
 }
 
-static const char *fill_slot(struct session *session, const struct control *control,
-                             struct test_plan *plan, const union endpoint *peer) {
-    struct test *test = &session->test;
+/* Starts the session's thread. If that fails, the caller keeps the plan. */
+static const char *start_thread(struct session *session, const struct control *control,
+                                struct transfer_plan *plan, const union endpoint *peer) {
+    struct transfer *transfer = &session->transfer;
     const struct receive_options *options = session->set->options;
-    socklen_t size = sizeof test->own;
-    memset(test, 0, sizeof *test);
-    test->control = *control;
-    test->plan = *plan;
-    test->local = options->local;
-    test->peer = *peer;
-    getsockname(control->fd, &test->own.address, &size);
+    socklen_t size = sizeof transfer->own;
+    memset(transfer, 0, sizeof *transfer);
+    transfer->control = *control;
+    transfer->plan = *plan;
+    transfer->local = options->local;
+    transfer->peer = *peer;
+    getsockname(control->fd, &transfer->own.address, &size);
     if (options->idle_ns)
-        test->plan.idle_ns = options->idle_ns;
-    if (!test->plan.socket.buffer)
-        test->plan.socket.buffer = options->buffer;
-    if (test_begin(test)) {
+        transfer->plan.idle_ns = options->idle_ns;
+    if (!transfer->plan.socket.buffer)
+        transfer->plan.socket.buffer = options->buffer;
+    if (transfer_begin(transfer)) {
         session->state = SESSION_RUNNING;
         if (!pthread_create(&session->thread, NULL, session_main, session))
             return NULL;
         session->state = SESSION_FREE;
     }
-    test->plan.sizes = NULL; /* stays with the caller */
-    test_end(test);
+    transfer->plan.sizes = NULL;
+    transfer_end(transfer);
     return "the receiver is out of memory or threads";
 }
 
-const char *session_begin(struct session_set *set, const struct control *control,
-                          struct test_plan *plan, const union endpoint *peer, bool *busy) {
-    const char *why = check_limits(set->options, plan);
-    *busy = !why;
-    if (why)
-        return why;
+const char *session_set_start(struct session_set *set, const struct control *control,
+                              struct transfer_plan *plan, const union endpoint *peer, bool *busy) {
+    const char *error = check_limits(set->options, plan);
+    *busy = !error;
+    if (error)
+        return error;
     pthread_mutex_lock(&set->lock);
     struct session *session = find_free(set);
     if (set->options->tests && set->begun + set->running >= set->options->tests)
-        why = "the receiver has run its tests, and ends";
+        error = "the receiver has run its tests, and ends";
     else if (!session)
-        why = "another test is running";
+        error = "another test is running";
     else if (find(set, plan->run, peer))
-        why = "a test with this run number is running";
-    if (!why) {
+        error = "a test with this run number is running";
+    if (!error) {
         session->set = set;
-        why = fill_slot(session, control, plan, peer);
-        set->running += !why;
+        error = start_thread(session, control, plan, peer);
+        set->running += !error;
     }
     pthread_mutex_unlock(&set->lock);
-    return why;
+    return error;
 }
 
-bool session_hand_over(struct session_set *set, enum way_name name, uint64_t run, uint64_t stream,
-                       const union endpoint *peer, int fd, const uint8_t *head, size_t count) {
+bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
+                        uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
+                        size_t count) {
     pthread_mutex_lock(&set->lock);
     struct session *session = find(set, run, peer);
-    struct way *way = session ? &session->test.ways[name] : NULL;
-    bool wanted = way && way->is_active && stream < way->count && !test_is_udp(&session->test) &&
-                  stream_hand_over(&way->streams[stream], fd, head, count);
+    struct direction *direction = session ? &session->transfer.directions[name] : NULL;
+    bool accepted = direction && direction->is_active && stream < direction->count &&
+                    !transfer_is_udp(&session->transfer) &&
+                    stream_accept(&direction->streams[stream], fd, head, count);
     pthread_mutex_unlock(&set->lock);
-    return wanted;
+    return accepted;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests that a receiver runs: a slot and a thread for each. */
-#ifndef WIRETALE_SESSION_H
-#define WIRETALE_SESSION_H
+/* The transfers of a receiver: a slot and a thread for each. */
+#ifndef WIRETALE_SESSION_SET_H
+#define WIRETALE_SESSION_SET_H
 
 #include "receive/receive_options.h"
 #include "transfer/transfer.h"
@@ -10,30 +10,37 @@ struct session {
     enum { SESSION_FREE, SESSION_RUNNING, SESSION_FINISHED } state; /* under the set's lock */
     struct session_set *set;
     pthread_t thread;
-    struct test test;
+    struct transfer transfer; /* owns the control connection */
 };
 
 struct session_set {
     const struct receive_options *options;
     struct session *list;
-    uint64_t count, running, begun, cut_short;
-    int wake;        /* eventfd: one has finished */
-    uint64_t untold; /* reports that could not be written; under `print` */
-    pthread_mutex_t lock, print;
+    uint64_t count;        /* slots */
+    uint64_t running;      /* threads that are not joined yet */
+    uint64_t begun;        /* transfers that reached their start */
+    uint64_t cut_short;    /* of these, the incomplete ones */
+    uint64_t unwritten;    /* reports that could not be written; under `print` */
+    int wake;              /* eventfd: a session has finished */
+    pthread_mutex_t lock;  /* of states and counters */
+    pthread_mutex_t print; /* of the output, which all sessions share */
 };
 
 bool session_set_begin(struct session_set *set, const struct receive_options *options);
-/* Joins those that have finished. */
-void session_set_tidy(struct session_set *set);
 void session_set_end(struct session_set *set);
 
-/* Takes over the connection and the plan. NULL: done; else why not, and `*busy` when that may
- * pass. */
-const char *session_begin(struct session_set *set, const struct control *control,
-                          struct test_plan *plan, const union endpoint *peer, bool *busy);
+/* Joins the threads of finished sessions and frees their slots. */
+void session_set_join_finished(struct session_set *set);
 
-/* A data connection to the test it is of. False: nobody's. */
-bool session_hand_over(struct session_set *set, enum way_name way, uint64_t run, uint64_t stream,
-                       const union endpoint *peer, int fd, const uint8_t *head, size_t count);
+/* Starts a session, which then owns the connection and the plan, and returns NULL. Otherwise
+ * returns the reason; `*busy` is set if a later attempt may succeed. */
+const char *session_set_start(struct session_set *set, const struct control *control,
+                              struct transfer_plan *plan, const union endpoint *peer, bool *busy);
+
+/* Hands a data connection, of which `head` was read, to the session with this run and host. Returns
+ * false if no session expects it: the caller then keeps the connection. */
+bool session_set_accept(struct session_set *set, enum direction_name name, uint64_t run,
+                        uint64_t stream, const union endpoint *peer, int fd, const uint8_t *head,
+                        size_t count);
 
 #endif

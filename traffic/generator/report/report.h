@@ -17,11 +17,11 @@ struct report_style {
 
 /* False, and it says so, when it could not be written. A reader that went away is none of that: it
  * has what it wanted. */
-bool report_test(const struct test *test, const struct report_style *style);
-void report_interval(struct test *test, uint64_t from_ns, uint64_t to_ns,
+bool report_transfer(const struct transfer *transfer, const struct report_style *style);
+void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style);
 
-void report_json(const struct test *test, const struct report_style *style);
-void report_table(const struct test *test, const struct report_style *style);
+void report_json(const struct transfer *transfer, const struct report_style *style);
+void report_table(const struct transfer *transfer, const struct report_style *style);
 
 #endif

@@ -4,10 +4,10 @@
 #include "report/report.h"
 #include "transfer/units.h"
 
-static struct live_sums sum_of(struct way *way) {
+static struct live_sums sum_of(struct direction *direction) {
     struct live_sums sum = {0};
-    for (uint32_t i = 0; i < way->count; i++) {
-        struct stream_live *live = &way->streams[i].live;
+    for (uint32_t i = 0; i < direction->count; i++) {
+        struct stream_live *live = &direction->streams[i].live;
         uint64_t blocks = live->blocks, next = live->next;
         sum.blocks += blocks;
         sum.bytes += live->bytes;
@@ -21,7 +21,7 @@ static struct live_sums sum_of(struct way *way) {
 
 struct line {
     uint64_t run;
-    const char *way, *end;
+    const char *direction, *end;
     double from_s, to_s, rate; /* bytes per second */
     struct live_sums change;
     int64_t missing;
@@ -33,7 +33,7 @@ static void put_json(const struct line *line, bool sender, const struct report_s
     json_text(&json, "schema", "wiretale.interval/1");
     json_text(&json, "role", style->role);
     json_count(&json, "run", (int64_t)line->run);
-    json_text(&json, "way", line->way);
+    json_text(&json, "way", line->direction);
     json_text(&json, "end", line->end);
     json_decimal(&json, "from_s", line->from_s, true);
     json_decimal(&json, "to_s", line->to_s, true);
@@ -54,24 +54,24 @@ static void put_json(const struct line *line, bool sender, const struct report_s
 static void put_text(const struct line *line, bool sender, const struct report_style *style) {
     const struct rate_unit *unit = units_rate_unit(style->format ? style->format : 0);
     fprintf(style->out, "  %7.2f-%.2f s %s %s %llu blocks, %.2f %s", line->from_s, line->to_s,
-            line->way, line->end, (unsigned long long)line->change.blocks,
+            line->direction, line->end, (unsigned long long)line->change.blocks,
             unit ? line->rate / unit->bytes : line->rate * 8 / 1e6, unit ? unit->name : "Mbit/s");
     if (!sender)
         fprintf(style->out, ", %lld missing", (long long)line->missing);
     fputc('\n', style->out);
 }
 
-void report_interval(struct test *test, uint64_t from_ns, uint64_t to_ns,
+void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style) {
-    for (unsigned name = 0; name < WAYS; name++) {
-        struct way *way = &test->ways[name];
-        if (!way->is_active)
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        struct direction *direction = &transfer->directions[name];
+        if (!direction->is_active)
             continue;
-        struct live_sums now = sum_of(way), *was = &test->shown[name];
+        struct live_sums now = sum_of(direction), *was = &transfer->shown[name];
         struct line line = {
-            .run = test->plan.run,
-            .way = way_names[name],
-            .end = way->is_sending ? "sender" : "receiver",
+            .run = transfer->plan.run,
+            .direction = direction_names[name],
+            .end = direction->is_sending ? "sender" : "receiver",
             .from_s = (double)from_ns / 1e9,
             .to_s = (double)to_ns / 1e9,
             .rate = (double)(now.bytes - was->bytes) * 1e9 / (double)(to_ns - from_ns),
@@ -81,7 +81,7 @@ void report_interval(struct test *test, uint64_t from_ns, uint64_t to_ns,
             .missing = (int64_t)(now.missing - was->missing),
         };
         *was = now;
-        (style->json ? put_json : put_text)(&line, way->is_sending, style);
+        (style->json ? put_json : put_text)(&line, direction->is_sending, style);
     }
     fflush(style->out);
 }

@@ -16,9 +16,9 @@ static int64_t or_null(uint64_t value) {
     return value ? (int64_t)value : -1;
 }
 
-static void put_rates(struct json *json, const struct test *test,
+static void put_rates(struct json *json, const struct transfer *transfer,
                       const struct stream_report *report, bool sender) {
-    double rate = report_bytes_per_s(test, report, sender);
+    double rate = report_bytes_per_s(transfer, report, sender);
     bool known = rate >= 0;
     json_count(json, "first_ns", or_null(report->first_ns));
     json_count(json, "last_ns", or_null(report->last_ns));
@@ -38,15 +38,15 @@ static void put_errors(struct json *json, const char *errors) {
     json_close(json, '}');
 }
 
-static void put_sender(struct json *json, const struct test *test,
+static void put_sender(struct json *json, const struct transfer *transfer,
                        const struct stream_report *report) {
     json_count(json, "blocks_sent", (int64_t)report->blocks_sent);
     json_count(json, "bytes_sent", (int64_t)report->bytes_sent);
-    put_rates(json, test, report, true);
+    put_rates(json, transfer, report, true);
     put_errors(json, report->errors);
 }
 
-static void put_receiver(struct json *json, const struct test *test,
+static void put_receiver(struct json *json, const struct transfer *transfer,
                          const struct stream_report *report, int64_t lost) {
     json_count(json, "blocks_received", (int64_t)report->blocks_received);
     json_count(json, "blocks_lost", lost);
@@ -57,22 +57,22 @@ static void put_receiver(struct json *json, const struct test *test,
     json_count(json, "blocks_missing", (int64_t)report->missing);
     json_count(json, "foreign_datagrams", (int64_t)report->foreign);
     json_count(json, "bytes_received", (int64_t)report->bytes_received);
-    put_rates(json, test, report, false);
+    put_rates(json, transfer, report, false);
     json_count(json, "jitter_ns", (int64_t)report->jitter_ns_plus_1 - 1);
     json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
 }
 
-static void put_streams(struct json *json, const struct way *way, bool sender) {
+static void put_streams(struct json *json, const struct direction *direction, bool sender) {
     json_open(json, "streams", '[');
-    for (uint32_t i = 0; i < way->count; i++) {
-        const struct stream_report *sent = stream_told(&way->streams[i], true);
-        const struct stream_report *got = stream_told(&way->streams[i], false);
+    for (uint32_t i = 0; i < direction->count; i++) {
+        const struct stream_report *sent = stream_report_of(&direction->streams[i], true);
+        const struct stream_report *got = stream_report_of(&direction->streams[i], false);
         json_open(json, NULL, '{');
         json_count(json, "stream", i);
         if (sender && sent)
-            put_sender(json, way->test, sent);
+            put_sender(json, direction->transfer, sent);
         else if (got)
-            put_receiver(json, way->test, got, blocks_lost(sent != NULL, sent, got));
+            put_receiver(json, direction->transfer, got, blocks_lost(sent != NULL, sent, got));
         json_close(json, '}');
     }
     json_close(json, ']');
@@ -130,35 +130,36 @@ static void put_samples(struct json *json, const struct tcp_samples *samples) {
     json_close(json, ']');
 }
 
-static void put_udp_drops(struct json *json, const struct test *test) {
-    bool known = test->udp_drops_begin >= 0 && test->udp_drops_end >= test->udp_drops_begin;
+static void put_udp_drops(struct json *json, const struct transfer *transfer) {
+    bool known =
+        transfer->udp_drops_begin >= 0 && transfer->udp_drops_end >= transfer->udp_drops_begin;
     json_count(json, "host_udp_buffer_errors",
-               known ? test->udp_drops_end - test->udp_drops_begin : -1);
+               known ? transfer->udp_drops_end - transfer->udp_drops_begin : -1);
 }
 
-static void put_way(struct json *json, const struct way *way, const char *sender,
-                    const char *receiver) {
-    struct way_totals totals = way_totals_of(way);
+static void put_direction(struct json *json, const struct direction *direction, const char *sender,
+                          const char *receiver) {
+    struct direction_totals totals = direction_totals_of(direction);
     bool both = totals.sender_known && totals.receiver_known;
     if (totals.sender_known) {
         json_open(json, sender, '{');
-        put_sender(json, way->test, &totals.sender);
-        if (way->is_sending && !test_is_udp(way->test))
-            put_samples(json, &way->test->samples);
-        put_streams(json, way, true);
+        put_sender(json, direction->transfer, &totals.sender);
+        if (direction->is_sending && !transfer_is_udp(direction->transfer))
+            put_samples(json, &direction->transfer->samples);
+        put_streams(json, direction, true);
         json_close(json, '}');
     } else {
         json_text(json, sender, NULL);
     }
     if (totals.receiver_known) {
         json_open(json, receiver, '{');
-        put_receiver(json, way->test, &totals.receiver,
+        put_receiver(json, direction->transfer, &totals.receiver,
                      blocks_lost(both, &totals.sender, &totals.receiver));
         json_text(json, "host_dropped_source",
                   totals.receiver.dropped_plus_1 ? "SO_MEMINFO" : NULL);
-        if (!way->is_sending)
-            put_udp_drops(json, way->test);
-        put_streams(json, way, false);
+        if (!direction->is_sending)
+            put_udp_drops(json, direction->transfer);
+        put_streams(json, direction, false);
         json_close(json, '}');
     } else {
         json_text(json, receiver, NULL);
@@ -166,21 +167,21 @@ static void put_way(struct json *json, const struct way *way, const char *sender
 }
 
 /* Both ways together; null as soon as one is unknown. */
-static void put_totals(struct json *json, const struct test *test) {
+static void put_totals(struct json *json, const struct transfer *transfer) {
     struct stream_report sent = {0}, got = {0};
     bool sent_known = true, got_known = true;
     uint64_t lost = 0;
-    for (unsigned name = 0; name < WAYS; name++) {
-        if (!test->ways[name].is_active)
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        if (!transfer->directions[name].is_active)
             continue;
-        struct way_totals totals = way_totals_of(&test->ways[name]);
+        struct direction_totals totals = direction_totals_of(&transfer->directions[name]);
         bool both = totals.sender_known && totals.receiver_known;
         sent_known = sent_known && totals.sender_known;
         got_known = got_known && totals.receiver_known;
         if (both)
             lost = bounded_add(lost, (uint64_t)blocks_lost(true, &totals.sender, &totals.receiver));
-        way_totals_add(&sent, &totals.sender);
-        way_totals_add(&got, &totals.receiver);
+        stream_report_add(&sent, &totals.sender);
+        stream_report_add(&got, &totals.receiver);
     }
 #define KNOWN(is_known, value) ((is_known) ? (int64_t)(value) : -1)
     json_count(json, "blocks_sent", KNOWN(sent_known, sent.blocks_sent));
@@ -210,10 +211,10 @@ static void put_socket(struct json *json, const struct socket_plan *plan) {
     json_count(json, "mss", or_null(plan->mss));
 }
 
-static void put_plan(struct json *json, const struct test *test, const char *host) {
-    const struct test_plan *plan = &test->plan;
-    char address[ADDRESS_ROOM];
-    endpoint_name(&test->peer, address);
+static void put_plan(struct json *json, const struct transfer *transfer, const char *host) {
+    const struct transfer_plan *plan = &transfer->plan;
+    char address[ADDRESS_SIZE];
+    endpoint_name(&transfer->peer, address);
     json_open(json, "test", '{');
     json_count(json, "run", (int64_t)plan->run);
     json_text(json, "protocol", protocol_names[plan->protocol]);
@@ -232,12 +233,13 @@ static void put_plan(struct json *json, const struct test *test, const char *hos
     json_count(json, "burst", or_null(plan->burst));
     json_text(json, "host", host);
     json_text(json, "address", address);
-    json_count(json, "port", endpoint_port(test->asks ? &test->peer : &test->own));
+    json_count(json, "port",
+               endpoint_port(transfer->is_initiator ? &transfer->peer : &transfer->own));
     json_decimal(json, "start_offset_s", seconds(plan->start_offset_ns), true);
     json_decimal(json, "stagger_s", seconds(plan->stagger_ns), true);
     json_decimal(json, "idle_s", seconds(plan->idle_ns), true);
-    json_text(json, "bind", test->local.bind);
-    json_text(json, "device", test->local.device);
+    json_text(json, "bind", transfer->local.bind);
+    json_text(json, "device", transfer->local.device);
     put_socket(json, &plan->socket);
     json_bool(json, "offload", plan->offload);
     json_bool(json, "check", !plan->unchecked);
@@ -245,50 +247,53 @@ static void put_plan(struct json *json, const struct test *test, const char *hos
     json_close(json, '}');
 }
 
-static void put_content(struct json *json, const struct test *test) {
-    const struct content *content = &test->content;
-    if (!test->plan.content)
+static void put_content(struct json *json, const struct transfer *transfer) {
+    const struct content *content = &transfer->content;
+    if (!transfer->plan.content)
         return;
-    bool known = content->mine[0] && content->theirs[0];
+    bool known = content->own[0] && content->peer[0];
     json_open(json, "file", '{');
     json_text(json, "name", content->name);
     json_count(json, "bytes", (int64_t)content->bytes);
-    json_text(json, "checksum", content->mine[0] ? content->mine : NULL);
-    json_text(json, "checksum_there", content->theirs[0] ? content->theirs : NULL);
+    json_text(json, "checksum", content->own[0] ? content->own : NULL);
+    json_text(json, "checksum_there", content->peer[0] ? content->peer : NULL);
     json_text(json, "checksum_kind", "BLAKE2b-256");
     if (known)
-        json_bool(json, "same", !strcmp(content->mine, content->theirs));
+        json_bool(json, "same", !strcmp(content->own, content->peer));
     else
         json_text(json, "same", NULL);
-    if (!test->asks)
+    if (!transfer->is_initiator)
         json_bool(json, "written", content->kept);
     json_text(json, "error", content->error ? strerror(content->error) : NULL);
     json_close(json, '}');
 }
 
-void report_json(const struct test *test, const struct report_style *style) {
+void report_json(const struct transfer *transfer, const struct report_style *style) {
     struct json json = {.out = style->out};
     char schema[40];
-    bool reverse_only = !test->ways[WAY_FORWARD].is_active;
+    bool reverse_only = !transfer->directions[DIRECTION_FORWARD].is_active;
     snprintf(schema, sizeof schema, "wiretale.%s/1", style->role);
     json_open(&json, NULL, '{');
     json_text(&json, "schema", schema);
     json_text(&json, "wiretale", WIRETALE_VERSION);
     json_text(&json, "role", style->role);
-    put_plan(&json, test, style->host);
-    json_bool(&json, "complete", test_is_complete(test));
-    json_text(&json, "stopped_by", test->stopped_by);
-    json_text(&json, "stopped_at", test->stopped_at);
-    json_text(&json, "error", test->trouble[0] ? test->trouble : NULL);
-    json_count(&json, "start_ns", (int64_t)test->start_realtime_ns);
-    put_totals(&json, test);
-    json_count(&json, "link_bps", or_null(test->link_bps));
-    put_exceeds(&json, "throughput_exceeds_link", test_exceeds_link(test, false));
-    put_exceeds(&json, "sending_exceeds_link", test_exceeds_link(test, true));
-    put_content(&json, test);
-    put_way(&json, &test->ways[reverse_only ? WAY_REVERSE : WAY_FORWARD], "sender", "receiver");
-    if (test->plan.direction == DIRECTION_BOTH)
-        put_way(&json, &test->ways[WAY_REVERSE], "reverse_sender", "reverse_receiver");
+    put_plan(&json, transfer, style->host);
+    json_bool(&json, "complete", transfer_is_complete(transfer));
+    json_text(&json, "stopped_by", transfer->stopped_by);
+    json_text(&json, "stopped_at", transfer->stopped_at);
+    json_text(&json, "error", transfer->error_text[0] ? transfer->error_text : NULL);
+    json_count(&json, "start_ns", (int64_t)transfer->start_realtime_ns);
+    put_totals(&json, transfer);
+    json_count(&json, "link_bps", or_null(transfer->link_bps));
+    put_exceeds(&json, "throughput_exceeds_link", transfer_exceeds_link(transfer, false));
+    put_exceeds(&json, "sending_exceeds_link", transfer_exceeds_link(transfer, true));
+    put_content(&json, transfer);
+    put_direction(&json,
+                  &transfer->directions[reverse_only ? DIRECTION_REVERSE : DIRECTION_FORWARD],
+                  "sender", "receiver");
+    if (transfer->plan.direction == DIRECTION_BOTH)
+        put_direction(&json, &transfer->directions[DIRECTION_REVERSE], "reverse_sender",
+                      "reverse_receiver");
     json_close(&json, '}');
     fputc('\n', style->out);
 }

@@ -7,11 +7,11 @@
 #include "transfer/bounded.h"
 #include "transfer/error_counts.h"
 
-const struct stream_report *stream_told(const struct stream *stream, bool sender) {
-    const struct way *way = stream->way;
-    if (way->is_sending == sender)
-        return &stream->mine;
-    return (sender ? way->ended : way->peer_is_done) ? &stream->theirs : NULL;
+const struct stream_report *stream_report_of(const struct stream *stream, bool sender) {
+    const struct direction *direction = stream->direction;
+    if (direction->is_sending == sender)
+        return &stream->own;
+    return (sender ? direction->ended : direction->peer_done) ? &stream->peer : NULL;
 }
 
 int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got) {
@@ -36,7 +36,7 @@ static void add_times(struct stream_report *sum, const struct stream_report *one
     sum->elapsed_ns = only ? one->elapsed_ns : bounded_subtract(last, first);
 }
 
-void way_totals_add(struct stream_report *sum, const struct stream_report *one) {
+void stream_report_add(struct stream_report *sum, const struct stream_report *one) {
     uint64_t *to = &sum->blocks_sent; /* the counts come first, one after the other */
     const uint64_t *from = &one->blocks_sent;
     for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
@@ -53,7 +53,7 @@ static void add_errors(struct stream_report *sum, const struct stream_report *on
 }
 
 static void add(struct stream_report *sum, const struct stream_report *one, bool first) {
-    way_totals_add(sum, one);
+    stream_report_add(sum, one);
     add_times(sum, one);
     add_errors(sum, one);
     sum->jitter_ns_plus_1 =
@@ -62,43 +62,43 @@ static void add(struct stream_report *sum, const struct stream_report *one, bool
         first ? one->dropped_plus_1 : add_plus_1(sum->dropped_plus_1, one->dropped_plus_1);
 }
 
-static bool add_up(const struct way *way, bool sender, struct stream_report *sum) {
-    for (uint32_t i = 0; i < way->count; i++) {
-        const struct stream_report *one = stream_told(&way->streams[i], sender);
+static bool add_up(const struct direction *direction, bool sender, struct stream_report *sum) {
+    for (uint32_t i = 0; i < direction->count; i++) {
+        const struct stream_report *one = stream_report_of(&direction->streams[i], sender);
         if (!one)
             return false;
         add(sum, one, !i);
     }
     if (sum->jitter_ns_plus_1)
-        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / way->count + 1; /* their mean */
-    return way->count > 0;
+        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / direction->count + 1; /* their mean */
+    return direction->count > 0;
 }
 
-struct way_totals way_totals_of(const struct way *way) {
-    struct way_totals totals = {0};
-    totals.sender_known = add_up(way, true, &totals.sender);
-    totals.receiver_known = add_up(way, false, &totals.receiver);
+struct direction_totals direction_totals_of(const struct direction *direction) {
+    struct direction_totals totals = {0};
+    totals.sender_known = add_up(direction, true, &totals.sender);
+    totals.receiver_known = add_up(direction, false, &totals.receiver);
     return totals;
 }
 
-bool test_is_complete(const struct test *test) {
-    bool complete = !test->stopped_by;
-    for (unsigned name = 0; name < WAYS; name++) {
-        const struct way *way = &test->ways[name];
-        if (!way->is_active)
+bool transfer_is_complete(const struct transfer *transfer) {
+    bool complete = !transfer->stopped_by;
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        const struct direction *direction = &transfer->directions[name];
+        if (!direction->is_active)
             continue;
-        complete = complete && (way->is_sending ? way->peer_is_done : way->ended);
+        complete = complete && (direction->is_sending ? direction->peer_done : direction->ended);
     }
-    if (test->content.is_used)
-        complete = complete && test->content.mine[0] && !test->content.error &&
-                   !strcmp(test->content.mine, test->content.theirs);
+    if (transfer->content.is_used)
+        complete = complete && transfer->content.own[0] && !transfer->content.error &&
+                   !strcmp(transfer->content.own, transfer->content.peer);
     return complete;
 }
 
-double report_bytes_per_s(const struct test *test, const struct stream_report *report,
+double report_bytes_per_s(const struct transfer *transfer, const struct stream_report *report,
                           bool sender) {
     double bytes = (double)(sender ? report->bytes_sent : report->bytes_received);
-    bool has_gaps = !sender && test_is_udp(test);
+    bool has_gaps = !sender && transfer_is_udp(transfer);
     if (!report->elapsed_ns || (has_gaps && report->blocks_received < 2))
         return -1;
     if (has_gaps)
@@ -106,15 +106,15 @@ double report_bytes_per_s(const struct test *test, const struct stream_report *r
     return bytes * 1e9 / (double)report->elapsed_ns;
 }
 
-int test_exceeds_link(const struct test *test, bool sender) {
+int transfer_exceeds_link(const struct transfer *transfer, bool sender) {
     int exceeds = -1;
-    for (unsigned name = 0; name < WAYS && test->link_bps; name++) {
-        struct way_totals totals = way_totals_of(&test->ways[name]);
+    for (unsigned name = 0; name < DIRECTIONS && transfer->link_bps; name++) {
+        struct direction_totals totals = direction_totals_of(&transfer->directions[name]);
         bool known = sender ? totals.sender_known : totals.receiver_known;
         double rate =
-            report_bytes_per_s(test, sender ? &totals.sender : &totals.receiver, sender) * 8;
+            report_bytes_per_s(transfer, sender ? &totals.sender : &totals.receiver, sender) * 8;
         if (known && rate >= 0)
-            exceeds = exceeds > 0 || rate > (double)test->link_bps;
+            exceeds = exceeds > 0 || rate > (double)transfer->link_bps;
     }
     return exceeds;
 }

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What both ends told of a way, added up. */
-#ifndef WIRETALE_WAY_TOTALS_H
-#define WIRETALE_WAY_TOTALS_H
+#ifndef WIRETALE_TOTALS_H
+#define WIRETALE_TOTALS_H
 
 #include "transfer/transfer.h"
 
-struct way_totals {
+struct direction_totals {
     bool sender_known, receiver_known;
     struct stream_report sender, receiver;
 };
 
-struct way_totals way_totals_of(const struct way *way);
+struct direction_totals direction_totals_of(const struct direction *direction);
 
 /* Adds counts and CPU times, but no times and no errors. */
-void way_totals_add(struct stream_report *sum, const struct stream_report *one);
+void stream_report_add(struct stream_report *sum, const struct stream_report *one);
 
 /* What the sender (else the receiver) of a stream told; NULL: nothing. */
-const struct stream_report *stream_told(const struct stream *stream, bool sender);
+const struct stream_report *stream_report_of(const struct stream *stream, bool sender);
 
 /* Blocks sent and never received; -1: unknown. */
 int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got);
 
 /* Whether all was sent, received and told. */
-bool test_is_complete(const struct test *test);
+bool transfer_is_complete(const struct transfer *transfer);
 
 /* -1: unknown. A datagram that was received is a point in time, and between N of them are N - 1
  * gaps: the bytes of one are not counted. */
-double report_bytes_per_s(const struct test *test, const struct stream_report *report, bool sender);
+double report_bytes_per_s(const struct transfer *transfer, const struct stream_report *report,
+                          bool sender);
 
 /* Whether a rate of the senders (else of the receivers) is above that of the link, which it then
  * did not have on the wire; -1: unknown. */
-int test_exceeds_link(const struct test *test, bool sender);
+int transfer_exceeds_link(const struct transfer *transfer, bool sender);
 
 #endif

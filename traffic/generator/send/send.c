@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "control/handshake.h"
-#include "control/key.h"
 #include "exit_codes.h"
 #include "report/report.h"
 #include "report/totals.h"
@@ -26,21 +25,23 @@
 #define ANSWER_NS (10 * NS_PER_S)
 #define RETRY_NS  (200 * NS_PER_MS)
 
+#define NOT_A_RECEIVER "the program at that port is not a wiretale receiver"
+
 enum outcome { OUTCOME_READY, OUTCOME_AGAIN, OUTCOME_NEVER };
 
 struct sender {
     struct send_options options;
     struct key key;
-    struct test test;
-    char why[WHY_ROOM]; /* of the last attempt that failed */
+    struct transfer transfer;
+    char error[ERROR_SIZE]; /* of the last attempt that failed */
 };
 
-static int fail(const char *why, int code) {
-    program_say("%s", why);
+static int fail(const char *error, int code) {
+    program_say("%s", error);
     return code;
 }
 
-static void set_default_size(struct test_plan *plan, bool ipv6) {
+static void set_default_size(struct transfer_plan *plan, bool ipv6) {
     if (!plan->sizes_text[0])
         strcpy(plan->sizes_text, plan->protocol == PROTOCOL_TCP ? "131072"
                                  : ipv6                         ? "1452"
@@ -50,117 +51,116 @@ static void set_default_size(struct test_plan *plan, bool ipv6) {
 /* Everything that can be known to be wrong before anybody is asked. */
 static int prepare(struct sender *sender) {
     struct send_options *options = &sender->options;
-    struct test *test = &sender->test;
-    char why[WHY_ROOM];
+    struct transfer *transfer = &sender->transfer;
+    char error[ERROR_SIZE];
     if (options->key && !key_read(&sender->key, options->key))
         return EXIT_CODE_INPUT;
-    if (endpoint_find(&test->peer, options->host, (uint16_t)options->port, options->local.family,
-                      false, why))
-        return fail(why, EXIT_CODE_INPUT);
-    bool ipv6 = test->peer.address.sa_family == AF_INET6;
-    test->plan = options->plan;
-    test->local = options->local;
-    test->asks = true;
-    set_default_size(&test->plan, ipv6);
-    const char *wrong = test_plan_complete(&test->plan, ipv6);
+    if (endpoint_find(&transfer->peer, options->host, (uint16_t)options->port,
+                      options->local.family, false, error))
+        return fail(error, EXIT_CODE_INPUT);
+    bool ipv6 = transfer->peer.address.sa_family == AF_INET6;
+    transfer->plan = options->plan;
+    transfer->local = options->local;
+    transfer->is_initiator = true;
+    set_default_size(&transfer->plan, ipv6);
+    const char *wrong = transfer_plan_complete(&transfer->plan, ipv6);
     if (wrong) {
-        program_say("--size %s: %s", test->plan.sizes_text, wrong);
+        program_say("--size %s: %s", transfer->plan.sizes_text, wrong);
         return EXIT_CODE_USAGE;
     }
-    while (!test->plan.run)
-        test->plan.run = randombytes_random();
-    if (options->file && !content_open(&test->content, options->file, why, sizeof why))
-        return fail(why, EXIT_CODE_INPUT);
+    while (!transfer->plan.run)
+        transfer->plan.run = randombytes_random();
+    if (options->file && !content_open(&transfer->content, options->file, error, sizeof error))
+        return fail(error, EXIT_CODE_INPUT);
     if (options->file)
-        strcpy(test->plan.file_name, test->content.name);
-    return test_begin(test) ? 0 : fail("out of memory", EXIT_CODE_TOOL);
+        strcpy(transfer->plan.file_name, transfer->content.name);
+    return transfer_begin(transfer) ? 0 : fail("out of memory", EXIT_CODE_TOOL);
 }
 
-static enum outcome never(struct sender *sender, const char *why) {
-    snprintf(sender->why, sizeof sender->why, "%s", why);
+static enum outcome fail_for_good(struct sender *sender, const char *error) {
+    snprintf(sender->error, sizeof sender->error, "%s", error);
     return OUTCOME_NEVER;
 }
 
-/* The next line, or what its absence means. */
-static enum outcome hear(struct sender *sender, char line[LINE_MOST]) {
-    struct refusal refusal;
-    enum control_answer answer =
-        control_wait(&sender->test.control, line, monotonic_ns() + ANSWER_NS);
-    if (answer == CONTROL_GARBAGE)
-        return never(sender, "what answers there is no wiretale receiver");
-    if (answer != CONTROL_LINE) {
-        snprintf(sender->why, sizeof sender->why,
-                 answer == CONTROL_GONE ? "the receiver closed the connection"
-                                        : "the receiver does not answer");
+/* Reads the next line. A refusal or its absence decides whether to try again (--wait). */
+static enum outcome read_answer(struct sender *sender, char line[LINE_SIZE]) {
+    struct handshake refusal;
+    enum control_result result =
+        control_wait(&sender->transfer.control, line, monotonic_ns() + ANSWER_NS);
+    if (result == CONTROL_INVALID)
+        return fail_for_good(sender, NOT_A_RECEIVER);
+    if (result != CONTROL_LINE) {
+        snprintf(sender->error, sizeof sender->error,
+                 result == CONTROL_CLOSED ? "the receiver closed the connection"
+                                          : "the receiver does not answer");
         return OUTCOME_AGAIN;
     }
-    if (!refusal_read(&refusal, line)) {
-        snprintf(sender->why, sizeof sender->why, "refused: %s", refusal.text);
+    if (!handshake_read(&refusal, HANDSHAKE_REFUSAL, line)) {
+        snprintf(sender->error, sizeof sender->error, "refused: %s", refusal.text);
         return refusal.is_busy ? OUTCOME_AGAIN : OUTCOME_NEVER;
     }
     return OUTCOME_READY;
 }
 
-static enum outcome prove_key(struct sender *sender, const struct hello *mine,
-                              const struct hello *theirs) {
-    char line[LINE_MOST];
-    struct proof proof, expected;
-    key_prove(&sender->key, KEY_OF_SENDER, mine->nonce, theirs->nonce, proof.proof);
-    key_prove(&sender->key, KEY_OF_RECEIVER, mine->nonce, theirs->nonce, expected.proof);
-    proof_write(&proof, line);
-    control_say(&sender->test.control, "%s", line);
-    enum outcome outcome = hear(sender, line);
-    if (outcome != OUTCOME_READY)
-        return outcome;
-    if (proof_read(&proof, line) || !key_is_proof(proof.proof, expected.proof))
-        return never(sender, "the receiver has another key");
-    return OUTCOME_READY;
+static enum outcome prove_key(struct sender *sender, const char *own_nonce,
+                              const char *peer_nonce) {
+    char line[LINE_SIZE], expected[NONCE_HEX_SIZE];
+    struct handshake proof;
+    key_prove(&sender->key, KEY_OF_SENDER, own_nonce, peer_nonce, proof.proof);
+    key_prove(&sender->key, KEY_OF_RECEIVER, own_nonce, peer_nonce, expected);
+    handshake_send(&sender->transfer.control, HANDSHAKE_PROOF, &proof);
+    enum outcome outcome = read_answer(sender, line);
+    if (outcome == OUTCOME_READY && (handshake_read(&proof, HANDSHAKE_PROOF, line) ||
+                                     !key_proof_matches(proof.proof, expected)))
+        return fail_for_good(sender, "the receiver has another key");
+    return outcome;
 }
 
 static enum outcome greet(struct sender *sender) {
-    char line[LINE_MOST];
-    struct hello mine = {.wants_key = sender->options.key != NULL}, theirs;
-    key_make_nonce(mine.nonce);
-    hello_write(&mine, line);
-    control_say(&sender->test.control, "%s", line);
-    enum outcome outcome = hear(sender, line);
+    char line[LINE_SIZE];
+    bool has_key = sender->options.key != NULL;
+    struct handshake own = {.has_key = has_key}, peer;
+    key_make_nonce(own.nonce);
+    handshake_send(&sender->transfer.control, HANDSHAKE_HELLO, &own);
+    enum outcome outcome = read_answer(sender, line);
     if (outcome != OUTCOME_READY)
         return outcome;
-    if (hello_read(&theirs, line))
-        return never(sender, "what answers there is no wiretale receiver");
-    if (theirs.wants_key && !sender->options.key)
-        return never(sender, "the receiver has a key: expected --key FILE");
-    if (!theirs.wants_key && sender->options.key)
-        return never(sender, "the receiver has no key: expected no --key here, or a --key there");
-    return theirs.wants_key ? prove_key(sender, &mine, &theirs) : OUTCOME_READY;
+    if (handshake_read(&peer, HANDSHAKE_HELLO, line))
+        return fail_for_good(sender, NOT_A_RECEIVER);
+    if (peer.has_key && !has_key)
+        return fail_for_good(sender, "the receiver has a key: expected --key FILE");
+    if (!peer.has_key && has_key)
+        return fail_for_good(sender,
+                             "the receiver has no key: expected no --key, or a --key at both ends");
+    return has_key ? prove_key(sender, own.nonce, peer.nonce) : OUTCOME_READY;
 }
 
 static enum outcome ask(struct sender *sender) {
-    char line[LINE_MOST];
-    test_plan_to_line(&sender->test.plan, line, sizeof line);
-    control_say(&sender->test.control, "%s", line);
+    char line[LINE_SIZE];
+    transfer_plan_to_line(&sender->transfer.plan, line, sizeof line);
+    control_send(&sender->transfer.control, "%s", line);
     for (;;) {
-        enum outcome outcome = hear(sender, line);
+        enum outcome outcome = read_answer(sender, line);
         if (outcome != OUTCOME_READY || line_is(line, "ready"))
             return outcome;
-        const char *why =
-            line_is(line, "port") ? exchange_take_line(&sender->test, line) : "no answer to a test";
-        if (why)
-            return never(sender, why);
+        const char *error = line_is(line, "port") ? exchange_take_line(&sender->transfer, line)
+                                                  : "no answer to a test";
+        if (error)
+            return fail_for_good(sender, error);
     }
 }
 
 static bool connect_control(struct sender *sender) {
-    struct test *test = &sender->test;
+    struct transfer *transfer = &sender->transfer;
     int one = 1;
-    socklen_t size = sizeof test->own;
-    int fd = endpoint_connect(&test->peer, &sender->options.local, NULL, sender->options.connect_ns,
-                              sender->why);
+    socklen_t size = sizeof transfer->own;
+    int fd = endpoint_connect(&transfer->peer, &sender->options.local, NULL,
+                              sender->options.connect_ns, sender->error);
     if (fd < 0)
         return false;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    control_begin(&test->control, fd);
-    getsockname(fd, &test->own.address, &size);
+    control_begin(&transfer->control, fd);
+    getsockname(fd, &transfer->own.address, &size);
     return true;
 }
 
@@ -171,8 +171,8 @@ static enum outcome attempt(struct sender *sender) {
     if (outcome == OUTCOME_READY)
         outcome = ask(sender);
     if (outcome != OUTCOME_READY) {
-        close(sender->test.control.fd);
-        sender->test.control.fd = -1;
+        close(sender->transfer.control.fd);
+        sender->transfer.control.fd = -1;
     }
     return outcome;
 }
@@ -190,21 +190,23 @@ static enum outcome attempt_until(struct sender *sender) {
 
 /* UDP sockets: those that receive are told, those that send know where to. */
 static bool open_sockets(struct sender *sender) {
-    struct test *test = &sender->test;
-    struct way *forward = &test->ways[WAY_FORWARD], *reverse = &test->ways[WAY_REVERSE];
-    int ports[STREAMS_MOST];
-    for (uint32_t i = 0; test_is_udp(test) && i < reverse->count; i++)
-        if ((ports[i] = stream_bind(&reverse->streams[i], sender->why)) < 0)
+    struct transfer *transfer = &sender->transfer;
+    struct direction *forward = &transfer->directions[DIRECTION_FORWARD],
+                     *reverse = &transfer->directions[DIRECTION_REVERSE];
+    int ports[MAX_STREAMS];
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < reverse->count; i++)
+        if ((ports[i] = stream_bind_udp(&reverse->streams[i], sender->error)) < 0)
             return false;
-    for (uint32_t i = 0; test_is_udp(test) && i < forward->count; i++)
-        if (stream_aim(&forward->streams[i], sender->why))
+    for (uint32_t i = 0; transfer_is_udp(transfer) && i < forward->count; i++)
+        if (stream_connect_udp(&forward->streams[i], sender->error))
             return false;
-    return (!test_is_udp(test) || exchange_say_ports(test, reverse, ports)) &&
-           control_say(&test->control, "start");
+    return (!transfer_is_udp(transfer) || exchange_send_ports(transfer, reverse, ports)) &&
+           control_send(&transfer->control, "start");
 }
 
-static void show_interval(struct test *test, uint64_t from_ns, uint64_t to_ns, void *context) {
-    report_interval(test, from_ns, to_ns, context);
+static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
+                          void *context) {
+    report_interval(transfer, from_ns, to_ns, context);
 }
 
 static int interrupted_code(void) {
@@ -212,7 +214,7 @@ static int interrupted_code(void) {
 }
 
 static int run(struct sender *sender) {
-    struct test *test = &sender->test;
+    struct transfer *transfer = &sender->transfer;
     const struct send_options *options = &sender->options;
     struct report_style style = {.role = "send",
                                  .host = options->host,
@@ -223,21 +225,21 @@ static int run(struct sender *sender) {
     struct exchange_view view = {options->interval_ns, show_interval, &style};
     struct exchange_limits limits = {0};
     if (!open_sockets(sender))
-        return fail(sender->why, EXIT_CODE_TOOL);
-    exchange_run(test, &limits, &view);
-    bool is_told = report_test(test, &style);
-    if (test->trouble[0])
-        program_say("%s", test->trouble);
-    if (!is_told)
+        return fail(sender->error, EXIT_CODE_TOOL);
+    exchange_run(transfer, &limits, &view);
+    bool written = report_transfer(transfer, &style);
+    if (transfer->error_text[0])
+        program_say("%s", transfer->error_text);
+    if (!written)
         return EXIT_CODE_INPUT;
     if (exchange_interrupted)
         return interrupted_code();
-    return test_is_complete(test) ? 0 : EXIT_CODE_CUT_SHORT;
+    return transfer_is_complete(transfer) ? 0 : EXIT_CODE_CUT_SHORT;
 }
 
 int send_main(int argc, char **argv) {
     static struct sender sender;
-    sender.test.wake = sender.test.control.fd = -1;
+    sender.transfer.wake = sender.transfer.control.fd = -1;
     int code = send_options_read(&sender.options, argc, argv);
     if (code)
         return code - 1;
@@ -247,14 +249,14 @@ int send_main(int argc, char **argv) {
         return code;
     if (attempt_until(&sender) == OUTCOME_READY) {
         code = run(&sender);
-        close(sender.test.control.fd);
+        close(sender.transfer.control.fd);
     } else if (exchange_interrupted) {
         code = interrupted_code();
     } else {
         program_say("%s port %llu: %s", sender.options.host,
-                    (unsigned long long)sender.options.port, sender.why);
+                    (unsigned long long)sender.options.port, sender.error);
         code = EXIT_CODE_INPUT;
     }
-    test_end(&sender.test);
+    transfer_end(&sender.transfer);
     return code;
 }

@@ -19,7 +19,7 @@ static const char *const direction_words[] = {"forward", "reverse", "both", NULL
 static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
 
 static bool take_rate(void *into, const char *value, const char **expected) {
-    struct test_plan *plan = &((struct send_options *)into)->plan;
+    struct transfer_plan *plan = &((struct send_options *)into)->plan;
     *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
     return units_rate(value, &plan->rate_bps, &plan->rate_pps) &&
            (plan->rate_bps >= 1 || plan->rate_pps >= 1e-3) && plan->rate_bps < 1e13 &&
@@ -90,7 +90,7 @@ static const struct option_row rows[] = {
           "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps [no limit]"),
     FLAG("poisson", 0, is_poisson, "gaps of a Poisson process instead of equal ones"),
     COUNT_OF("burst", 0, plan.burst, "N", 1, 1000000, "send N blocks at once, then wait N gaps"),
-    COUNT_OF("streams", 'P', plan.streams, "N", 1, STREAMS_MOST,
+    COUNT_OF("streams", 'P', plan.streams, "N", 1, MAX_STREAMS,
              "number of parallel streams, one thread each [1]"),
     SET("reverse", 'R', plan.direction, DIRECTION_REVERSE, "the receiver sends"),
     SET("both", 0, plan.direction, DIRECTION_BOTH, "both ends send at the same time"),
@@ -161,8 +161,8 @@ static const struct command_help help = {
                   "  130  interrupted (143 by SIGTERM)\n",
 };
 
-static int wrong(const char *why) {
-    program_say("%s", why);
+static int wrong(const char *error) {
+    program_say("%s", error);
     return EXIT_CODE_USAGE + 1;
 }
 
@@ -173,7 +173,7 @@ static void set_defaults(struct send_options *options) {
                                      .family = AF_UNSPEC};
 }
 
-static const char *file_contradiction(const struct test_plan *plan) {
+static const char *file_contradiction(const struct transfer_plan *plan) {
     if (plan->count || plan->bytes || plan->time_ns)
         return "--file: expected no --count, --bytes or --time, because the whole file is sent";
     if (plan->streams != 1)
@@ -185,7 +185,7 @@ static const char *file_contradiction(const struct test_plan *plan) {
 
 /* NULL, or what contradicts itself. */
 static const char *contradiction(const struct send_options *options) {
-    const struct test_plan *plan = &options->plan;
+    const struct transfer_plan *plan = &options->plan;
     bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
     if (!options->host)
         return "expected a HOST; see --help";
@@ -199,7 +199,7 @@ static const char *contradiction(const struct send_options *options) {
 }
 
 static enum pacing choose_pacing(const struct send_options *options) {
-    const struct test_plan *plan = &options->plan;
+    const struct transfer_plan *plan = &options->plan;
     if (plan->rate_bps <= 0 && plan->rate_pps <= 0)
         return PACING_NONE;
     if (options->is_poisson)
@@ -208,10 +208,10 @@ static enum pacing choose_pacing(const struct send_options *options) {
 }
 
 static int complete(struct send_options *options) {
-    struct test_plan *plan = &options->plan;
-    const char *why = contradiction(options);
-    if (why)
-        return wrong(why);
+    struct transfer_plan *plan = &options->plan;
+    const char *error = contradiction(options);
+    if (error)
+        return wrong(error);
     plan->pacing = choose_pacing(options);
     if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
         plan->time_ns = 10 * NS_PER_S;

@@ -9,7 +9,7 @@
 struct send_options {
     const char *host, *key, *file, *size;
     uint64_t port, wait_ns, interval_ns, connect_ns;
-    struct test_plan plan;
+    struct transfer_plan plan;
     struct local_plan local;
     uint64_t family;
     bool json, quiet, help, version, is_poisson;

@@ -19,91 +19,93 @@ _Atomic int exchange_interrupted;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
 
 struct exchange {
-    struct test *test;
+    struct transfer *transfer;
     const struct exchange_limits *limits;
     const struct exchange_view *view;
-    uint64_t heard_ns, said_ns, stopped_ns;
-    uint64_t heard_bytes; /* of blocks */
+    uint64_t last_heard_ns, last_sent_ns, stopped_ns;
+    uint64_t last_bytes; /* of blocks */
     uint64_t sampled_ns, shown_ns;
-    bool is_gone, has_said_stop;
+    bool peer_gone, stop_sent;
     pthread_t finisher; /* of the file that was received */
     bool is_finishing;
     atomic_bool has_finished;
 };
 
-static bool way_is_over(const struct exchange *exchange, const struct way *way) {
-    if (!way->is_active)
+static bool direction_is_over(const struct exchange *exchange, const struct direction *direction) {
+    if (!direction->is_active)
         return true;
-    if (exchange->is_gone)
-        return way->has_joined;
-    return way->has_said && (!way->is_sending || way->peer_is_done);
+    if (exchange->peer_gone)
+        return direction->has_joined;
+    return direction->report_sent && (!direction->is_sending || direction->peer_done);
 }
 
 static bool is_over(const struct exchange *exchange) {
-    struct way *ways = exchange->test->ways;
-    return way_is_over(exchange, &ways[WAY_FORWARD]) && way_is_over(exchange, &ways[WAY_REVERSE]);
+    struct direction *directions = exchange->transfer->directions;
+    return direction_is_over(exchange, &directions[DIRECTION_FORWARD]) &&
+           direction_is_over(exchange, &directions[DIRECTION_REVERSE]);
 }
 
 /* Nobody to talk to: what is here is all there will be. */
-static void lose_peer(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    exchange->is_gone = true;
-    test_stop(test, "peer gone", false);
-    for (unsigned name = 0; name < WAYS; name++)
-        test->ways[name].stop = true;
-    pthread_mutex_lock(&test->lock);
-    pthread_cond_broadcast(&test->arrived);
-    pthread_mutex_unlock(&test->lock);
+static void drop_peer(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
+    exchange->peer_gone = true;
+    transfer_stop(transfer, "peer gone", false);
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        transfer->directions[name].stop = true;
+    pthread_mutex_lock(&transfer->lock);
+    pthread_cond_broadcast(&transfer->arrived);
+    pthread_mutex_unlock(&transfer->lock);
 }
 
-static void hear(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    char line[LINE_MOST];
-    enum control_answer answer;
+static void read_lines(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
+    char line[LINE_SIZE];
+    enum control_result answer;
     /* When all is said, the other end may hang up. */
-    while (!exchange->is_gone && !is_over(exchange) &&
-           (answer = control_take(&test->control, line)) != CONTROL_NOTHING) {
-        const char *why = answer == CONTROL_LINE ? exchange_take_line(test, line) : NULL;
-        exchange->heard_ns = monotonic_ns();
-        if (why)
-            test_fail(test, "the other end said something wrong: %s", why);
-        if (answer != CONTROL_LINE || why)
-            lose_peer(exchange);
+    while (!exchange->peer_gone && !is_over(exchange) &&
+           (answer = control_read(&transfer->control, line)) != CONTROL_INCOMPLETE) {
+        const char *error = answer == CONTROL_LINE ? exchange_take_line(transfer, line) : NULL;
+        exchange->last_heard_ns = monotonic_ns();
+        if (error)
+            transfer_fail(transfer, "the other end said something wrong: %s", error);
+        if (answer != CONTROL_LINE || error)
+            drop_peer(exchange);
     }
 }
 
-static void wait_and_hear(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    struct pollfd two[] = {{.fd = test->wake, .events = POLLIN},
-                           {.fd = exchange->is_gone ? -1 : test->control.fd, .events = POLLIN}};
+static void wait_for_lines(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
+    struct pollfd two[] = {
+        {.fd = transfer->wake, .events = POLLIN},
+        {.fd = exchange->peer_gone ? -1 : transfer->control.fd, .events = POLLIN}};
     uint64_t count;
     uint64_t interval = exchange->view->interval_ns;
     poll(two, 2, (int)((interval && interval < TICK_NS ? interval : TICK_NS) / NS_PER_MS));
-    if (read(test->wake, &count, sizeof count) < 0)
+    if (read(transfer->wake, &count, sizeof count) < 0)
         count = 0; /* no thread has ended */
-    hear(exchange);
+    read_lines(exchange);
 }
 
 /* Summing up a large file and flushing it to the disk may take minutes, in which the other end
  * must hear that this one is alive: so in a thread. */
 static void *finish_content(void *context) {
     struct exchange *exchange = context;
-    struct test *test = exchange->test;
+    struct transfer *transfer = exchange->transfer;
     uint64_t one = 1;
-    content_finish_sum(&test->content);
-    pthread_mutex_lock(&test->lock);
-    bool complete = !test->stopped_by;
-    pthread_mutex_unlock(&test->lock);
-    content_settle(&test->content, complete);
+    content_finish_sum(&transfer->content);
+    pthread_mutex_lock(&transfer->lock);
+    bool complete = !transfer->stopped_by;
+    pthread_mutex_unlock(&transfer->lock);
+    content_settle(&transfer->content, complete);
     exchange->has_finished = true;
-    if (write(test->wake, &one, sizeof one) < 0)
+    if (write(transfer->wake, &one, sizeof one) < 0)
         return NULL; /* the other thread looks from time to time, too */
     return NULL;
 }
 
 /* Whether the received file has its name, or never will. */
 static bool has_finished_content(struct exchange *exchange) {
-    if (!exchange->test->content.is_used)
+    if (!exchange->transfer->content.is_used)
         return true;
     if (!exchange->is_finishing && !exchange->has_finished) {
         exchange->is_finishing =
@@ -115,172 +117,175 @@ static bool has_finished_content(struct exchange *exchange) {
 }
 
 /* The other end hears of a file that cannot be read or written before it hears that all is over. */
-static void tend_content(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    int error = test->content.is_used ? test->content.error : 0;
-    if (error && !test->stopped_by)
-        test_fail(test, "%.100s: %s", test->content.name, strerror(error));
+static void check_content(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
+    int error = transfer->content.is_used ? transfer->content.error : 0;
+    if (error && !transfer->stopped_by)
+        transfer_fail(transfer, "%.100s: %s", transfer->content.name, strerror(error));
 }
 
 /* The sending threads stop by themselves; the receiving ones when the other end says what it sent,
  * or after a while. */
-static void tend_stop(struct exchange *exchange) {
-    struct test *test = exchange->test;
+static void handle_stop(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
     if (exchange_interrupted)
-        test_stop(test, "signal", true);
-    if (!test->stopped_by)
+        transfer_stop(transfer, "signal", true);
+    if (!transfer->stopped_by)
         return;
-    if (!exchange->has_said_stop && !exchange->is_gone) {
+    if (!exchange->stop_sent && !exchange->peer_gone) {
         exchange->stopped_ns = monotonic_ns();
-        exchange->has_said_stop = true;
-        if (!exchange_say_stop(test, test->stopped_by))
-            lose_peer(exchange);
+        exchange->stop_sent = true;
+        if (!exchange_send_stop(transfer, transfer->stopped_by))
+            drop_peer(exchange);
     }
     if (monotonic_ns() - exchange->stopped_ns > SETTLE_NS)
-        for (unsigned name = 0; name < WAYS; name++)
-            test->ways[name].stop = true;
+        for (unsigned name = 0; name < DIRECTIONS; name++)
+            transfer->directions[name].stop = true;
 }
 
 /* A receiver reports once it knows how much was sent, or never will, and the file is finished. */
-static bool may_report(struct exchange *exchange, const struct way *way) {
+static bool may_report(struct exchange *exchange, const struct direction *direction) {
     bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
-    if (way->has_said || exchange->is_gone)
+    if (direction->report_sent || exchange->peer_gone)
         return false;
-    return way->is_sending || ((way->ended || gives_up) && has_finished_content(exchange));
+    return direction->is_sending ||
+           ((direction->ended || gives_up) && has_finished_content(exchange));
 }
 
-static bool has_said_all(const struct test *test) {
-    for (unsigned name = 0; name < WAYS; name++)
-        if (test->ways[name].is_active && !test->ways[name].has_said)
+static bool all_reports_sent(const struct transfer *transfer) {
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        if (transfer->directions[name].is_active && !transfer->directions[name].report_sent)
             return false;
     return true;
 }
 
 /* A way whose threads have ended says so. */
-static void tend_way(struct exchange *exchange, struct way *way) {
-    struct test *test = exchange->test;
-    if (!way->is_active || way->running)
+static void finish_direction(struct exchange *exchange, struct direction *direction) {
+    struct transfer *transfer = exchange->transfer;
+    if (!direction->is_active || direction->running)
         return;
-    if (!way->has_joined) {
-        way_join(way);
-        if (test->content.is_used && way->is_sending)
-            content_finish_sum(&test->content);
+    if (!direction->has_joined) {
+        direction_join(direction);
+        if (transfer->content.is_used && direction->is_sending)
+            content_finish_sum(&transfer->content);
     }
-    if (!may_report(exchange, way))
+    if (!may_report(exchange, direction))
         return;
-    tend_content(exchange);
-    tend_stop(exchange);
-    way->has_said = true;
-    test->has_reported = has_said_all(test);
-    if (!exchange->is_gone && !exchange_say_reports(test, way))
-        lose_peer(exchange);
+    check_content(exchange);
+    handle_stop(exchange);
+    direction->report_sent = true;
+    transfer->has_reported = all_reports_sent(transfer);
+    if (!exchange->peer_gone && !exchange_send_reports(transfer, direction))
+        drop_peer(exchange);
 }
 
-static void tend_time_limit(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    const struct test_plan *plan = &test->plan;
+static void check_time_limit(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
+    const struct transfer_plan *plan = &transfer->plan;
     uint64_t most_ns = exchange->limits->time_ns + plan->start_offset_ns +
                        plan->stagger_ns * plan->streams + SETTLE_NS;
-    if (!exchange->limits->time_ns || monotonic_ns() - test->start_ns <= most_ns)
+    if (!exchange->limits->time_ns || monotonic_ns() - transfer->start_ns <= most_ns)
         return;
-    test_stop(test, "limit", true);
-    for (unsigned name = 0; name < WAYS; name++)
-        test->ways[name].stop = true;
+    transfer_stop(transfer, "limit", true);
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        transfer->directions[name].stop = true;
 }
 
 /* Blocks are a sign of life as good as lines, which may be stuck behind them. */
-static void hear_blocks(struct exchange *exchange) {
-    struct test *test = exchange->test;
+static void note_received_blocks(struct exchange *exchange) {
+    struct transfer *transfer = exchange->transfer;
     uint64_t bytes = 0;
-    for (unsigned name = 0; name < WAYS; name++)
-        for (uint32_t i = 0; !test->ways[name].is_sending && i < test->ways[name].count; i++)
-            bytes += test->ways[name].streams[i].live.bytes;
-    if (bytes != exchange->heard_bytes)
-        exchange->heard_ns = monotonic_ns();
-    exchange->heard_bytes = bytes;
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        for (uint32_t i = 0;
+             !transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)
+            bytes += transfer->directions[name].streams[i].live.bytes;
+    if (bytes != exchange->last_bytes)
+        exchange->last_heard_ns = monotonic_ns();
+    exchange->last_bytes = bytes;
 }
 
-static void tend_control(struct exchange *exchange) {
-    if (exchange->is_gone)
+static void keep_control_alive(struct exchange *exchange) {
+    if (exchange->peer_gone)
         return;
-    hear_blocks(exchange);
+    note_received_blocks(exchange);
     uint64_t now = monotonic_ns();
-    if (now - exchange->heard_ns > CONTROL_SILENCE_NS) {
-        lose_peer(exchange);
-    } else if (now - exchange->said_ns > PROGRESS_NS) {
-        exchange->said_ns = now;
-        if (!control_say(&exchange->test->control, "progress"))
-            lose_peer(exchange);
+    if (now - exchange->last_heard_ns > CONTROL_SILENCE_NS) {
+        drop_peer(exchange);
+    } else if (now - exchange->last_sent_ns > PROGRESS_NS) {
+        exchange->last_sent_ns = now;
+        if (!control_send(&exchange->transfer->control, "progress"))
+            drop_peer(exchange);
     }
 }
 
 static void sample(struct exchange *exchange, bool last) {
-    struct test *test = exchange->test;
+    struct transfer *transfer = exchange->transfer;
     uint64_t now = monotonic_ns(),
-             every = test->plan.interval_ns ? test->plan.interval_ns : NS_PER_S;
-    if (test_is_udp(test) || (!last && now - exchange->sampled_ns < every))
+             every = transfer->plan.interval_ns ? transfer->plan.interval_ns : NS_PER_S;
+    if (transfer_is_udp(transfer) || (!last && now - exchange->sampled_ns < every))
         return;
     exchange->sampled_ns = now;
-    tcp_samples_begin_round(&test->samples);
-    for (unsigned name = 0; name < WAYS; name++)
-        for (uint32_t i = 0; test->ways[name].is_sending && i < test->ways[name].count; i++)
-            if (test->ways[name].streams[i].fd >= 0)
-                tcp_samples_take(&test->samples, test->ways[name].streams[i].fd, i,
-                                 now - test->start_ns, last);
+    tcp_samples_begin_round(&transfer->samples);
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        for (uint32_t i = 0;
+             transfer->directions[name].is_sending && i < transfer->directions[name].count; i++)
+            if (transfer->directions[name].streams[i].fd >= 0)
+                tcp_samples_take(&transfer->samples, transfer->directions[name].streams[i].fd, i,
+                                 now - transfer->start_ns, last);
 }
 
 static void show(struct exchange *exchange, bool last) {
     const struct exchange_view *view = exchange->view;
-    uint64_t since = monotonic_ns() - exchange->test->start_ns;
+    uint64_t since = monotonic_ns() - exchange->transfer->start_ns;
     if (!view->interval_ns)
         return;
     while (since - exchange->shown_ns >= view->interval_ns) {
         uint64_t to = exchange->shown_ns + view->interval_ns;
         if (since - to >= view->interval_ns)
             to = since - since % view->interval_ns; /* held up: one line for all */
-        view->show(exchange->test, exchange->shown_ns, to, view->context);
+        view->show(exchange->transfer, exchange->shown_ns, to, view->context);
         exchange->shown_ns = to;
     }
     if (last && since > exchange->shown_ns)
-        view->show(exchange->test, exchange->shown_ns, since, view->context);
+        view->show(exchange->transfer, exchange->shown_ns, since, view->context);
 }
 
 static void finish(struct exchange *exchange) {
-    struct test *test = exchange->test;
-    pthread_mutex_lock(&test->lock);
-    test->is_over = true;
-    pthread_mutex_unlock(&test->lock);
+    struct transfer *transfer = exchange->transfer;
+    pthread_mutex_lock(&transfer->lock);
+    transfer->is_over = true;
+    pthread_mutex_unlock(&transfer->lock);
     sample(exchange, true);
     show(exchange, true);
-    test->udp_drops_end = test_is_udp(test) ? kernel_udp_drops() : -1;
+    transfer->udp_drops_end = transfer_is_udp(transfer) ? kernel_udp_drops() : -1;
     if (exchange->is_finishing)
         pthread_join(exchange->finisher, NULL);
-    else if (test->content.is_used && !test->ways[WAY_FORWARD].is_sending &&
+    else if (transfer->content.is_used && !transfer->directions[DIRECTION_FORWARD].is_sending &&
              !exchange->has_finished)
         finish_content(exchange);
 }
 
-void exchange_run(struct test *test, const struct exchange_limits *limits,
+void exchange_run(struct transfer *transfer, const struct exchange_limits *limits,
                   const struct exchange_view *view) {
-    struct exchange exchange = {.test = test, .limits = limits, .view = view};
-    test->udp_drops_begin = test_is_udp(test) ? kernel_udp_drops() : -1;
-    test->link_bps = link_rate_bps(&test->own);
-    test->bytes_most = limits->bytes;
-    test->start_realtime_ns = realtime_ns();
-    test->start_ns = monotonic_ns();
-    exchange.heard_ns = exchange.said_ns = exchange.sampled_ns = test->start_ns;
-    for (unsigned name = 0; name < WAYS; name++)
-        if (test->ways[name].is_active && !way_start(&test->ways[name]))
-            lose_peer(&exchange);
+    struct exchange exchange = {.transfer = transfer, .limits = limits, .view = view};
+    transfer->udp_drops_begin = transfer_is_udp(transfer) ? kernel_udp_drops() : -1;
+    transfer->link_bps = link_rate_bps(&transfer->own);
+    transfer->max_bytes = limits->bytes;
+    transfer->start_realtime_ns = realtime_ns();
+    transfer->start_ns = monotonic_ns();
+    exchange.last_heard_ns = exchange.last_sent_ns = exchange.sampled_ns = transfer->start_ns;
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        if (transfer->directions[name].is_active && !direction_start(&transfer->directions[name]))
+            drop_peer(&exchange);
     while (!is_over(&exchange)) {
-        wait_and_hear(&exchange);
-        tend_content(&exchange);
-        tend_stop(&exchange);
-        tend_time_limit(&exchange);
+        wait_for_lines(&exchange);
+        check_content(&exchange);
+        handle_stop(&exchange);
+        check_time_limit(&exchange);
         sample(&exchange, false);
-        for (unsigned name = 0; name < WAYS; name++)
-            tend_way(&exchange, &test->ways[name]);
-        tend_control(&exchange);
+        for (unsigned name = 0; name < DIRECTIONS; name++)
+            finish_direction(&exchange, &transfer->directions[name]);
+        keep_control_alive(&exchange);
         show(&exchange, false);
     }
     finish(&exchange);

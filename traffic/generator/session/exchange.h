@@ -14,7 +14,8 @@ struct exchange_limits {
 };
 
 /* What is to be shown while it runs. */
-typedef void interval_shown(struct test *test, uint64_t from_ns, uint64_t to_ns, void *context);
+typedef void interval_shown(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
+                            void *context);
 
 struct exchange_view {
     uint64_t interval_ns; /* 0: nothing is shown */
@@ -24,7 +25,7 @@ struct exchange_view {
 
 /* Sockets are bound and aimed. Returns when the test is over, however it ended; then all of its
  * threads are. */
-void exchange_run(struct test *test, const struct exchange_limits *limits,
+void exchange_run(struct transfer *transfer, const struct exchange_limits *limits,
                   const struct exchange_view *view);
 
 /* The signal that asks all tests to end; 0: none. Written in its handler, read by all threads. */

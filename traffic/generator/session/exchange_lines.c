@@ -12,19 +12,19 @@ static const char *const stop_reasons[] = {"signal", "idle", "limit", "error", "
 #define STOP_REASONS (sizeof stop_reasons / sizeof *stop_reasons)
 
 /* What any of the lines may say; each has its own fields of these. */
-struct said {
-    uint64_t way, stream, port, reason;
+struct message {
+    uint64_t direction, stream, port, reason;
     struct stream_report report;
     char checksum[CONTENT_DIGEST_HEX];
     char text[200];
 };
 
 #define OF_REPORT(name)                                                                            \
-    { #name, offsetof(struct said, report.name), FIELD_NUMBER, INT64_MAX, NULL }
+    { #name, offsetof(struct message, report.name), FIELD_NUMBER, INT64_MAX, NULL }
 #define WAY                                                                                        \
-    { "way", offsetof(struct said, way), FIELD_WORD, WAYS, way_names }
+    { "way", offsetof(struct message, direction), FIELD_WORD, DIRECTIONS, direction_names }
 #define STREAM                                                                                     \
-    { "stream", offsetof(struct said, stream), FIELD_NUMBER, STREAMS_MOST - 1, NULL }
+    { "stream", offsetof(struct message, stream), FIELD_NUMBER, MAX_STREAMS - 1, NULL }
 
 static const struct line_field report_fields[] = {
     WAY,
@@ -46,93 +46,95 @@ static const struct line_field report_fields[] = {
     OF_REPORT(dropped_plus_1),
     OF_REPORT(cpu_user_ns),
     OF_REPORT(cpu_system_ns),
-    {"errors", offsetof(struct said, report.errors), FIELD_TEXT, 256, NULL},
+    {"errors", offsetof(struct message, report.errors), FIELD_TEXT, 256, NULL},
 };
 static const struct line_field end_fields[] = {
-    WAY, {"checksum", offsetof(struct said, checksum), FIELD_TEXT, CONTENT_DIGEST_HEX, NULL}};
+    WAY, {"checksum", offsetof(struct message, checksum), FIELD_TEXT, CONTENT_DIGEST_HEX, NULL}};
 static const struct line_field port_fields[] = {
-    WAY, STREAM, {"port", offsetof(struct said, port), FIELD_NUMBER, 65535, NULL}};
+    WAY, STREAM, {"port", offsetof(struct message, port), FIELD_NUMBER, 65535, NULL}};
 static const struct line_field stop_fields[] = {
-    {"reason", offsetof(struct said, reason), FIELD_WORD, STOP_REASONS, stop_reasons},
-    {"text", offsetof(struct said, text), FIELD_TEXT, 200, NULL}};
+    {"reason", offsetof(struct message, reason), FIELD_WORD, STOP_REASONS, stop_reasons},
+    {"text", offsetof(struct message, text), FIELD_TEXT, 200, NULL}};
 
-static const char *find_stream(struct test *test, const struct said *said, struct stream **stream) {
-    struct way *way = &test->ways[said->way];
-    if (!way->is_active || said->stream >= way->count)
+static const char *find_stream(struct transfer *transfer, const struct message *message,
+                               struct stream **stream) {
+    struct direction *direction = &transfer->directions[message->direction];
+    if (!direction->is_active || message->stream >= direction->count)
         return "a stream that the test does not have";
-    *stream = &way->streams[said->stream];
+    *stream = &direction->streams[message->stream];
     return NULL;
 }
 
-static const char *take_sent(struct test *test, const struct said *said) {
+static const char *take_sent(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
-    const char *why = find_stream(test, said, &stream);
-    if (!why && (stream->way->is_sending || stream->way->ended))
-        why = "a report of what the other end does not send";
-    if (!why)
-        stream->theirs = said->report;
-    return why;
+    const char *error = find_stream(transfer, message, &stream);
+    if (!error && (stream->direction->is_sending || stream->direction->ended))
+        error = "a report of what the other end does not send";
+    if (!error)
+        stream->peer = message->report;
+    return error;
 }
 
-static const char *take_received(struct test *test, const struct said *said) {
+static const char *take_received(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
-    const char *why = find_stream(test, said, &stream);
-    if (!why && (!stream->way->is_sending || stream->way->peer_is_done))
-        why = "a report of what the other end does not receive";
-    if (!why)
-        stream->theirs = said->report;
-    return why;
+    const char *error = find_stream(transfer, message, &stream);
+    if (!error && (!stream->direction->is_sending || stream->direction->peer_done))
+        error = "a report of what the other end does not receive";
+    if (!error)
+        stream->peer = message->report;
+    return error;
 }
 
-static void keep_checksum(struct test *test, const struct said *said) {
-    if (test->content.is_used)
-        strcpy(test->content.theirs, said->checksum);
+static void keep_checksum(struct transfer *transfer, const struct message *message) {
+    if (transfer->content.is_used)
+        strcpy(transfer->content.peer, message->checksum);
 }
 
 /* All is sent: receivers know what to wait for. */
-static const char *take_end(struct test *test, const struct said *said) {
-    struct way *way = &test->ways[said->way];
-    if (!way->is_active || way->is_sending)
+static const char *take_end(struct transfer *transfer, const struct message *message) {
+    struct direction *direction = &transfer->directions[message->direction];
+    if (!direction->is_active || direction->is_sending)
         return "the end of what the other end does not send";
-    keep_checksum(test, said);
-    way->ended_ns = monotonic_ns();
-    pthread_mutex_lock(&test->lock);
-    way->ended = true;
-    pthread_cond_broadcast(&test->arrived);
-    pthread_mutex_unlock(&test->lock);
+    keep_checksum(transfer, message);
+    direction->ended_ns = monotonic_ns();
+    pthread_mutex_lock(&transfer->lock);
+    direction->ended = true;
+    pthread_cond_broadcast(&transfer->arrived);
+    pthread_mutex_unlock(&transfer->lock);
     return NULL;
 }
 
 /* All is received that will be: what is still being sent is for nobody. */
-static const char *take_done(struct test *test, const struct said *said) {
-    struct way *way = &test->ways[said->way];
-    if (!way->is_active || !way->is_sending)
+static const char *take_done(struct transfer *transfer, const struct message *message) {
+    struct direction *direction = &transfer->directions[message->direction];
+    if (!direction->is_active || !direction->is_sending)
         return "the end of what the other end does not receive";
-    keep_checksum(test, said);
-    way->peer_is_done = true;
-    way->stop = true;
+    keep_checksum(transfer, message);
+    direction->peer_done = true;
+    direction->stop = true;
     return NULL;
 }
 
-static const char *take_port(struct test *test, const struct said *said) {
+static const char *take_port(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
-    const char *why = find_stream(test, said, &stream);
-    if (!why && (!stream->way->is_sending || test->start_ns || !said->port))
-        why = "a port that nobody asked for";
-    if (!why)
-        stream->port = (uint16_t)said->port;
-    return why;
+    const char *error = find_stream(transfer, message, &stream);
+    if (!error && (!stream->direction->is_sending || transfer->start_ns || !message->port))
+        error = "a port that nobody asked for";
+    if (!error)
+        stream->port = (uint16_t)message->port;
+    return error;
 }
 
-static const char *take_stop(struct test *test, const struct said *said) {
-    if (said->text[0] && !test->trouble[0])
-        snprintf(test->trouble, sizeof test->trouble, "the other end: %s", said->text);
-    test_stop(test, stop_reasons[said->reason], false);
+static const char *take_stop(struct transfer *transfer, const struct message *message) {
+    if (message->text[0] && !transfer->error_text[0])
+        snprintf(transfer->error_text, sizeof transfer->error_text, "the other end: %s",
+                 message->text);
+    transfer_stop(transfer, stop_reasons[message->reason], false);
     return NULL;
 }
 
-static const char *take_progress(struct test *test, const struct said *said) {
-    (void)test, (void)said;
+static const char *take_progress(struct transfer *transfer, const struct message *message) {
+    (void)transfer, (void)message;
     return NULL;
 }
 
@@ -140,7 +142,7 @@ struct verb {
     const char *word;
     const struct line_field *fields;
     size_t count;
-    const char *(*take)(struct test *test, const struct said *said);
+    const char *(*take)(struct transfer *transfer, const struct message *message);
 };
 
 #define FIELDS(list) list, sizeof list / sizeof *list
@@ -155,52 +157,54 @@ static const struct verb verbs[] = {
     {"progress", NULL, 0, take_progress},
 };
 
-const char *exchange_take_line(struct test *test, const char *line) {
+const char *exchange_take_line(struct transfer *transfer, const char *line) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        struct said said = {0};
+        struct message message = {0};
         if (!line_is(line, verbs[i].word))
             continue;
-        const char *why = line_read(line, verbs[i].fields, verbs[i].count, &said);
-        return why ? why : verbs[i].take(test, &said);
+        const char *error = line_read(line, verbs[i].fields, verbs[i].count, &message);
+        return error ? error : verbs[i].take(transfer, &message);
     }
     return "an unknown word";
 }
 
-static bool say(struct test *test, const char *word, const struct line_field *fields, size_t count,
-                const struct said *said) {
-    char line[LINE_MOST];
-    line_write(line, word, fields, count, said);
-    return control_say(&test->control, "%s", line);
+static bool say(struct transfer *transfer, const char *word, const struct line_field *fields,
+                size_t count, const struct message *message) {
+    char line[LINE_SIZE];
+    line_write(line, word, fields, count, message);
+    return control_send(&transfer->control, "%s", line);
 }
 
-bool exchange_say_reports(struct test *test, struct way *way) {
+bool exchange_send_reports(struct transfer *transfer, struct direction *direction) {
     bool right = true;
-    struct said said = {.way = way->name};
-    for (uint32_t i = 0; right && i < way->count; i++) {
-        said.stream = i;
-        said.report = way->streams[i].mine;
-        right = say(test, way->is_sending ? "sent" : "received", FIELDS(report_fields), &said);
+    struct message message = {.direction = direction->name};
+    for (uint32_t i = 0; right && i < direction->count; i++) {
+        message.stream = i;
+        message.report = direction->streams[i].own;
+        right = say(transfer, direction->is_sending ? "sent" : "received", FIELDS(report_fields),
+                    &message);
     }
-    strcpy(said.checksum, test->content.mine);
-    return right && say(test, way->is_sending ? "end" : "done", FIELDS(end_fields), &said);
+    strcpy(message.checksum, transfer->content.own);
+    return right &&
+           say(transfer, direction->is_sending ? "end" : "done", FIELDS(end_fields), &message);
 }
 
-bool exchange_say_stop(struct test *test, const char *reason) {
-    struct said said = {0};
+bool exchange_send_stop(struct transfer *transfer, const char *reason) {
+    struct message message = {0};
     for (size_t i = 0; i < STOP_REASONS; i++)
         if (!strcmp(stop_reasons[i], reason))
-            said.reason = i;
-    snprintf(said.text, sizeof said.text, "%.190s", test->trouble);
-    return say(test, "stop", FIELDS(stop_fields), &said);
+            message.reason = i;
+    snprintf(message.text, sizeof message.text, "%.190s", transfer->error_text);
+    return say(transfer, "stop", FIELDS(stop_fields), &message);
 }
 
-bool exchange_say_ports(struct test *test, struct way *way, const int *ports) {
+bool exchange_send_ports(struct transfer *transfer, struct direction *direction, const int *ports) {
     bool right = true;
-    struct said said = {.way = way->name};
-    for (uint32_t i = 0; right && i < way->count; i++) {
-        said.stream = i;
-        said.port = (uint64_t)ports[i];
-        right = say(test, "port", FIELDS(port_fields), &said);
+    struct message message = {.direction = direction->name};
+    for (uint32_t i = 0; right && i < direction->count; i++) {
+        message.stream = i;
+        message.port = (uint64_t)ports[i];
+        right = say(transfer, "port", FIELDS(port_fields), &message);
     }
     return right;
 }

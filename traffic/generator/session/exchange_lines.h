@@ -6,13 +6,13 @@
 #include "transfer/transfer.h"
 
 /* Takes what the other end said: NULL, or what is wrong with it. */
-const char *exchange_take_line(struct test *test, const char *line);
+const char *exchange_take_line(struct transfer *transfer, const char *line);
 
 /* Says what each stream of a way sent or received, then that this was all. */
-bool exchange_say_reports(struct test *test, struct way *way);
-bool exchange_say_stop(struct test *test, const char *reason);
+bool exchange_send_reports(struct transfer *transfer, struct direction *direction);
+bool exchange_send_stop(struct transfer *transfer, const char *reason);
 
 /* Ports of UDP sockets, before the start. */
-bool exchange_say_ports(struct test *test, struct way *way, const int *ports);
+bool exchange_send_ports(struct transfer *transfer, struct direction *direction, const int *ports);
 
 #endif

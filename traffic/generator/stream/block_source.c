@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream/block_source.h"
 
-void block_source_begin(struct block_source *source, const struct test_plan *plan,
+void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
                         struct content *content, uint16_t stream, uint64_t start_ns) {
     *source = (struct block_source){
         .plan = plan,
@@ -24,7 +24,7 @@ static bool time_is_over(const struct block_source *source, uint64_t now_ns) {
 }
 
 static bool amount_is_used_up(const struct block_source *source, uint64_t now_ns) {
-    const struct test_plan *plan = source->plan;
+    const struct transfer_plan *plan = source->plan;
     return (plan->count && source->sequence >= plan->count) ||
            (plan->bytes && source->bytes >= plan->bytes) || time_is_over(source, now_ns) ||
            (source->content && source->content->left_known && !source->content->left);
@@ -39,14 +39,14 @@ bool block_source_is_due(struct block_source *source, uint64_t now_ns) {
 }
 
 static bool is_last(const struct block_source *source, uint32_t length) {
-    const struct test_plan *plan = source->plan;
+    const struct transfer_plan *plan = source->plan;
     return (plan->count && source->sequence + 1 == plan->count) ||
            (plan->bytes && source->bytes + length >= plan->bytes) ||
            (source->content && source->content->left_known && !source->content->left);
 }
 
 bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body) {
-    uint32_t length = test_plan_size(source->plan, source->sequence);
+    uint32_t length = transfer_plan_size(source->plan, source->sequence);
     if (source->content) {
         size_t got = content_read(source->content, body, length - BLOCK_HEADER_BYTES);
         source->is_done = got + BLOCK_HEADER_BYTES < length;

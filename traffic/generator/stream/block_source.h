@@ -9,7 +9,7 @@
 #include "transfer/transfer_plan.h"
 
 struct block_source {
-    const struct test_plan *plan;
+    const struct transfer_plan *plan;
     struct content *content; /* NULL: the pattern */
     struct pacer pacer;
     uint16_t stream;
@@ -19,7 +19,7 @@ struct block_source {
     bool is_done;
 };
 
-void block_source_begin(struct block_source *source, const struct test_plan *plan,
+void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
                         struct content *content, uint16_t stream, uint64_t start_ns);
 
 /* Whether a block may go at `now_ns`; when not, the source is done or the next is due later. */
@@ -34,7 +34,7 @@ bool block_source_next(struct block_source *source, struct block_header *header,
 static inline uint32_t block_source_length(const struct block_source *source, uint64_t number) {
     if (source->content && number + 1 == source->sequence)
         return source->last_length;
-    return test_plan_size(source->plan, number);
+    return transfer_plan_size(source->plan, number);
 }
 
 static inline uint32_t block_source_magic(const struct block_source *source) {

@@ -10,7 +10,7 @@
 #define SPIN_NS  40000u           /* about what a sleep ends late */
 #define PIECE_NS (50 * NS_PER_MS) /* of sleep, between two looks at `stop` */
 
-void pacer_begin(struct pacer *pacer, const struct test_plan *plan, uint64_t stream,
+void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns) {
     *pacer = (struct pacer){
         .start_ns = start_ns,

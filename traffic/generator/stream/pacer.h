@@ -21,7 +21,7 @@ struct pacer {
     uint64_t random;
 };
 
-void pacer_begin(struct pacer *pacer, const struct test_plan *plan, uint64_t stream,
+void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns);
 
 /* A block of so many bytes takes the time that is due: from it follows when the next one is. */

@@ -14,7 +14,7 @@
 
 struct tcp_receiver {
     struct stream *stream;
-    const struct test_plan *plan;
+    const struct transfer_plan *plan;
     struct stream_times times;
     uint64_t last_ns;
     struct block_header header; /* expected, of the block at hand */
@@ -26,8 +26,8 @@ struct tcp_receiver {
 
 /* What the plan expects, in place of what the header says; whether the two agree. */
 static bool expect(struct tcp_receiver *receiver, uint32_t magic, struct block_header *header) {
-    const struct test_plan *plan = receiver->plan;
-    uint32_t length = test_plan_size(plan, receiver->blocks);
+    const struct transfer_plan *plan = receiver->plan;
+    uint32_t length = transfer_plan_size(plan, receiver->blocks);
     bool right = magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
                  header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
                  header->sequence == receiver->blocks;
@@ -61,11 +61,11 @@ static size_t take_head(struct tcp_receiver *receiver, const uint8_t *bytes, siz
 }
 
 static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
-    const struct test_plan *plan = receiver->plan;
+    const struct transfer_plan *plan = receiver->plan;
     size_t left = receiver->header.length - receiver->offset, piece = count < left ? count : left;
     if (plan->content) {
         uint64_t body = plan->sizes[0] - BLOCK_HEADER_BYTES;
-        content_take(&receiver->stream->way->test->content,
+        content_take(&receiver->stream->direction->transfer->content,
                      receiver->blocks * body + receiver->offset - BLOCK_HEADER_BYTES, bytes, piece);
     } else if (!plan->unchecked && !receiver->is_wrong) {
         receiver->is_wrong = !block_is_right(bytes, &receiver->header, receiver->offset, piece);
@@ -119,21 +119,21 @@ static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
         ssize_t got = recv(stream->fd, buffer, is_first ? BLOCK_HEADER_BYTES : BUFFER_BYTES, 0);
         if (got > 0)
             take_all(receiver, buffer, (size_t)got);
-        if (is_over(got) || stream->way->stop)
+        if (is_over(got) || stream->direction->stop)
             return;
         if (is_first && got > 0)
             wake_seldom(receiver);
-        if (got < 0 && stream_is_silent(stream, receiver->last_ns, receiver->blocks))
+        if (got < 0 && stream_is_over(stream, receiver->last_ns, receiver->blocks))
             return;
     }
 }
 
 void stream_receive_tcp(struct stream *stream) {
     struct tcp_receiver receiver = {
-        .stream = stream, .plan = &stream->way->test->plan, .last_ns = monotonic_ns()};
+        .stream = stream, .plan = &stream->direction->transfer->plan, .last_ns = monotonic_ns()};
     uint8_t *buffer = malloc(BUFFER_BYTES);
     if (!buffer) {
-        test_fail(stream->way->test, "out of memory");
+        transfer_fail(stream->direction->transfer, "out of memory");
         return;
     }
     if (stream->head_have) {
@@ -141,9 +141,9 @@ void stream_receive_tcp(struct stream *stream) {
         wake_seldom(&receiver);
     }
     receive_all(&receiver, buffer);
-    stream->mine.blocks_received = receiver.blocks;
-    stream->mine.bytes_received = receiver.bytes;
-    stream->mine.corrupt = receiver.corrupt;
-    stream_times_report(&receiver.times, &stream->mine);
+    stream->own.blocks_received = receiver.blocks;
+    stream->own.bytes_received = receiver.bytes;
+    stream->own.corrupt = receiver.corrupt;
+    stream_times_report(&receiver.times, &stream->own);
     free(buffer);
 }

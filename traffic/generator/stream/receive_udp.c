@@ -11,14 +11,14 @@
 #include "stream/block_fast.h"
 #include "stream/stream.h"
 
-#define BATCH_MOST     128u
-#define BATCH_LEAST    8u
-#define BATCH_BYTES    (1u << 20)
-#define OFFLOAD_BYTES  65535u
-#define CONTROL_BYTES  64u
-#define WAITED_MOST_NS ((int64_t)(10 * NS_PER_S)) /* in the socket's buffer */
-#define DRAIN_MOST     256u                       /* batches */
-#define JUMP_MOST      (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
+#define MAX_BATCH         128u
+#define MIN_BATCH         8u
+#define BATCH_BYTES       (1u << 20)
+#define OFFLOAD_BYTES     65535u
+#define CONTROL_BYTES     64u
+#define MAX_QUEUED_NS     ((int64_t)(10 * NS_PER_S)) /* in the socket's buffer */
+#define MAX_DRAIN_BATCHES 256u                       /* batches */
+#define MAX_SEQUENCE_JUMP (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -26,36 +26,36 @@
 
 struct udp_receiver {
     struct stream *stream;
-    const struct test_plan *plan;
+    const struct transfer_plan *plan;
     struct arrivals arrivals;
     struct stream_times times;
     uint64_t last_ns; /* monotonic: when a block of ours was taken */
     uint64_t bytes, corrupt, foreign;
-    bool knows_arrival; /* the kernel's time stamps */
-    int64_t transit_ns; /* of the block before */
+    bool has_timestamps; /* the kernel's time stamps */
+    int64_t transit_ns;  /* of the block before */
     double jitter_ns;
     bool has_transit;
     uint8_t *bytes_room;
     uint32_t stride, room;
-    struct mmsghdr messages[BATCH_MOST];
-    struct iovec parts[BATCH_MOST];
-    uint64_t control[BATCH_MOST][CONTROL_BYTES / sizeof(uint64_t)];
+    struct mmsghdr messages[MAX_BATCH];
+    struct iovec parts[MAX_BATCH];
+    uint64_t control[MAX_BATCH][CONTROL_BYTES / sizeof(uint64_t)];
 };
 
 static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
                     const struct block_header *header, size_t count) {
-    const struct test_plan *plan = receiver->plan;
+    const struct transfer_plan *plan = receiver->plan;
     return magic == (plan->content ? CONTENT_MAGIC : BLOCK_MAGIC) &&
            header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
            header->length == count && header->sequence <= INT64_MAX &&
            (!plan->count || header->sequence < plan->count) &&
-           header->sequence < receiver->arrivals.next + JUMP_MOST;
+           header->sequence < receiver->arrivals.next + MAX_SEQUENCE_JUMP;
 }
 
 /* RFC 3550 section 6.4.1, of blocks in the order in which they came. */
-static void note_transit(struct udp_receiver *receiver, const struct block_header *header,
-                         int64_t came_ns) {
-    int64_t transit = came_ns - (int64_t)header->sent_ns;
+static void update_jitter(struct udp_receiver *receiver, const struct block_header *header,
+                          int64_t received_ns) {
+    int64_t transit = received_ns - (int64_t)header->sent_ns;
     if (receiver->has_transit) {
         int64_t change = transit - receiver->transit_ns;
         receiver->jitter_ns += ((double)(change < 0 ? -change : change) - receiver->jitter_ns) / 16;
@@ -67,12 +67,12 @@ static void note_transit(struct udp_receiver *receiver, const struct block_heade
 static void take_content(struct udp_receiver *receiver, const struct block_header *header,
                          const uint8_t *bytes) {
     uint64_t body = receiver->plan->sizes[0] - BLOCK_HEADER_BYTES;
-    content_take(&receiver->stream->way->test->content, header->sequence * body,
+    content_take(&receiver->stream->direction->transfer->content, header->sequence * body,
                  bytes + BLOCK_HEADER_BYTES, header->length - BLOCK_HEADER_BYTES);
 }
 
 static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size_t count,
-                       int64_t came_ns) {
+                       int64_t received_ns) {
     struct block_header header;
     if (count < BLOCK_HEADER_BYTES ||
         !is_ours(receiver, block_get_header(bytes, &header), &header, count)) {
@@ -86,7 +86,7 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
         take_content(receiver, &header, bytes);
     else if (!receiver->plan->content && !receiver->plan->unchecked)
         receiver->corrupt += !block_is_right(bytes, &header, 0, count);
-    note_transit(receiver, &header, came_ns);
+    update_jitter(receiver, &header, received_ns);
     return true;
 }
 
@@ -96,17 +96,17 @@ struct instant {
 };
 
 struct message_facts {
-    int64_t came_ns;  /* since the epoch */
-    uint32_t segment; /* 0: one datagram */
+    int64_t received_ns; /* since the epoch */
+    uint32_t segment;    /* 0: one datagram */
 };
 
 static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
-    struct message_facts facts = {.came_ns = now_ns};
+    struct message_facts facts = {.received_ns = now_ns};
     for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
         if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec time;
             memcpy(&time, CMSG_DATA(at), sizeof time);
-            facts.came_ns = (int64_t)time.tv_sec * (int64_t)NS_PER_S + time.tv_nsec;
+            facts.received_ns = (int64_t)time.tv_sec * (int64_t)NS_PER_S + time.tv_nsec;
         } else if (at->cmsg_level == SOL_UDP && at->cmsg_type == UDP_GRO) {
             int size;
             memcpy(&size, CMSG_DATA(at), sizeof size);
@@ -118,11 +118,11 @@ static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
 
 /* First and last block by the kernel's stamps: datagrams wait in the socket's buffer, and a batch
  * of them is taken in no time. A stamp that cannot be (the clock was set) counts as now. */
-static void note_arrival(struct udp_receiver *receiver, int64_t came_ns,
-                         const struct instant *now) {
+static void note_received(struct udp_receiver *receiver, int64_t received_ns,
+                          const struct instant *now) {
     struct stream_times *times = &receiver->times;
-    int64_t waited = (int64_t)now->realtime_ns - came_ns;
-    if (waited < 0 || waited > WAITED_MOST_NS)
+    int64_t waited = (int64_t)now->realtime_ns - received_ns;
+    if (waited < 0 || waited > MAX_QUEUED_NS)
         waited = 0;
     uint64_t came = now->monotonic_ns - (uint64_t)waited;
     if (!times->first_ns) {
@@ -147,12 +147,12 @@ static bool take_message(struct udp_receiver *receiver, unsigned number,
     struct message_facts facts = read_facts(&message->msg_hdr, (int64_t)now->realtime_ns);
     do {
         size_t piece = facts.segment && facts.segment < left ? facts.segment : left;
-        ours |= take_block(receiver, bytes, piece, facts.came_ns);
+        ours |= take_block(receiver, bytes, piece, facts.received_ns);
         bytes += piece;
         left -= piece;
     } while (left);
     if (ours)
-        note_arrival(receiver, facts.came_ns, now);
+        note_received(receiver, facts.received_ns, now);
     return ours;
 }
 
@@ -180,7 +180,7 @@ static bool take_batch(struct udp_receiver *receiver, unsigned count) {
 }
 
 static int receive_batch(struct udp_receiver *receiver, int flags) {
-    bool has_control = receiver->knows_arrival || receiver->plan->offload;
+    bool has_control = receiver->has_timestamps || receiver->plan->offload;
     for (unsigned i = 0; has_control && i < receiver->room; i++) {
         receiver->messages[i].msg_hdr.msg_control = receiver->control[i];
         receiver->messages[i].msg_hdr.msg_controllen = CONTROL_BYTES;
@@ -199,15 +199,15 @@ static uint64_t dropped_plus_1(int fd) {
 }
 
 static bool begin(struct udp_receiver *receiver, struct stream *stream) {
-    const struct test_plan *plan = &stream->way->test->plan;
+    const struct transfer_plan *plan = &stream->direction->transfer->plan;
     int one = 1;
     receiver->stream = stream;
     receiver->plan = plan;
-    receiver->stride = plan->offload ? OFFLOAD_BYTES : plan->size_most;
+    receiver->stride = plan->offload ? OFFLOAD_BYTES : plan->max_size;
     receiver->room = BATCH_BYTES / receiver->stride;
-    receiver->room = receiver->room < BATCH_LEAST  ? BATCH_LEAST
-                     : receiver->room > BATCH_MOST ? BATCH_MOST
-                                                   : receiver->room;
+    receiver->room = receiver->room < MIN_BATCH   ? MIN_BATCH
+                     : receiver->room > MAX_BATCH ? MAX_BATCH
+                                                  : receiver->room;
     receiver->bytes_room = malloc((size_t)receiver->room * receiver->stride);
     for (unsigned i = 0; receiver->bytes_room && i < receiver->room; i++) {
         receiver->parts[i] =
@@ -215,7 +215,8 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
         receiver->messages[i].msg_hdr.msg_iov = &receiver->parts[i];
         receiver->messages[i].msg_hdr.msg_iovlen = 1;
     }
-    receiver->knows_arrival = !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
+    receiver->has_timestamps =
+        !setsockopt(stream->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
     if (plan->offload)
         setsockopt(stream->fd, SOL_UDP, UDP_GRO, &one, sizeof one);
     receiver->last_ns = monotonic_ns();
@@ -224,21 +225,21 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
 
 static void report(const struct udp_receiver *receiver) {
     const struct arrivals *arrivals = &receiver->arrivals;
-    struct stream_report *mine = &receiver->stream->mine;
-    mine->blocks_received = arrivals->distinct;
-    mine->bytes_received = receiver->bytes;
-    mine->out_of_order = arrivals->out_of_order;
-    mine->duplicate = arrivals->duplicate;
-    mine->late = arrivals->late;
-    mine->corrupt = receiver->corrupt;
-    mine->missing = arrivals->next - arrivals->distinct;
-    mine->foreign = receiver->foreign;
-    mine->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
+    struct stream_report *own = &receiver->stream->own;
+    own->blocks_received = arrivals->distinct;
+    own->bytes_received = receiver->bytes;
+    own->out_of_order = arrivals->out_of_order;
+    own->duplicate = arrivals->duplicate;
+    own->late = arrivals->late;
+    own->corrupt = receiver->corrupt;
+    own->missing = arrivals->next - arrivals->distinct;
+    own->foreign = receiver->foreign;
+    own->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
     /* Of blocks sent as fast as possible, it would be that of the batches. */
     bool has_jitter =
-        receiver->knows_arrival && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
-    mine->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
-    stream_times_report(&receiver->times, mine);
+        receiver->has_timestamps && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
+    own->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
+    stream_times_report(&receiver->times, own);
 }
 
 void stream_receive_udp(struct stream *stream) {
@@ -246,18 +247,19 @@ void stream_receive_udp(struct stream *stream) {
     bool ours = false;
     int got;
     if (!receiver || !begin(receiver, stream)) {
-        test_fail(stream->way->test, "out of memory");
+        transfer_fail(stream->direction->transfer, "out of memory");
         free(receiver);
         return;
     }
     /* While blocks come, silence is not asked about; strangers' datagrams are silence. */
-    while (!stream->way->stop &&
-           (ours || !stream_is_silent(stream, receiver->last_ns, receiver->arrivals.distinct))) {
+    while (!stream->direction->stop &&
+           (ours || !stream_is_over(stream, receiver->last_ns, receiver->arrivals.distinct))) {
         got = receive_batch(receiver, MSG_WAITFORONE);
         ours = got > 0 && take_batch(receiver, (unsigned)got);
     }
     /* What is here already counts. */
-    for (unsigned i = 0; i < DRAIN_MOST && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0; i++)
+    for (unsigned i = 0; i < MAX_DRAIN_BATCHES && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0;
+         i++)
         take_batch(receiver, (unsigned)got);
     report(receiver);
     free(receiver->bytes_room);

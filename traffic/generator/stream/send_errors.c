@@ -29,24 +29,24 @@ static bool may_pass(int number, bool udp) {
 }
 
 bool send_errors_take(struct send_errors *errors, struct stream *stream, int number) {
-    struct test *test = stream->way->test;
+    struct transfer *transfer = stream->direction->transfer;
     uint64_t now = monotonic_ns();
     if (!is_full(number))
         count(errors, number);
-    if (!is_full(number) && !may_pass(number, test_is_udp(test))) {
-        test_fail(test, "stream %u: send: %s%s", stream->number, strerror(number),
-                  number == EMSGSIZE ? " (a block must fit the path's MTU with --df do)" : "");
+    if (!is_full(number) && !may_pass(number, transfer_is_udp(transfer))) {
+        transfer_fail(transfer, "stream %u: send: %s%s", stream->number, strerror(number),
+                      number == EMSGSIZE ? " (a block must fit the path's MTU with --df do)" : "");
         return false;
     }
     if (now - errors->progress_ns > STALL_LIMIT_NS) {
-        test_fail(test, "stream %u: nothing could be sent for 10 s: %s", stream->number,
-                  strerror(number));
+        transfer_fail(transfer, "stream %u: nothing could be sent for 10 s: %s", stream->number,
+                      strerror(number));
         return false;
     }
     if (number == ENOBUFS || number == ENOMEM)
-        pacer_wait(now + NS_PER_MS / 10, &stream->way->stop);
+        pacer_wait(now + NS_PER_MS / 10, &stream->direction->stop);
     else if (!is_full(number) && number != ECONNREFUSED)
-        pacer_wait(now + NS_PER_MS, &stream->way->stop);
+        pacer_wait(now + NS_PER_MS, &stream->direction->stop);
     return true;
 }
 

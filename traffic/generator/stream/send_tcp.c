@@ -10,7 +10,7 @@
 #include "stream/stream.h"
 
 #define BUFFER_BYTES (1u << 19) /* of the sizes tried, the one that costs least CPU for a byte */
-_Static_assert(BUFFER_BYTES >= CONTENT_SIZE_MOST, "the largest block of a file must fit");
+_Static_assert(BUFFER_BYTES >= MAX_CONTENT_SIZE, "the largest block of a file must fit");
 
 struct tcp_sender {
     struct stream *stream;
@@ -45,7 +45,7 @@ static void make_piece(struct tcp_sender *sender) {
 static bool has_room(const struct tcp_sender *sender) {
     size_t need = BLOCK_HEADER_BYTES;
     if (sender->source.content)
-        need = test_plan_size(sender->source.plan, sender->source.sequence);
+        need = transfer_plan_size(sender->source.plan, sender->source.sequence);
     return BUFFER_BYTES - sender->have >= need;
 }
 
@@ -56,7 +56,7 @@ static void gather(struct tcp_sender *sender) {
     while (sender->have < BUFFER_BYTES) {
         if (!sender->offset) {
             uint8_t *body = sender->bytes + sender->have + BLOCK_HEADER_BYTES;
-            if (sender->stream->way->stop || !has_room(sender) ||
+            if (sender->stream->direction->stop || !has_room(sender) ||
                 !block_source_is_due(&sender->source, now) ||
                 !block_source_next(&sender->source, &sender->header, body))
                 return;
@@ -83,7 +83,7 @@ static void note_sent(struct tcp_sender *sender, size_t bytes) {
 
 /* After a stop, what is begun may still be finished, but not for long. */
 static bool grace_is_over(struct tcp_sender *sender) {
-    if (!sender->stream->way->stop)
+    if (!sender->stream->direction->stop)
         return false;
     uint64_t now = monotonic_ns();
     if (!sender->stopped_ns)
@@ -115,28 +115,29 @@ static void send_all(struct tcp_sender *sender) {
             return;
         if (sender->offset)
             continue;
-        if (source->is_done || sender->stream->way->stop)
+        if (source->is_done || sender->stream->direction->stop)
             return;
         if (source->plan->pacing != PACING_NONE)
-            pacer_wait(block_source_due_ns(source), &sender->stream->way->stop);
+            pacer_wait(block_source_due_ns(source), &sender->stream->direction->stop);
     }
 }
 
 void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
-    struct test *test = stream->way->test;
+    struct transfer *transfer = stream->direction->transfer;
     struct tcp_sender sender = {.stream = stream, .bytes = malloc(BUFFER_BYTES)};
     if (!sender.bytes) {
-        test_fail(test, "out of memory");
+        transfer_fail(transfer, "out of memory");
         return;
     }
-    block_source_begin(&sender.source, &test->plan, test->plan.content ? &test->content : NULL,
-                       stream->number, start_ns);
+    block_source_begin(&sender.source, &transfer->plan,
+                       transfer->plan.content ? &transfer->content : NULL, stream->number,
+                       start_ns);
     sender.errors.progress_ns = monotonic_ns();
     send_all(&sender);
     shutdown(stream->fd, SHUT_WR);
-    stream->mine.blocks_sent = sender.whole_blocks;
-    stream->mine.bytes_sent = sender.whole_bytes;
-    stream_times_report(&sender.times, &stream->mine);
-    send_errors_report(&sender.errors, &stream->mine);
+    stream->own.blocks_sent = sender.whole_blocks;
+    stream->own.bytes_sent = sender.whole_bytes;
+    stream_times_report(&sender.times, &stream->own);
+    send_errors_report(&sender.errors, &stream->own);
     free(sender.bytes);
 }

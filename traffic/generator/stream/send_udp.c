@@ -12,7 +12,7 @@
 
 #define BATCH         64u
 #define BATCH_BYTES   (1u << 18) /* of one batch: stays in the cache */
-#define SEGMENTS_MOST 64u        /* UDP_MAX_SEGMENTS of older kernels */
+#define MAX_SEGMENTS  64u        /* UDP_MAX_SEGMENTS of older kernels */
 #define SEGMENT_BYTES 64000u     /* of one datagram before it is cut */
 
 struct udp_sender {
@@ -103,14 +103,14 @@ static bool send_batch(struct udp_sender *sender) {
         else if (!give_up_offload(sender, errno) &&
                  !send_errors_take(&sender->errors, sender->stream, errno))
             return false;
-        else if (sender->stream->way->stop)
+        else if (sender->stream->direction->stop)
             return false;
     }
     return true;
 }
 
 static void set_offload(struct udp_sender *sender) {
-    const struct test_plan *plan = sender->source.plan;
+    const struct transfer_plan *plan = sender->source.plan;
     struct msghdr message = {.msg_control = sender->control,
                              .msg_controllen = sizeof sender->control};
     struct cmsghdr *control = CMSG_FIRSTHDR(&message);
@@ -119,8 +119,8 @@ static void set_offload(struct udp_sender *sender) {
     if (!plan->offload || plan->size_count != 1 || sender->stride > SEGMENT_BYTES / 2)
         return;
     sender->segments = SEGMENT_BYTES / sender->stride;
-    if (sender->segments > SEGMENTS_MOST)
-        sender->segments = SEGMENTS_MOST;
+    if (sender->segments > MAX_SEGMENTS)
+        sender->segments = MAX_SEGMENTS;
     control->cmsg_level = SOL_UDP;
     control->cmsg_type = UDP_SEGMENT;
     control->cmsg_len = CMSG_LEN(sizeof size);
@@ -128,11 +128,12 @@ static void set_offload(struct udp_sender *sender) {
 }
 
 static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t start_ns) {
-    struct test *test = stream->way->test;
+    struct transfer *transfer = stream->direction->transfer;
     sender->stream = stream;
-    block_source_begin(&sender->source, &test->plan, test->plan.content ? &test->content : NULL,
-                       stream->number, start_ns);
-    sender->stride = test->plan.size_most;
+    block_source_begin(&sender->source, &transfer->plan,
+                       transfer->plan.content ? &transfer->content : NULL, stream->number,
+                       start_ns);
+    sender->stride = transfer->plan.max_size;
     sender->room = BATCH_BYTES / sender->stride;
     sender->room = !sender->room ? 1 : sender->room < BATCH ? sender->room : BATCH;
     sender->bytes = malloc((size_t)sender->room * sender->stride);
@@ -144,23 +145,24 @@ static bool begin(struct udp_sender *sender, struct stream *stream, uint64_t sta
 void stream_send_udp(struct stream *stream, uint64_t start_ns) {
     struct udp_sender *sender = calloc(1, sizeof *sender);
     if (!sender || !begin(sender, stream, start_ns)) {
-        test_fail(stream->way->test, "out of memory");
+        transfer_fail(stream->direction->transfer, "out of memory");
         free(sender);
         return;
     }
-    while (!stream->way->stop) {
+    while (!stream->direction->stop) {
         gather(sender);
         if (sender->count && !send_batch(sender))
             break;
         if (sender->source.is_done)
             break;
-        if (!sender->count && !pacer_wait(block_source_due_ns(&sender->source), &stream->way->stop))
+        if (!sender->count &&
+            !pacer_wait(block_source_due_ns(&sender->source), &stream->direction->stop))
             break;
     }
-    stream->mine.blocks_sent = sender->blocks_sent;
-    stream->mine.bytes_sent = sender->bytes_sent;
-    stream_times_report(&sender->times, &stream->mine);
-    send_errors_report(&sender->errors, &stream->mine);
+    stream->own.blocks_sent = sender->blocks_sent;
+    stream->own.bytes_sent = sender->bytes_sent;
+    stream_times_report(&sender->times, &stream->own);
+    send_errors_report(&sender->errors, &stream->own);
     free(sender->bytes);
     free(sender);
 }

@@ -20,19 +20,19 @@ void stream_receive_udp(struct stream *stream);
 void stream_receive_tcp(struct stream *stream);
 
 /* UDP sockets are made before the test begins; -1: said in `why`. */
-int stream_bind(struct stream *stream, char why[WHY_ROOM]);
-int stream_aim(struct stream *stream, char why[WHY_ROOM]);
+int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]);
+int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]);
 
 /* Starts the threads of a way. False: none is left running. */
-bool way_start(struct way *way);
-void way_join(struct way *way);
+bool direction_start(struct direction *direction);
+void direction_join(struct direction *direction);
 
 /* Hands over a data connection that came in, with what was read of it. False: not wanted. */
-bool stream_hand_over(struct stream *stream, int fd, const uint8_t *head, size_t count);
+bool stream_accept(struct stream *stream, int fd, const uint8_t *head, size_t count);
 
 /* Whether a receiving stream has nothing to wait for: all that was announced is here, or nothing
  * came since `last_ns` for as long as the test lets it. */
-bool stream_is_silent(struct stream *stream, uint64_t last_ns, uint64_t distinct);
+bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct);
 
 /* First and last block, in both clocks. */
 struct stream_times {

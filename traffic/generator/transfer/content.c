@@ -19,20 +19,20 @@ static bool begin(struct content *content) {
     return sodium_init() >= 0 && !crypto_generichash_init(&content->digest, NULL, 0, DIGEST_BYTES);
 }
 
-bool content_open(struct content *content, const char *path, char *why, size_t room) {
+bool content_open(struct content *content, const char *path, char *error, size_t room) {
     struct stat status;
     bool is_stdin = !strcmp(path, "-");
     if (!begin(content)) {
-        snprintf(why, room, "libsodium does not work");
+        snprintf(error, room, "libsodium does not work");
         return false;
     }
     content->fd = is_stdin ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     if (content->fd < 0 || fstat(content->fd, &status)) {
-        snprintf(why, room, "%s: %s", path, strerror(errno));
+        snprintf(error, room, "%s: %s", path, strerror(errno));
         return false;
     }
     if (S_ISDIR(status.st_mode)) {
-        snprintf(why, room, "%s is a folder", path);
+        snprintf(error, room, "%s is a folder", path);
         return false;
     }
     content->left_known = S_ISREG(status.st_mode) && !is_stdin;
@@ -75,13 +75,13 @@ static bool is_plain_name(const char *name) {
 
 /* Names come from the network, so nothing but a regular file is ever replaced, and no link is
  * followed. */
-static bool is_free(const struct content *content, char *why, size_t room) {
+static bool is_free(const struct content *content, char *error, size_t room) {
     struct stat status;
     if (fstatat(content->folder, content->name, &status, AT_SYMLINK_NOFOLLOW))
         return true;
     if (content->overwrite && S_ISREG(status.st_mode))
         return true;
-    snprintf(why, room,
+    snprintf(error, room,
              content->overwrite ? "%.100s exists at the receiver and is not a regular file"
                                 : "%.100s exists at the receiver, which runs without --overwrite",
              content->name);
@@ -101,27 +101,27 @@ static int make_locked(const struct content *content) {
     }
 }
 
-static bool open_temporary(struct content *content, const char *folder, char *why, size_t room) {
+static bool open_temporary(struct content *content, const char *folder, char *error, size_t room) {
     content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (content->folder >= 0 && !is_free(content, why, room))
+    if (content->folder >= 0 && !is_free(content, error, room))
         return false;
     if (content->folder >= 0)
         content->fd = make_locked(content);
     if (content->fd < 0)
-        snprintf(why, room, "the receiver's output folder: %s", strerror(errno));
+        snprintf(error, room, "the receiver's output folder: %s", strerror(errno));
     return content->fd >= 0;
 }
 
 bool content_receive(struct content *content, const struct content_target *target, const char *name,
-                     uint32_t run, char *why, size_t room) {
+                     uint32_t run, char *error, size_t room) {
     if (!begin(content)) {
-        snprintf(why, room, "libsodium does not work");
+        snprintf(error, room, "libsodium does not work");
         return false;
     }
     content->to_stdout = target->to_stdout;
     content->overwrite = target->overwrite;
     if (!is_plain_name(name)) {
-        snprintf(why, room,
+        snprintf(error, room,
                  "a file's name must have no folder, control character or dot before it");
         return false;
     }
@@ -129,7 +129,7 @@ bool content_receive(struct content *content, const struct content_target *targe
     if (!target->folder || target->to_stdout)
         return true;
     snprintf(content->temporary, sizeof content->temporary, PART_BEGIN "%08x" PART_END, run);
-    return open_temporary(content, target->folder, why, room);
+    return open_temporary(content, target->folder, error, room);
 }
 
 static bool is_part_name(const char *name) {
@@ -204,7 +204,7 @@ void content_finish_sum(struct content *content) {
     if (content->error || (!content->in_order && (content->fd < 0 || !sum_again(content))))
         return;
     crypto_generichash_final(&content->digest, digest, sizeof digest);
-    sodium_bin2hex(content->mine, sizeof content->mine, digest, sizeof digest);
+    sodium_bin2hex(content->own, sizeof content->own, digest, sizeof digest);
 }
 
 /* Without --overwrite, a file that appeared meanwhile is left alone. */
@@ -235,7 +235,7 @@ void content_settle(struct content *content, bool complete) {
         return;
     content->has_settled = true;
     bool is_whole =
-        complete && content->mine[0] && !content->error && !strcmp(content->mine, content->theirs);
+        complete && content->own[0] && !content->error && !strcmp(content->own, content->peer);
     if (is_whole && !keep(content))
         content->error = errno;
     if (!content->kept)

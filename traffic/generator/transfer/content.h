@@ -30,19 +30,19 @@ struct content {
     _Atomic int error; /* errno of the first write or read that failed */
     char name[241], temporary[260];
     crypto_generichash_state digest;
-    char mine[CONTENT_DIGEST_HEX], theirs[CONTENT_DIGEST_HEX]; /* "": unknown */
-    bool kept;                                                 /* under its name */
+    char own[CONTENT_DIGEST_HEX], peer[CONTENT_DIGEST_HEX]; /* "": unknown */
+    bool kept;                                              /* under its name */
     bool has_settled;
 };
 
 /* The sender's end: "-" is standard input. False: said in `why`. */
-bool content_open(struct content *content, const char *path, char *why, size_t room);
+bool content_open(struct content *content, const char *path, char *error, size_t room);
 /* The next bytes; 0 at the end. */
 size_t content_read(struct content *content, uint8_t *bytes, size_t count);
 
 /* The receiver's end. Refuses a name that leaves the folder or that is taken there. */
 bool content_receive(struct content *content, const struct content_target *target, const char *name,
-                     uint32_t run, char *why, size_t room);
+                     uint32_t run, char *error, size_t room);
 /* Removes what receivers of this user that were killed left in the folder. Those that are being
  * written are locked. */
 void content_sweep(const char *folder);

@@ -18,7 +18,7 @@
 #include "transfer/socket_options.h"
 
 int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
-                  char why[WHY_ROOM]) {
+                  char error[ERROR_SIZE]) {
     struct addrinfo *list, hints = {.ai_family = family,
                                     .ai_socktype = SOCK_STREAM,
                                     .ai_flags = passive ? AI_PASSIVE : 0};
@@ -26,7 +26,7 @@ int endpoint_find(union endpoint *found, const char *host, uint16_t port, int fa
     snprintf(service, sizeof service, "%u", port);
     int failed = getaddrinfo(host, service, &hints, &list);
     if (failed) {
-        snprintf(why, WHY_ROOM, "%.150s: %s", host ? host : "any address",
+        snprintf(error, ERROR_SIZE, "%.150s: %s", host ? host : "any address",
                  failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
         return -1;
     }
@@ -67,56 +67,57 @@ bool endpoint_same_host(const union endpoint *one, const union endpoint *other) 
            ((const struct sockaddr_in *)&other->storage)->sin_addr.s_addr;
 }
 
-void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_ROOM]) {
-    if (getnameinfo(&endpoint->address, endpoint_size(endpoint), name, ADDRESS_ROOM, NULL, 0,
+void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]) {
+    if (getnameinfo(&endpoint->address, endpoint_size(endpoint), name, ADDRESS_SIZE, NULL, 0,
                     NI_NUMERICHOST))
         strcpy(name, "?");
 }
 
-static int give_up(int fd, char why[WHY_ROOM], const char *what) {
-    snprintf(why, WHY_ROOM, "%s: %s", what, strerror(errno));
+static int give_up(int fd, char error[ERROR_SIZE], const char *what) {
+    snprintf(error, ERROR_SIZE, "%s: %s", what, strerror(errno));
     close(fd);
     return -1;
 }
 
-static int bind_local(int fd, int family, const struct local_plan *local, char why[WHY_ROOM]) {
+static int bind_local(int fd, int family, const struct local_plan *local, char error[ERROR_SIZE]) {
     union endpoint at;
     if (local->device &&
         setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, local->device, strlen(local->device))) {
-        snprintf(why, WHY_ROOM, "--device %.20s: %s%s", local->device, strerror(errno),
+        snprintf(error, ERROR_SIZE, "--device %.20s: %s%s", local->device, strerror(errno),
                  errno == EPERM ? " (needs CAP_NET_RAW)" : "");
         return -1;
     }
     if (!local->bind)
         return 0;
-    if (endpoint_find(&at, local->bind, 0, family, false, why))
+    if (endpoint_find(&at, local->bind, 0, family, false, error))
         return -1;
     if (bind(fd, &at.address, endpoint_size(&at))) {
-        snprintf(why, WHY_ROOM, "--bind %.100s: %s", local->bind, strerror(errno));
+        snprintf(error, ERROR_SIZE, "--bind %.100s: %s", local->bind, strerror(errno));
         return -1;
     }
     return 0;
 }
 
-int endpoint_listen(const union endpoint *at, const struct local_plan *local, char why[WHY_ROOM]) {
+int endpoint_listen(const union endpoint *at, const struct local_plan *local,
+                    char error[ERROR_SIZE]) {
     int one = 1, family = at->address.sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct local_plan device = {.device = local->device};
     if (fd < 0) {
-        snprintf(why, WHY_ROOM, "socket: %s", strerror(errno));
+        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
         return -1;
     }
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind_local(fd, family, &device, why)) {
+    if (bind_local(fd, family, &device, error)) {
         close(fd);
         return -1;
     }
     if (bind(fd, &at->address, endpoint_size(at)))
-        return give_up(fd, why, "bind");
+        return give_up(fd, error, "bind");
     if (listen(fd, 4096))
-        return give_up(fd, why, "listen");
+        return give_up(fd, error, "listen");
     return fd;
 }
 
@@ -135,21 +136,21 @@ static int finish_connect(int fd, uint64_t limit_ns) {
 }
 
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
-                     const struct socket_plan *plan, uint64_t limit_ns, char why[WHY_ROOM]) {
+                     const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]) {
     int family = to->address.sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        snprintf(why, WHY_ROOM, "socket: %s", strerror(errno));
+        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
         return -1;
     }
-    if ((plan && endpoint_apply(fd, family, false, plan, why)) ||
-        bind_local(fd, family, local, why)) {
+    if ((plan && endpoint_apply(fd, family, false, plan, error)) ||
+        bind_local(fd, family, local, error)) {
         close(fd);
         return -1;
     }
     if (connect(fd, &to->address, endpoint_size(to)) &&
         (errno != EINPROGRESS || finish_connect(fd, limit_ns)))
-        return give_up(fd, why, "connect");
+        return give_up(fd, error, "connect");
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return fd;
 }
@@ -168,16 +169,16 @@ static int bind_in_range(int fd, union endpoint *at, const struct local_plan *lo
 }
 
 int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
-                      const struct socket_plan *plan, char why[WHY_ROOM]) {
+                      const struct socket_plan *plan, char error[ERROR_SIZE]) {
     union endpoint own = *at;
     struct local_plan device = {.device = local->device};
     int one = 1;
     int family = at->address.sa_family, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        snprintf(why, WHY_ROOM, "socket: %s", strerror(errno));
+        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
         return -1;
     }
-    if (bind_local(fd, family, &device, why) || endpoint_apply(fd, family, true, plan, why)) {
+    if (bind_local(fd, family, &device, error) || endpoint_apply(fd, family, true, plan, error)) {
         close(fd);
         return -1;
     }
@@ -185,29 +186,29 @@ int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
     (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
     endpoint_set_port(&own, 0);
     if (bind_in_range(fd, &own, local))
-        return give_up(fd, why, "UDP bind");
+        return give_up(fd, error, "UDP bind");
     return fd;
 }
 
 int endpoint_connect_udp(const union endpoint *to, const struct local_plan *local,
-                         const struct socket_plan *plan, char why[WHY_ROOM]) {
+                         const struct socket_plan *plan, char error[ERROR_SIZE]) {
     int family = to->address.sa_family, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        snprintf(why, WHY_ROOM, "socket: %s", strerror(errno));
+        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
         return -1;
     }
-    if (bind_local(fd, family, local, why) || endpoint_apply(fd, family, true, plan, why)) {
+    if (bind_local(fd, family, local, error) || endpoint_apply(fd, family, true, plan, error)) {
         close(fd);
         return -1;
     }
     if (connect(fd, &to->address, endpoint_size(to)))
-        return give_up(fd, why, "UDP connect");
+        return give_up(fd, error, "UDP connect");
     return fd;
 }
 
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
-                   char why[WHY_ROOM]) {
-    return socket_options_set(fd, family, udp, plan, why, WHY_ROOM);
+                   char error[ERROR_SIZE]) {
+    return socket_options_set(fd, family, udp, plan, error, ERROR_SIZE);
 }
 
 void endpoint_limit_waits(int fd, uint64_t ns) {

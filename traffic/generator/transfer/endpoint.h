@@ -9,8 +9,8 @@
 
 #include "transfer/transfer_plan.h"
 
-#define WHY_ROOM     256
-#define ADDRESS_ROOM 72 /* the longest IPv6 address with its scope */
+#define ERROR_SIZE   256
+#define ADDRESS_SIZE 72 /* the longest IPv6 address with its scope */
 
 union endpoint {
     struct sockaddr address;
@@ -26,30 +26,31 @@ struct local_plan {
 };
 
 int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
-                  char why[WHY_ROOM]);
+                  char error[ERROR_SIZE]);
 socklen_t endpoint_size(const union endpoint *endpoint);
 uint16_t endpoint_port(const union endpoint *endpoint);
 void endpoint_set_port(union endpoint *endpoint, uint16_t port);
 bool endpoint_same_host(const union endpoint *one, const union endpoint *other);
-void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_ROOM]);
+void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]);
 
 /* A listening TCP socket, non-blocking. An IPv6 one takes no IPv4. */
-int endpoint_listen(const union endpoint *at, const struct local_plan *local, char why[WHY_ROOM]);
+int endpoint_listen(const union endpoint *at, const struct local_plan *local,
+                    char error[ERROR_SIZE]);
 
 /* A TCP connection made within `limit_ns`; blocking afterwards. */
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
-                     const struct socket_plan *plan, uint64_t limit_ns, char why[WHY_ROOM]);
+                     const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]);
 
 /* A UDP socket at `at` (its port 0: one of the local plan's). */
 int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
-                      const struct socket_plan *plan, char why[WHY_ROOM]);
+                      const struct socket_plan *plan, char error[ERROR_SIZE]);
 /* A UDP socket that sends to `to`. */
 int endpoint_connect_udp(const union endpoint *to, const struct local_plan *local,
-                         const struct socket_plan *plan, char why[WHY_ROOM]);
+                         const struct socket_plan *plan, char error[ERROR_SIZE]);
 
 /* The options of the plan on a socket of data; for accepted ones too. */
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
-                   char why[WHY_ROOM]);
+                   char error[ERROR_SIZE]);
 
 /* So that sends and receives wait no longer. */
 void endpoint_limit_waits(int fd, uint64_t ns);

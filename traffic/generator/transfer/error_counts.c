@@ -37,13 +37,13 @@ void error_counts_add(struct error_counts *counts, const char *text) {
     }
 }
 
-void error_counts_write(const struct error_counts *counts, char text[ERROR_TEXT_ROOM]) {
+void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNTS_SIZE]) {
     size_t used = 0;
     text[0] = 0;
     for (size_t i = 0; i < counts->kinds; i++) {
-        int length = snprintf(text + used, ERROR_TEXT_ROOM - used, "%s%s:%llu", used ? "," : "",
+        int length = snprintf(text + used, ERROR_COUNTS_SIZE - used, "%s%s:%llu", used ? "," : "",
                               counts->names[i], (unsigned long long)counts->counts[i]);
-        if (length < 0 || used + (size_t)length >= ERROR_TEXT_ROOM) {
+        if (length < 0 || used + (size_t)length >= ERROR_COUNTS_SIZE) {
             text[used] = 0;
             return;
         }

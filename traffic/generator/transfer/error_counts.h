@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ERROR_KINDS     12
-#define ERROR_TEXT_ROOM 256
+#define ERROR_KINDS       12
+#define ERROR_COUNTS_SIZE 256
 
 struct error_counts {
     size_t kinds;
@@ -17,6 +17,6 @@ struct error_counts {
 
 /* What is no such text, or one kind too many, is left out. */
 void error_counts_add(struct error_counts *counts, const char *text);
-void error_counts_write(const struct error_counts *counts, char text[ERROR_TEXT_ROOM]);
+void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNTS_SIZE]);
 
 #endif

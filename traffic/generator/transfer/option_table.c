@@ -65,14 +65,14 @@ static const char *expected_of(const struct option_row *row) {
 
 static bool take_bounded(const struct option_row *row, uint64_t *at, const char *value) {
     bool right = read_bounded(row, at, value);
-    if (right && *at >= row->least && (!row->most || *at <= row->most))
+    if (right && *at >= row->min && (!row->max || *at <= row->max))
         return true;
     double unit = row->kind == OPTION_DURATION ? 1e9 : 1;
     char bound[48] = "";
-    if (right && *at < row->least)
-        snprintf(bound, sizeof bound, ", at least %.12g", (double)row->least / unit);
+    if (right && *at < row->min)
+        snprintf(bound, sizeof bound, ", at least %.12g", (double)row->min / unit);
     else if (right)
-        snprintf(bound, sizeof bound, ", at most %.12g", (double)row->most / unit);
+        snprintf(bound, sizeof bound, ", at most %.12g", (double)row->max / unit);
     program_say("--%s %s: expected %s%s", row->name, value, expected_of(row), bound);
     return false;
 }
@@ -89,7 +89,7 @@ static bool take(const struct option_row *row, void *into, const char *value) {
     void *at = (char *)into + row->offset;
     switch (row->kind) {
     case OPTION_FLAG: *(bool *)at = true; return true;
-    case OPTION_SET: *(uint64_t *)at = row->most; return true;
+    case OPTION_SET: *(uint64_t *)at = row->max; return true;
     case OPTION_TEXT: *(const char **)at = value; return true;
     case OPTION_SIZE:
     case OPTION_COUNT:

@@ -27,7 +27,7 @@ struct option_row {
     size_t offset;
     const char *argument; /* as the help shows it */
     const char *help;
-    uint64_t least, most;
+    uint64_t min, max;
     const char *const *words; /* ends with NULL */
     bool (*take)(void *into, const char *value, const char **expected);
 };
@@ -44,12 +44,12 @@ struct option_row {
 #define SET(long_name, short_name, member, value, text)                                            \
     {                                                                                              \
         .name = long_name, .letter = short_name, .kind = OPTION_SET, OPTION_AT(member),            \
-        .most = value, .help = text                                                                \
+        .max = value, .help = text                                                                 \
     }
 #define BOUNDED(kind_of, long_name, short_name, member, value, low, high, text)                    \
     {                                                                                              \
         .name = long_name, .letter = short_name, .kind = kind_of, OPTION_AT(member),               \
-        .argument = value, .least = low, .most = high, .help = text                                \
+        .argument = value, .min = low, .max = high, .help = text                                   \
     }
 #define SIZE_OF(...)  BOUNDED(OPTION_SIZE, __VA_ARGS__)
 #define COUNT_OF(...) BOUNDED(OPTION_COUNT, __VA_ARGS__)

@@ -23,13 +23,13 @@ static int or_none(uint64_t value) {
     return value ? (int)value : -1;
 }
 
-static int set_one(int fd, int family, const struct option *option, char *why, size_t room) {
+static int set_one(int fd, int family, const struct option *option, char *error, size_t room) {
     bool six = family == AF_INET6 && option->level_ipv6;
     if (!setsockopt(fd, six ? option->level_ipv6 : option->level,
                     six ? option->option_ipv6 : option->option, &option->value,
                     sizeof option->value))
         return 0;
-    snprintf(why, room, "--%s: %s", option->name, strerror(errno));
+    snprintf(error, room, "--%s: %s", option->name, strerror(errno));
     return -1;
 }
 
@@ -41,15 +41,15 @@ static void set_buffers(int fd, int bytes) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-static int set_congestion(int fd, const char *name, char *why, size_t room) {
+static int set_congestion(int fd, const char *name, char *error, size_t room) {
     if (!*name || !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, strlen(name)))
         return 0;
-    snprintf(why, room, "--congestion %s: %s (sysctl net.ipv4.tcp_available_congestion_control)",
+    snprintf(error, room, "--congestion %s: %s (sysctl net.ipv4.tcp_available_congestion_control)",
              name, strerror(errno));
     return -1;
 }
 
-int socket_options_set(int fd, int family, bool udp, const struct socket_plan *plan, char *why,
+int socket_options_set(int fd, int family, bool udp, const struct socket_plan *plan, char *error,
                        size_t room) {
     int traffic_class = plan->dscp_plus_1 ? (int)(plan->dscp_plus_1 - 1) << 2 : -1;
     const struct option options[] = {
@@ -62,9 +62,9 @@ int socket_options_set(int fd, int family, bool udp, const struct socket_plan *p
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].value >= 0 && !(udp && options[i].tcp_only) &&
-            set_one(fd, family, &options[i], why, room))
+            set_one(fd, family, &options[i], error, room))
             return -1;
     if (plan->buffer || udp)
         set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
-    return udp ? 0 : set_congestion(fd, plan->congestion, why, room);
+    return udp ? 0 : set_congestion(fd, plan->congestion, error, room);
 }

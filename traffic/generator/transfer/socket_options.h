@@ -11,7 +11,7 @@
 #define UDP_BUFFER_DEFAULT (8 << 20) /* bytes; what a busy receiver needs to be woken in time */
 
 /* 0, or -1 with one line in `why`. */
-int socket_options_set(int fd, int family, bool udp, const struct socket_plan *plan, char *why,
+int socket_options_set(int fd, int family, bool udp, const struct socket_plan *plan, char *error,
                        size_t room);
 
 #endif

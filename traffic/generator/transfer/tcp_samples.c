@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 
 static void thin_out(struct tcp_samples *samples) {
-    for (uint32_t i = 0; i < TCP_SAMPLES_MOST / 2; i++)
+    for (uint32_t i = 0; i < MAX_TCP_SAMPLES / 2; i++)
         samples->list[i] = samples->list[2 * i];
-    samples->count = TCP_SAMPLES_MOST / 2;
+    samples->count = MAX_TCP_SAMPLES / 2;
     samples->every *= 2;
 }
 
@@ -20,12 +20,12 @@ void tcp_samples_begin_round(struct tcp_samples *samples) {
 
 static struct tcp_sample *new_sample(struct tcp_samples *samples) {
     if (!samples->list) {
-        samples->list = calloc(TCP_SAMPLES_MOST, sizeof *samples->list);
+        samples->list = calloc(MAX_TCP_SAMPLES, sizeof *samples->list);
         samples->every = 1;
     }
     if (!samples->list)
         return NULL;
-    if (samples->count == TCP_SAMPLES_MOST)
+    if (samples->count == MAX_TCP_SAMPLES)
         thin_out(samples);
     return &samples->list[samples->count++];
 }

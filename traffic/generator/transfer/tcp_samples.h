@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define TCP_SAMPLES_MOST 1024u /* when they are used up, every other is kept */
+#define MAX_TCP_SAMPLES 1024u /* when they are used up, every other is kept */
 
 struct tcp_sample {
     uint64_t time_ns; /* since the test's start */

@@ -8,83 +8,82 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-const char *const way_names[] = {"forward", "reverse"};
-
-static bool way_is_active(const struct test_plan *plan, enum way_name name) {
+static bool direction_is_active(const struct transfer_plan *plan, enum direction_name name) {
     return plan->direction == DIRECTION_BOTH ||
-           (plan->direction == DIRECTION_REVERSE) == (name == WAY_REVERSE);
+           (plan->direction == DIRECTION_REVERSE) == (name == DIRECTION_REVERSE);
 }
 
-static bool begin_way(struct test *test, enum way_name name) {
-    struct way *way = &test->ways[name];
-    way->test = test;
-    way->name = name;
-    way->is_active = way_is_active(&test->plan, name);
-    way->is_sending = (name == WAY_FORWARD) == test->asks;
-    if (!way->is_active)
+static bool begin_direction(struct transfer *transfer, enum direction_name name) {
+    struct direction *direction = &transfer->directions[name];
+    direction->transfer = transfer;
+    direction->name = name;
+    direction->is_active = direction_is_active(&transfer->plan, name);
+    direction->is_sending = (name == DIRECTION_FORWARD) == transfer->is_initiator;
+    if (!direction->is_active)
         return true;
-    way->count = (uint32_t)test->plan.streams;
-    way->streams = calloc(way->count, sizeof *way->streams);
-    for (uint32_t i = 0; way->streams && i < way->count; i++) {
-        way->streams[i].way = way;
-        way->streams[i].number = (uint16_t)i;
-        way->streams[i].fd = -1;
+    direction->count = (uint32_t)transfer->plan.streams;
+    direction->streams = calloc(direction->count, sizeof *direction->streams);
+    for (uint32_t i = 0; direction->streams && i < direction->count; i++) {
+        direction->streams[i].direction = direction;
+        direction->streams[i].number = (uint16_t)i;
+        direction->streams[i].fd = -1;
     }
-    return way->streams != NULL;
+    return direction->streams != NULL;
 }
 
-bool test_begin(struct test *test) {
+bool transfer_begin(struct transfer *transfer) {
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&test->arrived, &clock);
+    pthread_cond_init(&transfer->arrived, &clock);
     pthread_condattr_destroy(&clock);
-    pthread_mutex_init(&test->lock, NULL);
-    test->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return test->wake >= 0 && begin_way(test, WAY_FORWARD) && begin_way(test, WAY_REVERSE);
+    pthread_mutex_init(&transfer->lock, NULL);
+    transfer->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return transfer->wake >= 0 && begin_direction(transfer, DIRECTION_FORWARD) &&
+           begin_direction(transfer, DIRECTION_REVERSE);
 }
 
-void test_end(struct test *test) {
-    for (unsigned name = 0; name < WAYS; name++) {
-        struct way *way = &test->ways[name];
-        for (uint32_t i = 0; way->streams && i < way->count; i++)
-            if (way->streams[i].fd >= 0)
-                close(way->streams[i].fd);
-        free(way->streams);
-        way->streams = NULL;
+void transfer_end(struct transfer *transfer) {
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        struct direction *direction = &transfer->directions[name];
+        for (uint32_t i = 0; direction->streams && i < direction->count; i++)
+            if (direction->streams[i].fd >= 0)
+                close(direction->streams[i].fd);
+        free(direction->streams);
+        direction->streams = NULL;
     }
-    tcp_samples_free(&test->samples);
-    content_end(&test->content);
-    test_plan_free(&test->plan);
-    if (test->wake >= 0)
-        close(test->wake);
-    pthread_cond_destroy(&test->arrived);
-    pthread_mutex_destroy(&test->lock);
+    tcp_samples_free(&transfer->samples);
+    content_end(&transfer->content);
+    transfer_plan_free(&transfer->plan);
+    if (transfer->wake >= 0)
+        close(transfer->wake);
+    pthread_cond_destroy(&transfer->arrived);
+    pthread_mutex_destroy(&transfer->lock);
 }
 
-static void stop_ways(struct test *test) {
-    for (unsigned name = 0; name < WAYS; name++)
-        if (test->ways[name].is_sending)
-            test->ways[name].stop = true;
+static void stop_sending(struct transfer *transfer) {
+    for (unsigned name = 0; name < DIRECTIONS; name++)
+        if (transfer->directions[name].is_sending)
+            transfer->directions[name].stop = true;
 }
 
-void test_stop(struct test *test, const char *reason, bool here) {
-    pthread_mutex_lock(&test->lock);
-    if (!test->stopped_by) {
-        test->stopped_by = reason;
-        test->stopped_at = here == test->asks ? "sender" : "receiver";
+void transfer_stop(struct transfer *transfer, const char *reason, bool here) {
+    pthread_mutex_lock(&transfer->lock);
+    if (!transfer->stopped_by) {
+        transfer->stopped_by = reason;
+        transfer->stopped_at = here == transfer->is_initiator ? "sender" : "receiver";
     }
-    pthread_mutex_unlock(&test->lock);
-    stop_ways(test);
+    pthread_mutex_unlock(&transfer->lock);
+    stop_sending(transfer);
 }
 
-void test_fail(struct test *test, const char *format, ...) {
+void transfer_fail(struct transfer *transfer, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    pthread_mutex_lock(&test->lock);
-    if (!test->trouble[0])
-        vsnprintf(test->trouble, sizeof test->trouble, format, arguments);
-    pthread_mutex_unlock(&test->lock);
+    pthread_mutex_lock(&transfer->lock);
+    if (!transfer->error_text[0])
+        vsnprintf(transfer->error_text, sizeof transfer->error_text, format, arguments);
+    pthread_mutex_unlock(&transfer->lock);
     va_end(arguments);
-    test_stop(test, "error", true);
+    transfer_stop(transfer, "error", true);
 }

@@ -5,8 +5,8 @@
  * own, which is the only writer of its counters. What the threads share with the thread of the
  * control connection is atomic; `mine` of a stream is read by others only after its thread has been
  * joined. */
-#ifndef WIRETALE_TEST_H
-#define WIRETALE_TEST_H
+#ifndef WIRETALE_TRANSFER_H
+#define WIRETALE_TRANSFER_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,9 +20,6 @@
 #include "transfer/tcp_samples.h"
 #include "transfer/transfer_plan.h"
 
-enum way_name { WAY_FORWARD, WAY_REVERSE, WAYS };
-extern const char *const way_names[];
-
 /* What one end tells of a stream; line_fields of it are in exchange.c. */
 struct stream_report {
     uint64_t blocks_sent, bytes_sent;
@@ -35,7 +32,7 @@ struct stream_report {
     uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
     uint64_t dropped_plus_1;    /* by this host's own socket; 0: unknown */
     uint64_t cpu_user_ns, cpu_system_ns;
-    char errors[ERROR_TEXT_ROOM];
+    char errors[ERROR_COUNTS_SIZE];
 };
 
 /* Written by the stream's thread, for those who look on. */
@@ -49,7 +46,7 @@ struct live_sums {
 };
 
 struct stream {
-    struct way *way;
+    struct direction *direction;
     uint16_t number;
     _Atomic int fd; /* -1: none yet */
     uint16_t port;  /* where the peer's UDP socket receives */
@@ -58,12 +55,12 @@ struct stream {
     uint8_t head[32]; /* of an accepted data connection: read already */
     size_t head_have;
     struct stream_live live;
-    struct stream_report mine, theirs;
+    struct stream_report own, peer;
 };
 
-struct way {
-    struct test *test;
-    enum way_name name;
+struct direction {
+    struct transfer *transfer;
+    enum direction_name name;
     bool is_active, is_sending;
     uint32_t count;
     struct stream *streams;
@@ -71,45 +68,46 @@ struct way {
     atomic_bool stop;         /* end soon, in order */
     atomic_bool ended;        /* the peer has announced what it sent */
     _Atomic uint64_t ended_ns;
-    bool has_joined, has_said, peer_is_done;
+    bool has_joined, report_sent, peer_done;
 };
 
-struct test {
-    struct test_plan plan;
+struct transfer {
+    struct transfer_plan plan;
     struct control control;
     struct local_plan local;
     union endpoint own, peer; /* of the control connection */
-    bool asks;                /* this end asked for the test */
-    struct way ways[WAYS];
+    bool is_initiator;        /* this end asked for the test */
+    struct direction directions[DIRECTIONS];
     int wake; /* eventfd: a thread has ended */
     uint64_t start_ns, start_realtime_ns;
-    uint64_t bytes_most; /* of all streams; 0: no bound */
+    uint64_t max_bytes; /* of all streams; 0: no bound */
     _Atomic uint64_t bytes_moved;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t arrived;
     const char *stopped_by; /* static text; NULL: not stopped */
     const char *stopped_at; /* "sender" or "receiver" of the control connection's view */
-    char trouble[WHY_ROOM];
+    char error_text[ERROR_SIZE];
     bool is_over;             /* no connections are taken any more */
     atomic_bool has_reported; /* to the peer, which may ask for another test at once */
     struct content content;
     struct tcp_samples samples;
-    struct live_sums shown[WAYS];
+    struct live_sums shown[DIRECTIONS];
     int64_t udp_drops_begin, udp_drops_end; /* /proc; -1: unknown */
     uint64_t link_bps;                      /* of this end's link; 0: unknown */
 };
 
 /* The plan must be complete. */
-bool test_begin(struct test *test);
-void test_end(struct test *test);
+bool transfer_begin(struct transfer *transfer);
+void transfer_end(struct transfer *transfer);
 
 /* The first reason is kept. */
-void test_stop(struct test *test, const char *reason, bool here);
+void transfer_stop(struct transfer *transfer, const char *reason, bool here);
 /* A stream cannot go on: one line, and the test is stopped. */
-void test_fail(struct test *test, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void transfer_fail(struct transfer *transfer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static inline bool test_is_udp(const struct test *test) {
-    return test->plan.protocol == PROTOCOL_UDP;
+static inline bool transfer_is_udp(const struct transfer *transfer) {
+    return transfer->plan.protocol == PROTOCOL_UDP;
 }
 
 #endif

@@ -16,37 +16,37 @@ const char *const direction_names[] = {"forward", "reverse", "both"};
 const char *const pacing_names[] = {"none", "constant", "poisson", "burst"};
 const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
 
-#define NUMBER(name, most)                                                                         \
-    { #name, offsetof(struct test_plan, name), FIELD_NUMBER, most, NULL }
+#define NUMBER(name, max)                                                                          \
+    { #name, offsetof(struct transfer_plan, name), FIELD_NUMBER, max, NULL }
 #define WORD(name, count)                                                                          \
-    { #name, offsetof(struct test_plan, name), FIELD_WORD, count, name##_names }
+    { #name, offsetof(struct transfer_plan, name), FIELD_WORD, count, name##_names }
 #define DECIMAL(name)                                                                              \
-    { #name, offsetof(struct test_plan, name), FIELD_DECIMAL, 0, NULL }
+    { #name, offsetof(struct transfer_plan, name), FIELD_DECIMAL, 0, NULL }
 #define TEXT(name, room)                                                                           \
-    { #name, offsetof(struct test_plan, name), FIELD_TEXT, room, NULL }
-#define OF_SOCKET(name, kind, most, words)                                                         \
-    { #name, offsetof(struct test_plan, socket.name), kind, most, words }
+    { #name, offsetof(struct transfer_plan, name), FIELD_TEXT, room, NULL }
+#define OF_SOCKET(name, kind, max, words)                                                          \
+    { #name, offsetof(struct transfer_plan, socket.name), kind, max, words }
 
-#define TIME_MOST (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
+#define MAX_TIME (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
 
 /* The fields of the `test` line. */
 static const struct line_field fields[] = {
     NUMBER(run, UINT32_MAX),
     WORD(protocol, 2),
     WORD(direction, 3),
-    NUMBER(streams, STREAMS_MOST),
+    NUMBER(streams, MAX_STREAMS),
     TEXT(sizes_text, 1001),
     NUMBER(count, INT64_MAX),
     NUMBER(bytes, INT64_MAX),
-    NUMBER(time_ns, TIME_MOST),
+    NUMBER(time_ns, MAX_TIME),
     WORD(pacing, 4),
     DECIMAL(rate_bps),
     DECIMAL(rate_pps),
     NUMBER(burst, 1000000),
-    NUMBER(start_offset_ns, TIME_MOST),
-    NUMBER(stagger_ns, TIME_MOST),
-    NUMBER(idle_ns, TIME_MOST),
-    NUMBER(interval_ns, TIME_MOST),
+    NUMBER(start_offset_ns, MAX_TIME),
+    NUMBER(stagger_ns, MAX_TIME),
+    NUMBER(idle_ns, MAX_TIME),
+    NUMBER(interval_ns, MAX_TIME),
     NUMBER(unchecked, 1),
     NUMBER(offload, 1),
     NUMBER(content, 1),
@@ -61,22 +61,22 @@ static const struct line_field fields[] = {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-size_t test_plan_to_line(const struct test_plan *plan, char *line, size_t room) {
-    return room < LINE_MOST ? 0 : line_write(line, "test", fields, FIELDS, plan);
+size_t transfer_plan_to_line(const struct transfer_plan *plan, char *line, size_t room) {
+    return room < LINE_SIZE ? 0 : line_write(line, "test", fields, FIELDS, plan);
 }
 
-const char *test_plan_from_line(struct test_plan *plan, const char *line) {
-    *plan = (struct test_plan){0};
+const char *transfer_plan_from_line(struct transfer_plan *plan, const char *line) {
+    *plan = (struct transfer_plan){0};
     return line_read(line, fields, FIELDS, plan);
 }
 
-static uint32_t size_bound(const struct test_plan *plan, bool ipv6) {
+static uint32_t size_bound(const struct transfer_plan *plan, bool ipv6) {
     if (plan->protocol == PROTOCOL_UDP)
-        return ipv6 ? UDP_SIZE_MOST_IPV6 : UDP_SIZE_MOST_IPV4;
-    return plan->content ? CONTENT_SIZE_MOST : BLOCK_LENGTH_MOST;
+        return ipv6 ? MAX_UDP_SIZE_IPV6 : MAX_UDP_SIZE_IPV4;
+    return plan->content ? MAX_CONTENT_SIZE : BLOCK_LENGTH_MOST;
 }
 
-static const char *too_large(const struct test_plan *plan, bool ipv6) {
+static const char *too_large(const struct transfer_plan *plan, bool ipv6) {
     if (plan->protocol == PROTOCOL_UDP)
         return ipv6 ? "a UDP datagram over IPv6 carries at most 65527 bytes"
                     : "a UDP datagram over IPv4 carries at most 65507 bytes";
@@ -84,7 +84,7 @@ static const char *too_large(const struct test_plan *plan, bool ipv6) {
                          : "a block has at most 1073741824 bytes";
 }
 
-static const char *check_members(const struct test_plan *plan) {
+static const char *check_members(const struct transfer_plan *plan) {
     if (!plan->streams)
         return "no streams";
     if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
@@ -100,53 +100,53 @@ static const char *check_members(const struct test_plan *plan) {
     return NULL;
 }
 
-const char *test_plan_complete(struct test_plan *plan, bool ipv6) {
-    const char *why;
-    uint32_t least = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
+const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
+    const char *error;
+    uint32_t min = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
     plan->sizes =
-        units_sizes(plan->sizes_text, least, size_bound(plan, ipv6), &plan->size_count, &why);
+        units_sizes(plan->sizes_text, min, size_bound(plan, ipv6), &plan->size_count, &error);
     if (!plan->sizes)
-        return strcmp(why, "too large") ? why : too_large(plan, ipv6);
-    plan->size_least = plan->size_most = plan->sizes[0];
+        return strcmp(error, "too large") ? error : too_large(plan, ipv6);
+    plan->min_size = plan->max_size = plan->sizes[0];
     for (uint32_t i = 0; i < plan->size_count; i++) {
         uint32_t size = plan->sizes[i];
-        plan->size_most = size > plan->size_most ? size : plan->size_most;
-        plan->size_least = size < plan->size_least ? size : plan->size_least;
+        plan->max_size = size > plan->max_size ? size : plan->max_size;
+        plan->min_size = size < plan->min_size ? size : plan->min_size;
     }
     return check_members(plan);
 }
 
-void test_plan_free(struct test_plan *plan) {
+void transfer_plan_free(struct transfer_plan *plan) {
     free(plan->sizes);
     plan->sizes = NULL;
 }
 
-uint64_t test_plan_bytes(const struct test_plan *plan) {
+uint64_t transfer_plan_bytes(const struct transfer_plan *plan) {
     if (plan->bytes)
         return plan->bytes;
-    if (plan->count > INT64_MAX / plan->size_most)
+    if (plan->count > INT64_MAX / plan->max_size)
         return INT64_MAX;
-    return plan->count * plan->size_most;
+    return plan->count * plan->max_size;
 }
 
-static double seconds_per_block(const struct test_plan *plan, uint32_t size) {
+static double seconds_per_block(const struct transfer_plan *plan, uint32_t size) {
     return plan->rate_pps > 0 ? 1 / plan->rate_pps : size * 8.0 / plan->rate_bps;
 }
 
-uint64_t test_plan_duration_ns(const struct test_plan *plan) {
+uint64_t transfer_plan_duration_ns(const struct transfer_plan *plan) {
     if (plan->time_ns)
         return plan->time_ns;
     if (plan->pacing == PACING_NONE)
         return 0;
-    double blocks = plan->count ? (double)plan->count : (double)plan->bytes / plan->size_least;
-    double ns = blocks * seconds_per_block(plan, plan->size_least) * 1e9;
+    double blocks = plan->count ? (double)plan->count : (double)plan->bytes / plan->min_size;
+    double ns = blocks * seconds_per_block(plan, plan->min_size) * 1e9;
     return ns < 9e18 ? (uint64_t)ns : INT64_MAX;
 }
 
-uint64_t test_plan_gap_ns(const struct test_plan *plan) {
+uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan) {
     if (plan->pacing == PACING_NONE)
         return 0;
-    double gap = seconds_per_block(plan, plan->size_most) * 1e9;
+    double gap = seconds_per_block(plan, plan->max_size) * 1e9;
     if (plan->pacing == PACING_BURST)
         gap *= (double)plan->burst;
     if (plan->pacing == PACING_POISSON)

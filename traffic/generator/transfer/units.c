@@ -53,44 +53,44 @@ static bool read_range(char *item, struct size_range *range) {
     return !to || (units_size(to, &range->to) && range->to >= range->from);
 }
 
-static const char *add_range(const struct size_range *range, uint32_t least, uint32_t most,
+static const char *add_range(const struct size_range *range, uint32_t min, uint32_t max,
                              uint32_t *sizes, uint32_t *count) {
-    if (range->from < least)
+    if (range->from < min)
         return "expected at least 32 bytes, the header of a block (33 with a file)";
-    if (range->to > most)
+    if (range->to > max)
         return "too large";
     for (uint64_t size = range->from; size <= range->to; size += range->step) {
-        if (*count == SIZES_MOST)
+        if (*count == MAX_SIZES)
             return "expected at most 65536 sizes: give ranges a larger step, as in 64-65000:64";
         sizes[(*count)++] = (uint32_t)size;
     }
     return NULL;
 }
 
-static const char *read_sizes(char *text, uint32_t least, uint32_t most, uint32_t *sizes,
+static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *sizes,
                               uint32_t *count) {
-    const char *why = NULL;
+    const char *error = NULL;
     char *item;
-    while (!why && (item = strsep(&text, ","))) {
+    while (!error && (item = strsep(&text, ","))) {
         struct size_range range;
-        why = read_range(item, &range) ? add_range(&range, least, most, sizes, count)
-                                       : "expected sizes and ranges as in 64,512,1000-1400:100";
+        error = read_range(item, &range) ? add_range(&range, min, max, sizes, count)
+                                         : "expected sizes and ranges as in 64,512,1000-1400:100";
     }
-    return why;
+    return error;
 }
 
-uint32_t *units_sizes(const char *text, uint32_t least, uint32_t most, uint32_t *count,
-                      const char **why) {
-    char copy[SIZES_TEXT_MOST + 1];
+uint32_t *units_sizes(const char *text, uint32_t min, uint32_t max, uint32_t *count,
+                      const char **error) {
+    char copy[MAX_SIZES_TEXT + 1];
     *count = 0;
-    if (strlen(text) > SIZES_TEXT_MOST) {
-        *why = "expected at most 1000 characters";
+    if (strlen(text) > MAX_SIZES_TEXT) {
+        *error = "expected at most 1000 characters";
         return NULL;
     }
     strcpy(copy, text);
-    uint32_t *sizes = malloc(SIZES_MOST * sizeof *sizes);
-    *why = sizes ? read_sizes(copy, least, most, sizes, count) : "out of memory";
-    if (*why) {
+    uint32_t *sizes = malloc(MAX_SIZES * sizeof *sizes);
+    *error = sizes ? read_sizes(copy, min, max, sizes, count) : "out of memory";
+    if (*error) {
         free(sizes);
         return NULL;
     }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIZES_MOST      65536u
-#define SIZES_TEXT_MOST 1000u
+#define MAX_SIZES      65536u
+#define MAX_SIZES_TEXT 1000u
 
 /* All return whether the whole text could be read. */
 bool units_size(const char *text, uint64_t *bytes);  /* 1000, 64k, 2M, 64KiB */
@@ -18,8 +18,8 @@ bool units_rate(const char *text, double *bits_per_s, double *packets_per_s);
 
 /* A list of sizes and ranges with a step, each within [least, most]. The array is the caller's;
  * NULL: `*why` says what is wrong. */
-uint32_t *units_sizes(const char *text, uint32_t least, uint32_t most, uint32_t *count,
-                      const char **why);
+uint32_t *units_sizes(const char *text, uint32_t min, uint32_t max, uint32_t *count,
+                      const char **error);
 
 /* How a rate is shown, by the letter of -f as in ttcp and PCATTCP: lower case in bits, upper case
  * in bytes; k and m of 1024, g of 1024^3. */

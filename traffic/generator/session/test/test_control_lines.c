@@ -11,20 +11,20 @@
 #include "control/handshake.h"
 #include "session/exchange_lines.h"
 
-static struct test_plan some_plan(void) {
-    struct test_plan plan = {.run = 4000000000,
-                             .protocol = PROTOCOL_UDP,
-                             .direction = DIRECTION_BOTH,
-                             .streams = 3,
-                             .count = 77,
-                             .time_ns = 5,
-                             .pacing = PACING_BURST,
-                             .rate_bps = 1.9e6,
-                             .burst = 9,
-                             .idle_ns = 1000000000,
-                             .unchecked = 1,
-                             .start_offset_ns = 7,
-                             .stagger_ns = 8};
+static struct transfer_plan some_plan(void) {
+    struct transfer_plan plan = {.run = 4000000000,
+                                 .protocol = PROTOCOL_UDP,
+                                 .direction = DIRECTION_BOTH,
+                                 .streams = 3,
+                                 .count = 77,
+                                 .time_ns = 5,
+                                 .pacing = PACING_BURST,
+                                 .rate_bps = 1.9e6,
+                                 .burst = 9,
+                                 .idle_ns = 1000000000,
+                                 .unchecked = 1,
+                                 .start_offset_ns = 7,
+                                 .stagger_ns = 8};
     strcpy(plan.sizes_text, "64-100:4,1472");
     strcpy(plan.file_name, "a file of 100% \xc3\xa4\n.bin");
     plan.socket = (struct socket_plan){.dscp_plus_1 = 47,
@@ -38,10 +38,10 @@ static struct test_plan some_plan(void) {
 }
 
 static void test_there_and_back(void) {
-    struct test_plan plan = some_plan(), back;
-    char line[LINE_MOST];
-    CHECK(test_plan_to_line(&plan, line, sizeof line) > 0);
-    CHECK(!test_plan_from_line(&back, line));
+    struct transfer_plan plan = some_plan(), back;
+    char line[LINE_SIZE];
+    CHECK(transfer_plan_to_line(&plan, line, sizeof line) > 0);
+    CHECK(!transfer_plan_from_line(&back, line));
     CHECK(!memcmp(&plan, &back, sizeof plan));
 }
 
@@ -67,32 +67,29 @@ static void test_wrong_fields(void) {
         "test run=99999999999999999999",
         "test  run=1",
     };
-    struct test_plan plan;
+    struct transfer_plan plan;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (!test_plan_from_line(&plan, wrong[i])) {
+        if (!transfer_plan_from_line(&plan, wrong[i])) {
             fprintf(stderr, "taken: %s\n", wrong[i]);
             exit(1);
         }
 }
 
 /* Each line a running test may meet, damaged. */
-static void take_anywhere(struct test *test, const char *line) {
-    struct test_plan plan;
-    struct hello hello;
-    struct proof proof;
-    struct refusal refusal;
-    if (!test_plan_from_line(&plan, line)) {
-        CHECK(plan.streams <= STREAMS_MOST && plan.protocol <= PROTOCOL_UDP &&
+static void take_anywhere(struct transfer *transfer, const char *line) {
+    struct transfer_plan plan;
+    struct handshake handshake;
+    if (!transfer_plan_from_line(&plan, line)) {
+        CHECK(plan.streams <= MAX_STREAMS && plan.protocol <= PROTOCOL_UDP &&
               plan.pacing <= PACING_BURST);
         CHECK(plan.rate_bps >= 0 && plan.rate_bps < 1e15);
-        if (!test_plan_complete(&plan, false))
-            CHECK(plan.size_count && plan.size_least >= 32);
-        test_plan_free(&plan);
+        if (!transfer_plan_complete(&plan, false))
+            CHECK(plan.size_count && plan.min_size >= 32);
+        transfer_plan_free(&plan);
     }
-    hello_read(&hello, line);
-    proof_read(&proof, line);
-    refusal_read(&refusal, line);
-    exchange_take_line(test, line);
+    for (int kind = HANDSHAKE_HELLO; kind <= HANDSHAKE_REFUSAL; kind++)
+        handshake_read(&handshake, (enum handshake_kind)kind, line);
+    exchange_take_line(transfer, line);
 }
 
 static void damage(char *line, size_t length) {
@@ -108,9 +105,9 @@ static void damage(char *line, size_t length) {
 }
 
 static void test_damaged_lines(void) {
-    struct test_plan plan = some_plan();
-    char first[LINE_MOST], line[LINE_MOST];
-    struct test test = {.plan = plan, .asks = true};
+    struct transfer_plan plan = some_plan();
+    char first[LINE_SIZE], line[LINE_SIZE];
+    struct transfer transfer = {.plan = plan, .is_initiator = true};
     const char *lines[] = {
         first,
         "sent way=reverse stream=2 blocks_sent=10 bytes_sent=1000 errors=EPERM:1,ENOBUFS:3",
@@ -124,48 +121,48 @@ static void test_damaged_lines(void) {
         "proof proof=1234",
         "refused busy=1 text=no",
     };
-    test_plan_to_line(&plan, first, sizeof first);
-    CHECK(test_begin(&test));
+    transfer_plan_to_line(&plan, first, sizeof first);
+    CHECK(transfer_begin(&transfer));
     srand(11);
     for (int i = 0; i < 200000; i++) {
         snprintf(line, sizeof line, "%s", lines[(size_t)rand() % (sizeof lines / sizeof *lines)]);
         damage(line, strlen(line));
-        take_anywhere(&test, line);
+        take_anywhere(&transfer, line);
     }
     for (int i = 0; i < 50000; i++) { /* and bytes of chance */
         size_t length = (size_t)rand() % 200;
         for (size_t at = 0; at < length; at++)
             line[at] = (char)(1 + rand() % 255);
         line[length] = 0;
-        take_anywhere(&test, line);
+        take_anywhere(&transfer, line);
     }
-    test_end(&test);
+    transfer_end(&transfer);
 }
 
 /* Lines are cut as they come, in any pieces; what is no text, or too long, is garbage. */
 static void test_lines_come_in_pieces(void) {
     int pair[2];
     struct control control;
-    char line[LINE_MOST], much[LINE_MOST];
+    char line[LINE_SIZE], much[LINE_SIZE];
     CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     control_begin(&control, pair[0]);
-    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(control_read(&control, line), CONTROL_INCOMPLETE);
     CHECK_INT(write(pair[1], "on", 2), 2);
-    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(control_read(&control, line), CONTROL_INCOMPLETE);
     CHECK_INT(write(pair[1], "e\ntwo\nthr", 9), 9);
-    CHECK_INT(control_take(&control, line), CONTROL_LINE);
+    CHECK_INT(control_read(&control, line), CONTROL_LINE);
     CHECK(!strcmp(line, "one"));
-    CHECK_INT(control_take(&control, line), CONTROL_LINE);
+    CHECK_INT(control_read(&control, line), CONTROL_LINE);
     CHECK(!strcmp(line, "two"));
-    CHECK_INT(control_take(&control, line), CONTROL_NOTHING);
+    CHECK_INT(control_read(&control, line), CONTROL_INCOMPLETE);
     CHECK_INT(write(pair[1], "ee\001\n", 4), 4);
-    CHECK_INT(control_take(&control, line), CONTROL_GARBAGE);
+    CHECK_INT(control_read(&control, line), CONTROL_INVALID);
     memset(much, 'x', sizeof much);
     CHECK_INT(write(pair[1], much, sizeof much), sizeof much);
-    CHECK_INT(control_take(&control, line), CONTROL_GARBAGE);
+    CHECK_INT(control_read(&control, line), CONTROL_INVALID);
     close(pair[1]);
     control_begin(&control, pair[0]);
-    CHECK_INT(control_take(&control, line), CONTROL_GONE);
+    CHECK_INT(control_read(&control, line), CONTROL_CLOSED);
     close(pair[0]);
 }
 

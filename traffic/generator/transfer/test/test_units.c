@@ -40,19 +40,19 @@ static void test_duration_and_rate(void) {
 
 static void check_wrong_sizes(const char *text, const char *says) {
     uint32_t count;
-    const char *why = NULL;
-    CHECK(!units_sizes(text, 32, 65507, &count, &why));
-    CHECK(why && strstr(why, says));
+    const char *error = NULL;
+    CHECK(!units_sizes(text, 32, 65507, &count, &error));
+    CHECK(error && strstr(error, says));
 }
 
 static void test_sizes(void) {
     uint32_t count;
-    const char *why;
-    uint32_t *sizes = units_sizes("64,512,100-130:10,1k", 32, 65507, &count, &why);
+    const char *error;
+    uint32_t *sizes = units_sizes("64,512,100-130:10,1k", 32, 65507, &count, &error);
     static const uint32_t right[] = {64, 512, 100, 110, 120, 130, 1000};
     CHECK(sizes && count == 7 && !memcmp(sizes, right, sizeof right));
     free(sizes);
-    sizes = units_sizes("32-65507", 32, 65507, &count, &why);
+    sizes = units_sizes("32-65507", 32, 65507, &count, &error);
     CHECK(sizes && count == 65507 - 31);
     free(sizes);
     check_wrong_sizes("31", "32 bytes");
