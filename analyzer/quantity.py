@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rates, sizes, times and counts as people write them: `10M`, `1.5 Gbit/s`, `64KiB`, `200ms`, `10k`.
 
-All programs accept the same spellings: tests/unit_spellings.toml is the list, and explains the grammar.
+All programs accept the same spellings: tests/analyzer/unit_spellings.toml is the list, and explains the grammar.
 """
 
 from __future__ import annotations

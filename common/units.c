@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses rates, sizes, times, counts and shares, as options and plans contain them. The grammar and
- * every accepted spelling are in tests/unit_spellings.toml, which is run against each program.
+ * every accepted spelling are in tests/analyzer/unit_spellings.toml, which is run against each
+ * program.
  *
  * A text is a decimal number (no sign, hexadecimal, "inf" or "nan", all of which strtold() would
  * accept), then a unit; blanks may surround both. A unit is a prefix (k is 1000, ki is 1024) and a

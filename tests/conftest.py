@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests share: the samples, captures made by others, and the program itself."""
+"""Fixtures that all tests share: samples, captures made by others, a browser, a link, and the program itself.
+
+Tests of an `xdist_group` run one after another in one process. The group "live" sends and captures in real time, where
+two tests would slow each other down; the other groups share a browser, a build or all samples.
+"""
 
 from __future__ import annotations
 
@@ -8,72 +12,21 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import needs
 from capture_link import CaptureLink, capture_link, missing
+from checkout import CAPTURES, ROOT, SAMPLES, Run
 from report_page import VIEW, Page
 
-if TYPE_CHECKING:
-    from xdist.remote import Producer
-    from xdist.scheduler import LoadScopeScheduling
-
-ROOT = Path(__file__).parent.parent
-SAMPLES = sorted((ROOT / "sample_pcaps").glob("*.pcap*"))
 # The same examples each time, and as long as they take.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-# Traffic, captures and time: one after the other, so that they do not hold each other up.
-LIVE = {
-    "test_accuracy",
-    "test_capture_daemon",
-    "test_capture_security",
-    "test_capture_trouble",
-    "test_compare_real",
-    "test_experiment_run",
-    "test_explain_lab",
-    "test_lab",
-    "test_lab_impairments",
-    "test_lab_owner",
-    "test_lab_rights",
-    "test_real_iperf",
-    "test_real_rtp",
-    "test_traffic",
-    "test_traffic_files",
-    "test_traffic_path",
-    "test_traffic_rate",
-    "test_traffic_receiver",
-    "test_ttcp",
-}
-# What is made for a whole file takes long: a browser, a build, all samples.
-TOGETHER = {
-    "test_capture_package",
-    "test_experiment_report",
-    "test_html_report",
-    "test_report_access",
-    "test_report_mouse",
-    "test_samples",
-}
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `-n` alone, tests go to whoever is free, but those that belong together to one."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Scheduling(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = Path(nodeid.partition("::")[0]).stem
-            return "live" if file in LIVE else file if file in TOGETHER else nodeid
-
-    return Scheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 def heed_signals() -> None:
@@ -106,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"skipped {len(found):4}  {why} ({', '.join(sorted(set(found)))})")
 
 
-@pytest.fixture(params=SAMPLES, ids=lambda path: path.name)
+@pytest.fixture(params=CAPTURES, ids=lambda path: path.name)
 def sample(request: pytest.FixtureRequest) -> Path:
     """Each of the sample captures."""
     path: Path = request.param
@@ -116,7 +69,7 @@ def sample(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def samples() -> Path:
     """The folder of sample captures."""
-    return ROOT / "sample_pcaps"
+    return SAMPLES
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +97,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Page]:
-    """An empty page; what is opened in it is a tests/report_page.py."""
+    """An empty page; what is opened in it is a tests/support/report_page.py."""
     opened = browser.new_page(viewport=VIEW)
     opened.set_default_timeout(90_000)
     yield Page(opened)

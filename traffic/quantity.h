@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates, sizes, times and counts as people write them: 10M, 1.5Gbit/s, 64KiB, 200 ms, 10k. All
- * programs accept the same spellings: tests/unit_spellings.toml has the list and the grammar. */
+ * programs accept the same spellings: tests/analyzer/unit_spellings.toml has the list and the
+ * grammar. */
 #ifndef WIRETALE_QUANTITY_H
 #define WIRETALE_QUANTITY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units as people write them. The Python tests run all of tests/unit_spellings.toml against each
- * program; these cases are the ones that a command line does not reach. */
+/* Units as people write them. The Python tests run all of tests/analyzer/unit_spellings.toml
+ * against each program; these cases are the ones that a command line does not reach. */
 #include "common/units.h"
 
 #include "common/check.h"

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real path that drops before and behind its tracer: where blocks were lost, against the counters of those that dropped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from checkout import ROOT
+from dropping_path import missing, wait_until
+from traced_path import PORT, RECEIVER, TracedPath, traced_path
+from wiretale.analyzer.loss_ledger import Ledger
+from wiretale.analyzer.vantage import Vantage, compare_captures
+
+pytestmark = pytest.mark.xdist_group("live")
+
+ENDS = ROOT / "tests" / "support" / "block_ends.py"
+COUNT = 4000
+
+
+@pytest.fixture(scope="module")
+def path() -> Iterator[TracedPath]:
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    with traced_path() as made:
+        yield made
+
+
+def ledger_of(vantage: Vantage, unit: str) -> Ledger:
+    (found,) = [one for one in vantage.ledgers if one.unit == unit and "sender → " in one.title]
+    assert found.balanced
+    return found
+
+
+def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> tuple[str, str]:
+    """What both programs printed."""
+    with subprocess.Popen(
+        path.inside("receiver", *server), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            wait_until(
+                lambda: ready in path.run("receiver", "cat", "/proc/net/udp", "/proc/net/tcp"), "the server listens"
+            )
+            said = path.run("sender", *client)
+            heard, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert not process.returncode, errors
+    return said, heard
+
+
+def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
+    what = f"udp dport {PORT} udp length 408"
+    path.drop("router", what, 30)
+    path.drop("tracer", what, 50)
+    with path.capturing(tmp_path) as files:
+        program = [sys.executable, str(ENDS)]
+        said, heard = talk(path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} ")
+    logs = [tmp_path / "send.json", tmp_path / "receive.json"]
+    logs[0].write_text(said)
+    logs[1].write_text(heard)
+    received = json.loads(heard)["receiver"]
+    assert received["host_dropped"] > 0
+    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as vantage:
+        found = ledger_of(vantage, "blocks")
+        assert found.lost == {
+            "before_tracer": path.dropped("router"),
+            "after_tracer": path.dropped("tracer"),
+            "receiver_kernel": received["host_dropped"],
+        }
+        assert (found.sent, found.arrived) == (COUNT, received["blocks_received"])
+        (clock,) = [one for one in vantage.clocks if (one.earlier, one.later) == (0, 2)]
+        assert clock.offset_ns is not None and clock.error_ns is not None
+        assert abs(clock.offset_ns) <= clock.error_ns  # one machine, one clock
+        for delay in vantage.delays:
+            assert delay.absolute and -delay.error_ns <= delay.summary["min"] < 50e6  # type: ignore[operator]
+
+
+def test_segments_lost_and_sent_again_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
+    if not shutil.which("iperf3"):
+        pytest.skip("needs iperf3: .ci/packages test")
+    what = "tcp dport 5201 meta length > 400"
+    path.drop("router", what, 10)
+    path.drop("tracer", what, 15)
+    with path.capturing(tmp_path) as files:
+        client = ["iperf3", "-c", RECEIVER, "-n", "2M", "-M", "1000"]
+        talk(path, ["iperf3", "-4", "-s", "-1"], client, f":{5201:04X} ")
+        wait_until(
+            lambda: "tcp" not in path.run("sender", "ss", "-tnH", "state", "established"), "connections are closed"
+        )
+    with compare_captures(*map(str, files)) as vantage:
+        found = ledger_of(vantage, "packets")
+        assert found.lost == {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
+        assert not [stage for stage in found.stages if stage.missed]
+
+
+def traffic_program() -> str | None:
+    """wiretale-traffic, where it is installed."""
+    beside = Path(sys.executable).with_name("wiretale-traffic")
+    return os.environ.get("WIRETALE_TRAFFIC") or (str(beside) if beside.exists() else shutil.which("wiretale-traffic"))
+
+
+def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_path: Path) -> None:
+    program = traffic_program()
+    if not program:
+        pytest.skip("needs wiretale-traffic")
+    what = "meta l4proto udp meta length > 1000"
+    path.drop("router", what, 20)
+    path.drop("tracer", what, 30)
+    with path.capturing(tmp_path) as files:
+        server = [program, "receive", "--port", str(PORT), "--json", "--once"]
+        client = [
+            program,
+            "send",
+            RECEIVER,
+            "--port",
+            str(PORT),
+            *["--udp", "--size", "1200", "--count", "3000", "--rate", "40M", "--json"],
+        ]
+        said, heard = talk(path, server, client, f":{PORT:04X} ")
+    logs = [tmp_path / "send.json", tmp_path / "receive.json"]
+    logs[0].write_text(said)
+    logs[1].write_text(heard)
+    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as vantage:
+        found = ledger_of(vantage, "blocks")
+        lost = {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
+        assert {place: count for place, count in found.lost.items() if place in lost} == lost
+        assert (found.sent, found.arrived) == (3000, json.loads(said)["blocks_received"])

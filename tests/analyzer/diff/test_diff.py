@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs side by side: measures, flows that belong together, findings that came and went, thresholds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import IP, TCP, Ether, wrpcap
+
+from checkout import Run as Runner
+from talk import Talk
+from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.fail_condition import parse_condition
+from wiretale.analyzer.run_diff import diff_runs
+from wiretale.analyzer.run_load import load_run
+
+Write = Callable[..., Path]
+
+
+def transfer(count: int = 40, lost: frozenset[int] = frozenset(), rtt: float = 20.0, gap: float = 2.0) -> Talk:
+    """Segments and their acknowledgments at the sender; those lost are sent again after three duplicates."""
+    talk = Talk().open(rtt)
+    for n in range(count):
+        talk.data(30 + n * gap, n * 1000)
+    missing = min(lost, default=None)
+    for n in range(count):
+        if n in lost:
+            continue
+        upto = n + 1 if missing is None or n < missing else missing
+        sack = [] if upto == n + 1 else [((missing or 0) * 1000 + 1000, (n + 1) * 1000)]
+        talk.ack(30 + n * gap + rtt, upto * 1000, *sack)
+    end = 30 + count * gap + rtt
+    for n in sorted(lost):
+        talk.data(end + 1, n * 1000)
+    if lost:
+        talk.ack(end + 1 + rtt, count * 1000)
+    return talk
+
+
+def with_ports(talk: Talk, client: int, address: str = "10.0.0.1") -> Talk:
+    """The same conversation between other ends."""
+    moved = []
+    for packet in talk.packets:
+        time, copy = packet.time, packet.copy()
+        for name, port in (("src", "sport"), ("dst", "dport")):
+            if getattr(copy[IP], name) == "10.0.0.1":
+                setattr(copy[IP], name, address)
+                setattr(copy[TCP], port, client)
+        del copy[IP].chksum, copy[TCP].chksum
+        copy = Ether(bytes(copy))
+        copy.time = time
+        moved.append(copy)
+    talk.packets = moved
+    return talk
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def make(name: str, *talks: Talk) -> Path:
+        path = tmp_path / name
+        wrpcap(str(path), sorted((p for talk in talks for p in talk.packets), key=lambda p: float(p.time)))
+        return path
+
+    return make
+
+
+def change(found: Any, name: str) -> Any:
+    return next(one for one in found.changes if one.measure.name == name)
+
+
+def test_a_run_is_the_same_as_itself(write: Write) -> None:
+    path = write("a.pcap", transfer())
+    found = diff_runs(load_run(str(path)), load_run(str(path)))
+    assert found.most_changed(5) == [] and found.appeared == [] and found.gone == []
+    assert {one.verdict for one in found.changes} == {"same"}
+    assert [pair.evidence for pair in found.flows] == ["ends"]
+
+
+def test_losses_and_round_trips_are_measured(write: Write) -> None:
+    before = load_run(str(write("a.pcap", transfer())))
+    after = load_run(str(write("b.pcap", transfer(lost=frozenset({10}), rtt=40.0))))
+    found = diff_runs(before, after)
+    sent_again = change(found, "retransmissions")
+    assert sent_again.before == 0 and sent_again.after == pytest.approx(100 / 41)
+    assert sent_again.percent == float("inf") and sent_again.verdict == "worse"
+    assert change(found, "lost_downstream").difference == 1
+    median = change(found, "rtt_median")
+    assert (median.before, median.after) == (pytest.approx(20e6, rel=0.02), pytest.approx(40e6, rel=0.02))
+    assert change(found, "packets").difference == 1  # one more segment, one acknowledgment less and one more
+
+
+def test_goodput_is_payload_over_time(write: Write) -> None:
+    before = load_run(str(write("a.pcap", transfer(count=100, gap=1.0))))
+    after = load_run(str(write("b.pcap", transfer(count=100, gap=2.0))))
+    found = change(diff_runs(before, after), "goodput")
+    # The direction's time is from the SYN to its last segment: 30 + 99 ms, and 30 + 198 ms.
+    assert found.before == pytest.approx(100_000 * 8 / 0.150, rel=0.2)
+    assert found.percent == pytest.approx(-42, abs=5) and found.verdict == "worse"
+
+
+def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
+    before = write(
+        "a.pcap", with_ports(transfer(20), 1111), with_ports(transfer(60), 2222), with_ports(transfer(30), 5)
+    )
+    after = write("b.pcap", with_ports(transfer(25), 3333), with_ports(transfer(70), 4444), with_ports(transfer(10), 5))
+    pairs = diff_runs(load_run(str(before)), load_run(str(after))).flows
+    found = {(p.before.label.split()[1], p.after.label.split()[1], p.evidence) for p in pairs if p.before and p.after}
+    assert found == {
+        ("10.0.0.1:5", "10.0.0.1:5", "ends"),
+        ("10.0.0.1:2222", "10.0.0.1:4444", "service"),
+        ("10.0.0.1:1111", "10.0.0.1:3333", "service"),
+    }
+
+
+def test_a_flow_without_partner_is_told(write: Write) -> None:
+    one, two = write("a.pcap", transfer()), write("b.pcap", transfer(), with_ports(transfer(5), 77, "10.0.0.9"))
+    pairs = diff_runs(load_run(str(one)), load_run(str(two))).flows
+    assert [(p.before is None, p.after.label.split()[1]) for p in pairs if not p.evidence and p.after] == [
+        (True, "10.0.0.9:77")
+    ]
+
+
+def test_findings_come_and_go(write: Write) -> None:
+    before, after = (
+        load_run(str(write("a.pcap", transfer()))),
+        load_run(str(write("b.pcap", transfer(lost=frozenset({10}))))),
+    )
+    found = diff_runs(before, after)
+    assert found.appeared and not found.gone
+    turned = diff_runs(after, before)
+    assert turned.gone == found.appeared and not turned.appeared
+
+
+def test_tables_of_an_analysis_measure_the_same(write: Write, tmp_path: Path) -> None:
+    from wiretale.analyzer.trace import analyze
+
+    path = write("a.pcap", transfer(lost=frozenset({10})))
+    tables = analyze(str(path)).write(tmp_path / "a.wiretale")
+    found = diff_runs(load_run(str(path)), load_run(str(tables)))
+    assert (found.before.kind, found.after.kind) == ("capture", "tables")
+    assert found.most_changed(5) == [] and [pair.evidence for pair in found.flows] == ["ends"]
+
+
+def report(path: Path, received: int, mbit: float, **more: Any) -> Path:
+    path.write_text(
+        json.dumps(
+            {
+                "schema": "wiretale.send/1",
+                "test": {"run": 1, "protocol": "udp", "direction": "forward", "sizes": [1000], "port": 5001},
+                "sender": {"blocks_sent": 1000, "rate_mbit_s": 10.0, "elapsed_s": 2.0},
+                "receiver": {
+                    **{"blocks_received": received, "blocks_lost": 1000 - received, "bytes_received": 1000 * received},
+                    **{"rate_mbit_s": mbit, "elapsed_s": 2.0, "jitter_ns": 20_000, **more},
+                },
+            }
+        )
+    )
+    return path
+
+
+def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
+    before, after = report(tmp_path / "a.json", 1000, 9.0), report(tmp_path / "b.json", 900, 8.1, host_dropped=60)
+    found = diff_runs(load_run(str(before)), load_run(str(after)))
+    assert change(found, "goodput").percent == pytest.approx(-10)
+    assert change(found, "block_loss").difference == pytest.approx(10)
+    assert change(found, "host_dropped").difference is None  # the first run does not tell
+    assert [pair.evidence for pair in found.flows] == ["ends"]
+
+
+def test_tables_of_the_schema_before_are_one_error_that_names_both(tmp_path: Path) -> None:
+    for name in ("captures", "flows", "directions", "findings"):
+        (tmp_path / f"{name}.parquet").touch()
+    with pytest.raises(InputError, match=r"expected tables of wiretale.analyze/2, found those of wiretale.analyze/1$"):
+        load_run(str(tmp_path))
+
+
+def test_tests_of_an_experiment_are_paired_by_name(tmp_path: Path) -> None:
+    folders = []
+    for name, received in (("a", 1000), ("b", 950)):
+        raw = tmp_path / name / "raw"
+        raw.mkdir(parents=True)
+        (tmp_path / name / "experiment.json").write_text(json.dumps({"schema": "wiretale.experiment/1"}))
+        for test in ("udp-small", "udp-large"):
+            got = json.loads(report(tmp_path / "x.json", received if test == "udp-large" else 1000, 9.0).read_text())
+            (raw / f"{test}.json").write_text(json.dumps({"test": {"name": test}, "sessions": [{"report": got}]}))
+        folders.append(str(tmp_path / name))
+    found = diff_runs(load_run(folders[0]), load_run(folders[1]))
+    assert {(p.before.label, p.after.label) for p in found.flows if p.before and p.after} == {
+        ("udp-small", "udp-small"),
+        ("udp-large", "udp-large"),
+    }
+    assert change(found, "blocks_lost").difference == 50
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("goodput<-5%", True),
+        ("goodput < -15%", False),
+        ("goodput<=-10%", True),
+        ("goodput<-0.8Mbit", True),
+        ("goodput<-1Mbit/s", False),
+        ("goodput>-1Mbps", True),
+        ("block_loss>9", True),
+        ("block-loss>11", False),
+        ("blocks_lost==100", True),
+        ("blocks_lost!=100", False),
+        ("jitter>0", False),
+        ("jitter>=0us", True),
+        ("rtt_p99>5ms", None),
+    ],
+)
+def test_thresholds_hold_as_they_say(tmp_path: Path, text: str, holds: bool | None) -> None:
+    before, after = report(tmp_path / "a.json", 1000, 9.0), report(tmp_path / "b.json", 900, 8.1)
+    assert parse_condition(text).holds(diff_runs(load_run(str(before)), load_run(str(after)))) is holds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "goodput",
+        "goodput<",
+        "goodput~5%",
+        "speed<5%",
+        "goodput<5ms",
+        "rtt_p99>5Mbit",
+        "goodput<5%%",
+        "<5%",
+        "goodput<abc",
+    ],
+)
+def test_what_is_no_threshold_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--fail-if"):
+        parse_condition(text)
+
+
+def run_diff(run: Runner, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run("diff", *arguments)
+
+
+def test_exit_codes_serve_scripts(write: Write, wiretale_run: Runner, tmp_path: Path) -> None:
+    a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
+    assert run_diff(wiretale_run, a, b).returncode == 0
+    failed = run_diff(wiretale_run, a, b, "--fail-if", "goodput<-90%", "--fail-if", "retransmissions>1")
+    assert failed.returncode == 1 and "FAILED" in failed.stdout
+    wrong = run_diff(wiretale_run, a, b, "--fail-if", "speed<1")
+    assert wrong.returncode == 2 and "goodput, throughput" in wrong.stderr and wrong.stderr.count("\n") == 1
+    assert run_diff(wiretale_run, a, tmp_path / "none.pcap").returncode == 4
+    (tmp_path / "text.json").write_text("{not json")
+    assert run_diff(wiretale_run, a, tmp_path / "text.json").returncode == 4
+    whole = a.read_bytes()
+    (tmp_path / "cut.pcap").write_bytes(whole[:-7])
+    assert run_diff(wiretale_run, a, tmp_path / "cut.pcap").returncode == 3
+
+
+def test_json_is_one_object_with_the_same_exit_code(write: Write, wiretale_run: Runner) -> None:
+    a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
+    done = run_diff(wiretale_run, a, b, "--json", "--fail-if", "retransmissions>1")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["schema"], told["failed"]) == (1, "wiretale.diff/1", True)
+    measures = {row["measure"]: row for row in told["measures"]}
+    assert measures["retransmissions"]["change_percent"] is None  # from 0
+    assert told["conditions"][0]["holds"] is True
+    assert told["flows"][0]["matched_by"] == "ends" and told["findings_appeared"]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale explain: the command, its pages, and the catalogue behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import wiretale
+from checkout import CAPTURES, ROOT, Run
+from plain_wire import Connection, Wire
+from wiretale import analyzer
+from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.survey import LIMITS, fitted
+from wiretale.reports.terminal.explain import explain_parts
+
+FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
+
+
+def codes_in_rules() -> set[str]:
+    """Codes that stand in the sources of the rules."""
+    folder = Path(analyzer.__path__[0])
+    files = set(folder.glob("*_rules.py")) - {folder / "difference_rules.py"}
+    text = "".join(path.read_text() for path in files)
+    starred = set(re.findall(r'\*\((?:one, )?"([a-z-]+)"', text))
+    return starred | {kind.code for kind in verdict_rules.KINDS} | {"events-dropped", "blocks-dropped"}
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert set(catalogue.pages()) == codes_in_rules()
+
+
+def test_every_rule_has_a_page() -> None:
+    assert {page.rule for page in catalogue.pages().values()} == set(findings.RULES)
+
+
+def test_findings_of_the_capture_say_what_they_make_doubtful() -> None:
+    for page in catalogue.chapters()["The capture itself"]:
+        assert page.weakens, page.code
+
+
+def test_docs_are_up_to_date() -> None:
+    made = (ROOT / "docs" / "findings.md").read_text()
+    for page in catalogue.pages().values():
+        assert f"### {page.code}\n" in made and page.computed in made and page.unknown in made
+
+
+def test_every_code_is_shown_by_a_test_or_a_sample() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    seen = {code for path in CAPTURES for code in wiretale.analyze(path).findings.column("code")}
+    assert {code for code in catalogue.pages() if f'"{code}"' not in text} - seen == set()
+
+
+def test_a_page_that_is_none() -> None:
+    with pytest.raises(UsageError, match="lost-upstream"):
+        catalogue.page_of("lost-sideways")
+
+
+def test_findings_are_ranked_by_severity_then_scope_then_cost() -> None:
+    trace = wiretale.analyze(ROOT / "sample_pcaps" / "timeouts.pcap")
+    found = findings.find(trace)
+    assert [findings.rank(one) for one in found] == sorted(findings.rank(one) for one in found)
+    assert len({one.impact for one in found}) > 3
+
+
+def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
+    done = wiretale_run("explain", samples / "zero_window.pcap", "--json", "--link", "100M")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and told["schema"] == "wiretale.explain/1"
+    assert [set(row) for row in told["findings"]] == [FIELDS] * len(told["findings"])
+    assert [row["rank"] for row in told["findings"]] == list(range(1, len(told["findings"]) + 1))
+    first = told["transfers"][0]
+    assert first["limited_by"] == "window" and first["share"] > 0.9
+    assert first["headline"].startswith("limited by the receiver's window for 9")
+    assert sum(limit["share"] for limit in first["limits"].values()) == pytest.approx(1)
+    assert set(first["limits"]) == {name.removeprefix("limit_").removesuffix("_ns") for name in LIMITS}
+    assert first["maximum_bps"] == pytest.approx(94.15e6, rel=0.01)
+
+
+def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    analyzed = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--json").stdout)
+    assert [row["code"] for row in told["findings"]] == [row["code"] for row in analyzed["findings"]]
+
+
+def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    limits, whole = told["transfers"][0]["limits"], told["transfers"][0]["parted_seconds"]
+    assert sum(one["seconds"] for one in limits.values()) == pytest.approx(whole)
+    shares = {
+        row["code"]: float(row["sentence"].split("% of its time")[0].split()[-1].strip("("))
+        for row in told["findings"]
+        if row["code"] in ("timeout-stalls", "recovery-limited")
+    }
+    for code, limit in (("timeout-stalls", "timeout"), ("recovery-limited", "recovery")):
+        assert shares[code] == pytest.approx(100 * limits[limit]["share"], abs=0.06)
+    text = wiretale_run("explain", samples / "tcp_losses.pcap").stdout
+    assert f"shares of {1000 * whole:.0f} ms, from its 8th packet" in text
+
+
+def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
+    told = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
+    assert [row["code"] for row in told["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
+    assert "in 1 retransmission timeout, it seems: " in told["findings"][0]["sentence"]
+    assert told["transfers"][0]["headline"].startswith("limited by timeouts, it seems, for ")
+
+
+def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
+    limits = dict.fromkeys(LIMITS, 0) | {"limit_timeout_ns": 70, "limit_recovery_ns": 30, "limit_network_ns": 10}
+    assert fitted(limits, 110) == limits
+    cut = fitted(limits, 90)
+    assert (cut["limit_timeout_ns"], cut["limit_recovery_ns"], cut["limit_network_ns"]) == (70, 15, 5)
+    assert sum(fitted(limits, 60).values()) == 70
+
+
+def test_what_was_sent_again_adds_up(samples: Path) -> None:
+    for sample in CAPTURES:
+        for row in wiretale.analyze(sample).findings.rows():
+            told = re.search(r"lost (\d+) segments? .*\(sent again: ([^)]*)\)", row["sentence"])
+            if told:
+                assert int(told[1]) == sum(map(int, re.findall(r"\d+", told[2]))), row["sentence"]
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path, columns: str) -> None:
+    done = wiretale_run("explain", sample, env={"COLUMNS": columns})
+    assert done.returncode in (0, 3) and "\x1b" not in done.stdout
+    words = [line for line in done.stdout.splitlines() if " " in line.strip()]
+    assert max(map(len, words), default=0) <= int(columns)
+    for code in wiretale.analyze(sample).findings.column("code"):
+        assert code in done.stdout
+
+
+@pytest.mark.parametrize(("no_color", "mark"), [("", "█"), ("1", "wwww")])
+def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_color: str, mark: str) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    trace = wiretale.analyze(samples / "zero_window.pcap")
+    console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")
+    for part in explain_parts(trace, explanation.explain(trace), trace.findings.rows(), 0, console):
+        console.print(part)
+    assert isinstance(console.file, StringIO) and mark in console.file.getvalue()
+
+
+def test_a_healthy_capture_says_so(wiretale_run: Run, samples: Path) -> None:
+    assert "Nothing is wrong" in wiretale_run("explain", samples / "vlan_ipv6.pcap").stdout
+
+
+def test_pages_and_list(wiretale_run: Run) -> None:
+    page = wiretale_run("explain", "--code", "bufferbloat").stdout
+    assert "How it is computed" in page and "What it cannot know" in page
+    assert json.loads(wiretale_run("explain", "--code", "offload", "--json").stdout)["weakens"]
+    listed = wiretale_run("explain", "--list").stdout
+    assert all(code in listed for code in catalogue.pages())
+    told = json.loads(wiretale_run("explain", "--list", "--json").stdout)
+    assert told["schema"] == "wiretale.finding-codes/1"
+    assert {row["code"] for row in told["findings"]} == set(catalogue.pages())
+
+
+def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
+    chosen = json.loads(
+        wiretale_run("explain", samples / "timeouts.pcap", "--code", "lost-downstream", "--json").stdout
+    )
+    assert {row["code"] for row in chosen["findings"]} == {"lost-downstream"}
+    top = wiretale_run("explain", samples / "timeouts.pcap", "--top", "1")
+    assert top.stdout.count("timeout-stalls") == 1 and "more findings (--top)" in top.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--list", "x.pcap"], ["--code", "no-such"], ["x.pcap", "--link", "fast"], ["x.pcap", "--top", "0"]],
+)
+def test_wrong_usage_is_one_line(wiretale_run: Run, arguments: list[str]) -> None:
+    done = wiretale_run("explain", *arguments)
+    assert done.returncode == 2 and done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1
+
+
+def test_a_damaged_file_is_explained_with_exit_code_3(wiretale_run: Run, samples: Path) -> None:
+    done = wiretale_run("explain", samples / "damaged.pcap")
+    assert done.returncode == 3 and "capture-damaged" in done.stdout and "doubtful" in done.stdout
+
+
+def test_goodput_is_drawn_against_the_link(tmp_path: Path) -> None:
+    one = Connection(Wire()).open()
+    for i in range(500):
+        one.data(30 + i * 2, i * 1460).ack(50 + i * 2, (i + 1) * 1460)
+    trace = wiretale.analyze(one.wire.write(tmp_path / "wire.pcap"))
+    told = explanation.explain(trace, link_bps=10**7)[0]
+    assert told.maximum_bps == pytest.approx(1e7 * 1460 / 1538) and told.used == pytest.approx(0.6, abs=0.02)
+    assert explanation.explain(trace)[0].used is None

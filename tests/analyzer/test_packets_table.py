@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packets table: the same rows however it is asked for, and an error where it was not made."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import wiretale
+from checkout import Run
+
+FROM_STDIN = """\
+import json, sys, wiretale
+trace = wiretale.analyze("-", keep_packets=sys.argv[1] == "keep")
+try:
+    print(json.dumps([trace.packets().rows(), trace.packets(0).rows(), trace.query("from packets").fetchall()]))
+except wiretale.UsageError as error:
+    print(json.dumps(str(error)))
+trace.report(sys.argv[2])
+"""
+
+
+def json_rows(run: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert run.returncode in (0, 3) and json.loads(run.stdout)["schema"] == "wiretale.analyze/2"
+    return list(json.loads(run.stdout)["packets"])
+
+
+def test_a_file_and_standard_input_have_the_same_packets(wiretale_run: Run, sample: Path) -> None:
+    options = ("--json", "--tables", "packets", "-q")
+    of_file = json_rows(wiretale_run("analyze", sample, *options))
+    with sample.open("rb") as stream:
+        of_stdin = json_rows(wiretale_run("analyze", "-", *options, stdin=stream))
+    trace = wiretale.analyze(sample)
+    assert of_file == of_stdin == trace.packets().rows() == trace.table("packets").rows()
+    assert of_file == wiretale.analyze(sample, keep_packets=True).packets().rows()
+    assert trace.query("select count(*) from Packets").fetchall() == [(len(of_file),)]
+    assert len(of_file) == sum(trace.flows.column("packets"))
+
+
+def test_packets_as_csv(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+    run = wiretale_run("analyze", samples / "timeouts.pcap", "--csv", "--tables", "packets")
+    assert len(list(csv.DictReader(run.stdout.splitlines()))) == 251
+    run = wiretale_run("analyze", samples / "timeouts.pcap", "--tables", "packets", "--json", "-o", tmp_path / "out")
+    assert len(json_rows(run)) == 251 and (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", ["timeouts.pcap", "-"])
+def test_a_folder_of_results_has_the_packets_on_request(
+    wiretale_run: Run, samples: Path, tmp_path: Path, name: str
+) -> None:
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        with (samples / "timeouts.pcap").open("rb") as stream:
+            return wiretale_run("analyze", samples / name if name != "-" else name, *words, stdin=stream)
+
+    assert run("-o", tmp_path / "plain", "-q").returncode == 0
+    assert not list((tmp_path / "plain").glob("packets.*"))
+    assert run("-o", tmp_path / "more", "--tables", "packets", "-q").returncode == 0
+    assert (tmp_path / "more" / "flows.parquet").exists() and not list((tmp_path / "more").glob("*.csv"))
+    parquet = str(tmp_path / "more" / "packets.parquet")
+    assert duckdb.sql(f"SELECT count(*) FROM '{parquet}'").fetchall() == [(251,)]
+    assert run("-o", tmp_path / "both", "--csv", "--tables", "packets,flows", "-q").returncode == 0
+    assert len(list(csv.DictReader((tmp_path / "both" / "packets.csv").read_text().splitlines()))) == 251
+    refused = run("-o", tmp_path / "other", "--csv", "--tables", "flows")
+    assert (
+        refused.returncode == 2 and "-o DIR has every table but packets, which --tables packets adds" in refused.stderr
+    )
+    assert not (tmp_path / "other").exists()
+
+
+def from_stdin(capture: Path, keep: str, folder: Path) -> Any:
+    with capture.open("rb") as stream:
+        command = [sys.executable, "-c", FROM_STDIN, keep, str(folder / "page.html")]
+        run = subprocess.run(command, stdin=stream, capture_output=True, text=True, timeout=60, check=True)
+    assert (folder / "page.html").exists()  # also without packets
+    return json.loads(run.stdout)
+
+
+def test_kept_packets_are_chosen_by_flow(samples: Path, tmp_path: Path) -> None:
+    every, first, queried = from_stdin(samples / "fast_retransmissions.pcap", "keep", tmp_path)
+    assert (len(every), len(first), len(queried)) == (563, 186, 563)
+    assert first == [row for row in every if row["flow"] == 0]
+    kept = wiretale.analyze(samples / "fast_retransmissions.pcap", keep_packets=True)
+    assert kept.packets(0).rows() == first and kept.packets([2, 0]).rows() == [r for r in every if r["flow"] != 1]
+    assert kept.packets([0], most=5).rows() == first[:5] and len(kept.packets([])) == 0
+
+
+def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) -> None:
+    error = from_stdin(samples / "timeouts.pcap", "drop", tmp_path)
+    assert "the packets table was not made" in error and "keep_packets=True" in error
+    with pytest.raises(wiretale.UsageError, match="not made"):
+        wiretale.analyze(samples / "timeouts.pcap", interfaces_only=True).packets()
+
+
+@pytest.mark.parametrize("how", ["replaced", "rewritten", "grown"])
+def test_a_file_that_changed_has_no_packets_of_another(samples: Path, tmp_path: Path, how: str) -> None:
+    file, other = tmp_path / "a.pcap", tmp_path / "b.pcap"
+    shutil.copy(samples / "timeouts.pcap", file)
+    shutil.copy(samples / "tcp_losses.pcap", other)
+    trace, kept = wiretale.analyze(file), wiretale.analyze(file, keep_packets=True)
+    assert len(trace.packets()) == 251
+    if how == "replaced":
+        other.replace(file)
+    elif how == "rewritten":
+        file.write_bytes(other.read_bytes())
+    else:
+        with file.open("ab") as stream:
+            stream.write(other.read_bytes()[24:])
+    for read in (trace.packets, lambda: trace.query("select count(*) from packets")):
+        with pytest.raises(wiretale.InputError, match=r"a\.pcap: changed since it was analyzed"):
+            read()
+    assert trace.report(tmp_path / "page.html").exists()  # without packets, as of a pipe
+    assert len(kept.packets()) == 251
+
+
+def test_only_a_query_for_packets_reads_again(samples: Path, tmp_path: Path) -> None:
+    copy = shutil.copy(samples / "timeouts.pcap", tmp_path / "gone.pcap")
+    trace, kept = wiretale.analyze(copy), wiretale.analyze(copy, keep_packets=True)
+    Path(copy).unlink()
+    assert trace.query("select sum(packets) from flows").fetchall() == [(251,)]
+    assert kept.query("select count(*) from packets").fetchall() == [(251,)]
+    with pytest.raises(wiretale.InputError, match="gone"):
+        trace.query("select count(*) from packets")
+    with pytest.raises(wiretale.InputError, match="gone"):
+        trace.packets()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_rows_beyond_the_limit_are_counted(samples: Path, keep: bool) -> None:
+    trace = wiretale.analyze(samples / "timeouts.pcap", keep_packets=keep)
+    assert len(trace.packets()) == 251 and trace.totals["packets_rows_dropped"] == 0
+    assert len(trace.packets(most=100)) == 100 and trace.totals["packets_rows_dropped"] == 151
+    assert len(trace.packets(most=0)) == 0 and trace.totals["packets_rows_dropped"] == 251
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("flows", [-1, [-1], [3], 2**70, "0", 1.5, [[0]], object()])
+def test_flows_that_are_none_are_refused(samples: Path, flows: Any, keep: bool) -> None:
+    trace = wiretale.analyze(samples / "timeouts.pcap", keep_packets=keep)
+    with pytest.raises(wiretale.UsageError, match="expected"):
+        trace.packets(flows)
+    with pytest.raises(wiretale.UsageError, match="expected a number of rows"):
+        trace.packets(0, most=-1)
+
+
+def test_arguments_are_taken_as_people_have_them(samples: Path, tmp_path: Path) -> None:
+    capture, begin = samples / "timeouts.pcap", "2026-01-15T12:00:00.1Z"
+    later = wiretale.analyze(capture, start=begin).packets().rows()
+    assert 0 < len(later) < 251
+    for start in (datetime(2026, 1, 15, 12, 0, 0, 100_000, UTC), datetime(2026, 1, 15, 12, 0, 0, 100_000)):
+        assert wiretale.analyze(capture, start=start).packets().rows() == later
+    assert wiretale.analyze(capture).report(tmp_path / "page.html", "1G").exists()
+    wrong: list[tuple[Any, dict[str, Any]]] = [([capture], {}), (7, {}), (capture, {"start": 1.5})]
+    for path, options in wrong:
+        with pytest.raises(wiretale.UsageError, match="expected"):
+            wiretale.analyze(path, **options)
+    for rate in ("fast", -1, []):
+        with pytest.raises(wiretale.UsageError):
+            wiretale.analyze(capture).report(tmp_path / "page.html", rate)  # type: ignore[arg-type]
+    assert issubclass(wiretale.OutputError, wiretale.WiretaleError) and "OutputError" in wiretale.__all__

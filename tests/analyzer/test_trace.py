@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The analysis in Python: tables, queries, second readings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wiretale
+from checkout import SAMPLES
+from wiretale.analyzer.time_parse import parse_time, show_time
+from wiretale.analyzer.units import prefixed, show_duration, show_share
+
+
+def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
+    trace = wiretale.analyze(sample)
+    for name in ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings"):
+        table = trace.table(name)
+        relation = duckdb.connect().from_arrow(table)
+        assert relation.columns == [column[0] for column in table.columns()]
+        rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+        assert rows == table.rows()
+        assert repr(table).startswith(f"{name}: {len(table):,} row")
+        assert "<table>" in table._repr_html_()
+    assert f"{len(trace.flows):,} flow" in repr(trace) and "<table>" in trace._repr_html_()
+
+
+def test_columns_are_the_rows_turned(sample: Path) -> None:
+    directions = wiretale.analyze(sample).directions
+    rows = directions.rows()
+    for name, *_ in directions.columns():
+        assert directions.column(name) == [row[name] for row in rows]
+    assert directions.rows(1, 2) == rows[1:2] and directions.rows(-1) == rows[-1:]
+
+
+def test_queries_reach_every_table(samples: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    assert trace.query("select count(*), sum(packets) from flows").fetchall() == [(7, 66)]
+    with pytest.raises(wiretale.UsageError):
+        trace.query("select nothing from nowhere")
+
+
+def test_packets_of_flows_come_from_a_second_reading(samples: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    packets = trace.packets([1, 3])
+    assert set(packets.column("flow")) == {1, 3} and len(packets) == 20
+    assert len(trace.packets([1], most=4)) == 4
+
+
+def test_several_files_are_one_in_order_of_time(samples: Path, tmp_path: Path) -> None:
+    from scapy.all import rdpcap, wrpcap
+
+    packets = rdpcap(str(samples / "vlan_ipv6.pcap"))
+    for number in range(3):
+        wrpcap(str(tmp_path / f"part{number}.pcap"), packets[number::3])
+    whole = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    merged = wiretale.analyze(*(tmp_path / f"part{n}.pcap" for n in (2, 0, 1)))
+    ours = ["flow", "first_capture", "first_frame", "last_frame"]
+    without = [{k: v for k, v in row.items() if k not in ours[1:]} for row in whole.flows.rows()]
+    assert [{k: v for k, v in row.items() if k not in ours[1:]} for row in merged.flows.rows()] == without
+    assert merged.directions.rows() == whole.directions.rows()
+
+
+def test_options_are_checked() -> None:
+    for wrong in (
+        {"max_flows": 0},
+        {"start": "soon"},
+        {"filter": "("},
+        {"start": 2**63},
+        {"end": -(2**63) - 1},
+        {"start": 5, "end": 5},
+    ):
+        with pytest.raises(wiretale.UsageError):
+            wiretale.analyze(SAMPLES / "tcp_losses.pcap", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(wiretale.UsageError):
+        wiretale.analyze()
+    with pytest.raises(wiretale.InputError):
+        wiretale.analyze("/nonexistent.pcap")
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("0", 0),
+        ("1768478400.25", 1_768_478_400_250_000_000),
+        ("2026-01-15T12:00:00Z", 1_768_478_400_000_000_000),
+        ("2026-01-15 13:00:00.000000001+01:00", 1_768_478_400_000_000_001),
+        ("2026-01-15", 1_768_435_200_000_000_000),
+    ],
+)
+def test_times_as_people_write_them(text: str, ns: int) -> None:
+    assert parse_time(text) == ns
+
+
+@given(st.integers(-(10**18), 4 * 10**18))
+def test_a_time_shown_is_a_time_read(ns: int) -> None:
+    assert parse_time(show_time(ns)) == ns
+
+
+@pytest.mark.parametrize("text", ["", "soon", "12:00", "2026-13-01", "1e9", "--1", "1.5.2"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(wiretale.UsageError):
+        parse_time(text)
+
+
+def test_numbers_have_units() -> None:
+    assert [prefixed(v, "B") for v in (0, 999, 999.6, 1_234_567, None)] == ["0 B", "999 B", "1 kB", "1.23 MB", "–"]
+    assert [show_duration(v) for v in (0, 1500, 2_000_000, 1_500_000_000, 4_000 * 10**9)] == [
+        *("0 ns", "1.50 µs", "2 ms", "1.50 s", "1 h 06 min"),
+    ]
+    assert [show_duration(v) for v in (999.6, 999_960_000, 9_996_000, 999_960_000_000)] == [
+        *("1 µs", "1 s", "10 ms", "16 min 40 s"),
+    ]
+    assert [show_share(999_999, 10**6), show_share(1, 1), show_share(9996, 10**5)] == ["over 99.9%", "100%", "10%"]
+    assert [show_share(1, 3), show_share(1, 10**9), show_share(0, 5)] == ["33.3%", "under 0.01%", "0%"]
+
+
+def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:
+    quick, whole = wiretale.analyze(sample, interfaces_only=True), wiretale.analyze(sample)
+    copies = [{**row, "mirror_duplicates": None} for row in whole.interfaces.rows()]
+    assert quick.interfaces.rows() == copies
+    assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
+    assert quick.totals["packets"] == whole.totals["packets"]
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"filter": 3}, "filter 3: expected a text as 'tcp port 443', or None"),
+        ({"max_flows": "a"}, "max_flows 'a': expected a whole number from 1 to 2,147,483,647"),
+        ({"max_flows": 0}, "max_flows 0: expected 1 to 2,147,483,647"),
+        ({"max_flows": None}, "max_flows None: expected a whole number from 1"),
+        ({"block_size": "8KiB"}, "block_size '8KiB': expected a whole number from 32 to 1,073,741,824 bytes"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(wiretale.UsageError, match=re.escape(said)):
+        wiretale.analyze(samples / "vlan_ipv6.pcap", **options)
+
+
+def test_results_need_a_path(samples: Path) -> None:
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    for write in (trace.report, trace.write):
+        with pytest.raises(wiretale.UsageError, match="None: expected a path to write to"):
+            write(None)  # type: ignore[arg-type]

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every program accepts the same spellings of rates, sizes, times and counts: unit_spellings.toml, at the surface."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout import UNIT_SPELLINGS
+from wiretale.analyzer.fail_condition import parse_condition
+from wiretale.traffic.experiment.plan import read_plan
+from wiretale.traffic.lab.profile import load_profile
+from wiretale.traffic.program import find_program
+
+REFUSED: dict[str, list[str]] = UNIT_SPELLINGS.pop("refused")
+CASES = [(kind, text, value) for kind, values in UNIT_SPELLINGS.items() for text, value in values.items()]
+WRONG = [(kind, text) for kind, texts in REFUSED.items() for text in texts]
+PLAN_KEYS = {
+    "count": ("count", "count"),
+    "rate": ("rates", "rate_bps"),
+    "size": ("sizes", "block_bytes"),
+    "time": ("seconds", "seconds"),
+}
+
+
+def plan_of(kind: str, text: str) -> str:
+    """A plan that has the spelling, in TOML."""
+    session = {"name": "t", "protocol": "tcp", "sizes": 1000, "seconds": 1} | {PLAN_KEYS[kind][0]: text}
+    if kind == "count":
+        del session["seconds"]
+    return "[[test]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in session.items())
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "rate"])
+def test_theory_takes_a_rate(wiretale_run: Any, kind: str, text: str, value: int) -> None:
+    done = wiretale_run("theory", f"--link={text}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["link_bps"] == value
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "size" and case[2] <= 65_536])
+def test_theory_takes_a_size(wiretale_run: Any, kind: str, text: str, value: int) -> None:
+    done = wiretale_run("theory", "--link", "1G", "--protocol", "tcp", f"--block={text}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["block_bytes"] == value
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] == "count"])
+def test_an_option_takes_a_count(wiretale_run: Any, samples: Path, kind: str, text: str, value: int) -> None:
+    done = wiretale_run(samples / "vlan_ipv6.pcap", f"--max-flows={text}", "--json")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] in PLAN_KEYS])
+def test_a_plan_takes_them(kind: str, text: str, value: int) -> None:
+    if kind == "size" and value > 2**20:
+        pytest.skip("a block has at most 1 MiB")
+    session = read_plan(plan_of(kind, text), "plan.toml", "plan").tests[0].sessions[0]
+    found = getattr(session, PLAN_KEYS[kind][1])
+    assert found == (value / 1e9 if kind == "time" else value)
+
+
+def test_a_profile_takes_a_rate_with_a_blank(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text('card = "1.5 gbit/s"\n[both]\nrate = "10 Mbit/s"\ndelay = "20 ms"\n')
+    profile = load_profile(str(file))
+    assert (profile.card, profile.forward) == ("1500000000bit", "rate=10Mbit/s delay=20ms")
+
+
+@pytest.mark.parametrize("kind, text, value", [case for case in CASES if case[0] in ("rate", "size", "count")])
+def test_a_condition_takes_them(kind: str, text: str, value: int) -> None:
+    measure = {"rate": "goodput", "size": "bytes", "count": "fragments"}[kind]
+    assert parse_condition(f"{measure}<{text}").bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "text, value", [(text, value) for text, value in UNIT_SPELLINGS["time"].items() if text.strip()[-1] > "9"]
+)
+def test_a_condition_takes_a_time_with_a_unit(text: str, value: int) -> None:
+    assert parse_condition(f"rtt_p99<{text}").bound == pytest.approx(value)
+
+
+@pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in ("rate", "size", "count")])
+def test_the_others_are_refused(wiretale_run: Any, samples: Path, kind: str, text: str) -> None:
+    command = {
+        "rate": ("theory", f"--link={text}"),
+        "size": ("theory", "--link=1G", f"--block={text}"),
+        "count": ("analyze", samples / "vlan_ipv6.pcap", f"--max-flows={text}"),
+    }[kind]
+    done = wiretale_run(*command)
+    assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("text, value", UNIT_SPELLINGS["size"].items())
+def test_a_block_size_takes_them(wiretale_run: Any, samples: Path, text: str, value: int) -> None:
+    file = samples / "vlan_ipv6.pcap"
+    taken = wiretale_run("analyze", file, f"--block-size={text}", "--none-such")
+    assert taken.returncode == 2 and "there is no option --none-such" in taken.stderr, (value, taken.stderr)
+
+
+@pytest.mark.parametrize("text", ["31", "2GiB", "1.5", "8KiBit", "8kbit", "-1", ""])
+def test_a_block_size_is_a_size(wiretale_run: Any, samples: Path, text: str) -> None:
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", f"--block-size={text}")
+    assert done.returncode == 2 and "expected 32 to 1,073,741,824 bytes" in done.stderr and "64KiB" in done.stderr
+    assert wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--block-size", "8KiB").returncode == 0
+
+
+@pytest.mark.parametrize("text", [text for kind, text in WRONG if kind == "rate" and "B" in text])
+def test_a_condition_refuses_bytes_for_a_rate(wiretale_run: Any, samples: Path, text: str) -> None:
+    done = wiretale_run("diff", *[samples / "vlan_ipv6.pcap"] * 2, "--fail-if", f"goodput<{text}")
+    assert done.returncode == 2 and done.stderr.endswith("(bit/s; bytes are not taken)\n") and not done.stdout
+
+
+@pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in PLAN_KEYS])
+def test_a_plan_refuses_the_others(wiretale_run: Any, tmp_path: Path, kind: str, text: str) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(plan_of(kind, text), "utf-8")
+    done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out", "--dry-run")
+    assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
+
+
+# Options of the C programs, each followed by an option that none has: it is what is refused if the spelling is taken.
+OPTIONS = {
+    ("rate", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--udp", "--rate"),
+    ("size", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--bytes"),
+    ("time", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--time"),
+    ("count", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--count"),
+    ("size", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "--buffer"),
+    ("time", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-G"),
+    ("count", "capture"): ("wiretale-capture", "-i", "none", "-w", "x", "-c"),
+    ("rate", "link"): ("wiretale-link", "none0", "none1", "--both", "rate={}"),
+    ("time", "link"): ("wiretale-link", "none0", "none1", "--both", "delay={}"),
+    ("size", "link"): ("wiretale-link", "none0", "none1", "--both", "queue={}"),
+}
+
+
+def is_taken(kind: str, program: str, text: str) -> bool:
+    """Whether a C program takes the spelling; nothing is sent, and no interface is opened."""
+    name, *words, last = OPTIONS[kind, program]
+    command = [find_program(name), *words]
+    if program == "link":  # settings are separated by blanks, so that a number has none there
+        command.append(last.format("".join(text.split())))
+    else:
+        command += [last, text, "--none-such"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode in ((2, 4, 5) if program == "link" else (2,)), (text, done)
+    return done.returncode != 2 if program == "link" else "none-such" in done.stderr
+
+
+def is_out_of_bounds(kind: str, program: str, text: str) -> bool:
+    """A queue is in packets where a number has no unit: 1G of them is too many."""
+    packets = kind == "size" and program == "link" and text[-1:].lower() not in ("b", "s", "e")
+    return packets and UNIT_SPELLINGS[kind].get(text, 0) > 10**8
+
+
+@pytest.mark.parametrize("kind, program", OPTIONS)
+def test_the_c_programs_take_and_refuse_the_same(kind: str, program: str) -> None:
+    texts = [text for text in [*UNIT_SPELLINGS[kind], *REFUSED[kind]] if not is_out_of_bounds(kind, program, text)]
+    if program == "link":
+        texts = [text for text in texts if text in UNIT_SPELLINGS[kind] or " " not in text.strip()]
+    taken = [text for text in texts if is_taken(kind, program, text)]
+    assert taken == [text for text in texts if text in UNIT_SPELLINGS[kind]]

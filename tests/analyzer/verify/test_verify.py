@@ -1,0 +1,580 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale verify: pairs of verdicts and their reasons, Wireshark's own run, what both make of hostile input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.all import wrpcap
+from test_verdicts import CASES
+
+from checkout import ROOT
+from plain_wire import RST, SYN, Connection, Wire
+from scene import cut, sent_by
+from talk import Talk, write_pcap
+from wiretale.analyzer import trace as traces
+from wiretale.analyzer.difference_rules import FIRST_BEFORE, RULES, UNEXPLAINED
+from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.frame_events import FrameEvents, around
+from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
+from wiretale.cli.doctor import version_numbers
+from wiretale.cli.verify import LISTED, compare_file, show
+from wiretale.reports.terminal.verify import print_comparison
+
+needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tshark")
+ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})
+
+# There the sanitizer speaks up in every process that the test starts.
+NOT_SANITIZED = pytest.mark.skipif("WIRETALE_SANITIZED" in os.environ, reason="starts processes of its own")
+
+
+def event(kind: str, frame: int = 1, **more: Any) -> dict[str, Any]:
+    columns = ("direction", "capture", "time_ns", "bytes", "related_frame", "detail", "place", "evidence", "spurious")
+    return {**dict.fromkeys(columns), "flow": 0, "frame": frame, "kind": kind, **more}
+
+
+def flagged(*words: str) -> Flagged:
+    return Flagged(frozenset(words), 0, ENDS)
+
+
+def counts(found: Comparison) -> dict[str, tuple[int, int, int]]:
+    every = {kind: (count.both, count.wiretale_only, count.wireshark_only) for kind, count in found.kinds.items()}
+    return {kind: three for kind, three in every.items() if any(three)}
+
+
+# Wireshark's word and the kinds of ours that say the same.
+AGREE = [
+    *((kind, kind) for kind in KINDS if kind not in ("spurious_retransmission",)),
+    ("retransmission", "timeout_retransmission"),
+    ("retransmission", "probe_retransmission"),
+]
+
+
+@pytest.mark.parametrize(("word", "kind"), AGREE)
+def test_the_same_verdict_is_no_difference(word: str, kind: str) -> None:
+    found = compare({1: [event(kind)]}, {1: flagged(word)})
+    assert counts(found) == {kind: (1, 0, 0)} and not found.differences and not found.reasons
+
+
+def test_a_spurious_retransmission_of_any_kind_agrees_when_it_is_proven() -> None:
+    rows = [event("fast_retransmission", spurious=True, evidence="dsack")]
+    found = compare({1: rows}, {1: flagged("spurious_retransmission")})
+    assert counts(found) == {"fast_retransmission": (1, 0, 0), "spurious_retransmission": (1, 0, 0)}
+    assert not found.differences
+
+
+# Wiretale's event, Wireshark's words, the rule and a piece of its sentence.
+UP, DOWN = {"place": "upstream"}, {"place": "downstream"}
+TIMEOUT, FAST, LATE = "timeout_retransmission", "fast_retransmission", "out_of_order"
+DIFFER: list[tuple[dict[str, Any] | None, tuple[str, ...], str, str]] = [
+    (event("mirror_duplicate"), ("retransmission",), "mirror-copy", "same packet"),
+    (event("mirror_duplicate"), ("duplicate_ack",), "mirror-copy", "no such verdict"),
+    (event("mirror_duplicate"), (), "mirror-copy", "within 1 ms"),
+    (event("unknown_duplicate"), ("retransmission",), "copy-of-either", "no such verdict"),
+    (event("network_duplicate"), ("spurious_retransmission",), "network-copy", "the network made the copy"),
+    (event("ambiguous"), (LATE,), "ambiguous", "within 3 ms"),
+    (event("ambiguous"), ("retransmission",), "ambiguous", "nothing in this capture"),
+    (event(FAST, evidence="acks", detail=FIRST_BEFORE), (), "first-before", "before the capture began"),
+    (event(TIMEOUT, evidence="ip_id", **UP), (), "not-new", "its IP id is higher"),
+    (event("ambiguous", **UP), (), "not-new", "wiretale names no evidence"),
+    (event("retransmission", bytes=1, **DOWN), (), "one-byte-again", "one byte"),
+    (event(FAST, evidence="acks", **DOWN), (LATE,), "seen-before", "had passed here, or had been acknowledged, before"),
+    (
+        event(FAST, evidence="timestamps", **UP),
+        (LATE,),
+        "too-near",
+        "newer than that of the segment that opened the gap",
+    ),
+    (event(TIMEOUT, evidence="time", **UP), (LATE,), "too-near", "a round trip or more after"),
+    (event(TIMEOUT, evidence="time"), (LATE,), "seen-before", "had been acknowledged"),
+    (event(FAST, evidence="moon_phase", **UP), (LATE,), "too-near", "evidence is moon phase"),
+    (event(LATE, evidence="ip_id"), (FAST,), "late-not-asked", "only two duplicate ACKs"),
+    (event(LATE, evidence="timestamps"), ("retransmission",), "late-not-sent-again", "its TSval is older"),
+    (event(LATE, evidence="time"), ("spurious_retransmission",), "late-and-acked", "below the last ACK"),
+    (event(FAST), ("retransmission",), "fast-by-rfc", "three duplicate ACKs"),
+    (event(FAST, detail="RACK: sent a round trip ago"), ("retransmission",), "fast-by-rfc", "RFC 8985"),
+    (event(FAST, detail="in the recovery that an earlier one began"), ("retransmission",), "fast-by-rfc", "had begun"),
+    (event(TIMEOUT, detail="go-back-N after a timeout"), (FAST,), "fast-too-easily", "all that was outstanding"),
+    (event(TIMEOUT), (FAST,), "fast-too-easily", "RFC 6298"),
+    (event("probe_retransmission"), (FAST,), "fast-too-easily", "RFC 8985"),
+    (event("retransmission"), (FAST,), "fast-too-easily", "left open"),
+    (event(TIMEOUT, spurious=None), ("spurious_retransmission",), "spurious-unproven", "needs proof"),
+    (event(TIMEOUT, spurious=True, evidence="dsack"), ("retransmission",), "spurious-proven", "DSACK"),
+    (event(FAST, spurious=True, evidence="timestamps"), (FAST,), "spurious-proven", "RFC 3522"),
+    (event(FAST, spurious=True, evidence="acknowledged"), (FAST,), "spurious-proven", "longer ago than the way"),
+    (event(TIMEOUT), ("ports_reused",), "ports-reused", "new conversation"),
+    (event("window_probe"), ("keep_alive",), "probe-not-keep-alive", "Linux"),
+    (event("window_probe"), ("retransmission",), "probe-of-its-size", "1 byte at the next"),
+    (event("window_probe"), (), "probe-of-its-size", "1 byte at the next"),
+    (event("keep_alive"), ("spurious_retransmission",), "keep-alive-below", "one below the highest acknowledged"),
+    (event("keep_alive"), ("window_probe",), "keep-alive-below", "one below the highest acknowledged"),
+    (event("retransmission"), ("keep_alive",), "keep-alive-outstanding", "all data was acknowledged"),
+    (None, ("keep_alive",), "keep-alive-outstanding", "all data was acknowledged"),
+    (event("duplicate_ack"), ("window_probe_ack",), "probe-answer", "window probe"),
+    (event("keep_alive_ack"), ("duplicate_ack",), "keep-alive-answer", "keep-alive"),
+    (event("duplicate_ack"), ("keep_alive_ack",), "answer-of-nothing", "no keep-alive"),
+    (None, ("duplicate_ack",), "nothing-outstanding", "RFC 5681"),
+    (None, ("duplicate_ack", "dsack"), "answer-to-copy", "RFC 2883"),
+    (event("captured_out_of_order"), ("acked_unseen_segment",), "ack-overtook", "wrong order"),
+    (event("acked_unseen_segment"), (), "gap-covered", "never seen"),
+    (None, ("icmp_error",), "icmp-of-nobody", "quotes"),
+]
+
+
+@pytest.mark.parametrize(("row", "words", "rule", "piece"), DIFFER)
+def test_a_difference_has_its_reason(row: dict[str, Any] | None, words: tuple[str, ...], rule: str, piece: str) -> None:
+    found = compare({1: [row]} if row else {}, {1: flagged(*words)} if words else {})
+    [difference] = found.differences
+    assert (difference.frame, difference.rule) == (1, rule)
+    assert piece in difference.reason and "{" not in difference.reason
+    assert difference.wiretale == (row["kind"] if row else None)
+    assert difference.wireshark in (None, *words) and difference.evidence == (row or {}).get("evidence")
+    assert found.reasons.total() == 1
+
+
+def test_every_rule_has_its_case() -> None:
+    elsewhere = {"same-addresses", "several-stretches", "unseen-again", "gap-acknowledged"}
+    elsewhere |= {"events-dropped", "tunnel", "probe-byte", "stored-late", "overlap"}
+    elsewhere |= {"headers-cut", "one-way", "no-data-yet", "went-before"}
+    assert {rule.name for rule in RULES} == {rule for _, _, rule, _ in DIFFER} | elsewhere
+
+
+UNKNOWN: list[tuple[dict[str, Any] | None, tuple[str, ...]]] = [
+    (event("gap"), ()),
+    (None, ("gap",)),
+    (None, ("retransmission",)),
+    (event(TIMEOUT), ()),
+    (event("duplicate_ack"), ()),
+    (None, ("duplicate_ack", "sack")),  # something is missing at the receiver: RFC 5681 holds
+    (None, ("zero_window",)),
+    (event("reset"), ()),
+    (None, ("window_full",)),
+]
+
+
+@pytest.mark.parametrize(("row", "words"), UNKNOWN)
+def test_what_no_rule_explains_is_said_to_be_unexplained(row: dict[str, Any] | None, words: tuple[str, ...]) -> None:
+    [difference] = compare({1: [row]} if row else {}, {1: flagged(*words)} if words else {}).differences
+    assert (difference.rule, difference.reason) == (None, UNEXPLAINED)
+
+
+def test_counts_are_of_frames() -> None:
+    ours = {
+        1: [event(FAST, 1)],
+        2: [event(LATE, 2)],
+        3: [event("ambiguous", 3), event("ambiguous", 3)],
+        4: [event("gap", 4), event("duplicate_ack", 4)],
+        5: [event("mirror_duplicate", 5)],
+    }
+    theirs = {
+        1: flagged(FAST),
+        2: flagged("retransmission"),
+        3: flagged(LATE),
+        4: flagged("gap", "zero_window"),
+        5: flagged("spurious_retransmission", "window_full"),
+        6: flagged("ports_reused"),  # explains, is not compared
+    }
+    assert counts(compare(ours, theirs)) == {
+        FAST: (1, 0, 0),
+        LATE: (0, 1, 1),
+        "retransmission": (0, 0, 1),
+        "ambiguous": (0, 1, 0),
+        "gap": (1, 0, 0),
+        "duplicate_ack": (0, 1, 0),
+        "zero_window": (0, 0, 1),
+        "mirror_duplicate": (0, 1, 0),
+        "spurious_retransmission": (0, 0, 1),
+        "window_full": (0, 0, 1),
+    }
+
+
+def test_a_copy_explains_whatever_wireshark_makes_of_it() -> None:
+    words = {"spurious_retransmission", "window_full", "acked_unseen_segment"}
+    assert {pair.ours for pair in pairs({"mirror_duplicate"}, words)} == {"mirror_duplicate"}
+    assert [pair.agree for pair in pairs({"mirror_duplicate", "window_full"}, words)].count(True) == 1
+
+
+def test_several_stretches_of_one_segment() -> None:
+    found = compare({1: [event(TIMEOUT), event("ambiguous")]}, {1: flagged("retransmission")})
+    assert [(d.wiretale, d.wireshark, d.rule) for d in found.differences] == [("ambiguous", None, "several-stretches")]
+
+
+EARLIER = [
+    ("window_probe", "acked_unseen_segment", "probe-byte"),
+    ("window_probe", "gap", "probe-byte"),
+    ("captured_out_of_order", "spurious_retransmission", "stored-late"),
+    ("retransmission", "acked_unseen_segment", "overlap"),
+]
+
+
+@pytest.mark.parametrize(("kind", "word", "rule"), EARLIER)
+def test_what_happened_before_explains(kind: str, word: str, rule: str) -> None:
+    before, after = flagged("duplicate_ack"), flagged(word)
+    both = [event(kind, 3), event("duplicate_ack", 3)]
+    assert [d.rule for d in compare({3: both}, {3: before, 5: after}).differences if d.frame == 5] == [rule]
+    assert [d.rule for d in compare({5: both}, {3: after, 5: before}).differences if d.frame == 3] == [None]
+
+
+def test_what_was_acknowledged_unseen_is_no_gap_and_told_once() -> None:
+    ours = {3: [event("acked_unseen_segment", 3), event("gap", 3)]}
+    theirs = {
+        2: flagged("gap"),
+        3: flagged("gap", "acked_unseen_segment"),
+        4: flagged("gap", "acked_unseen_segment"),
+        5: flagged("acked_unseen_segment"),
+    }
+    found = compare(ours, theirs)
+    rules = [(d.frame, d.wireshark, d.rule) for d in found.differences]
+    unseen = "acked_unseen_segment"
+    again = [(4, unseen, "unseen-again"), (4, "gap", "gap-acknowledged"), (5, unseen, "unseen-again")]
+    assert rules == [(2, "gap", None), *again]
+
+
+def test_what_is_around_explains() -> None:
+    def rule(row: dict[str, Any] | None, words: tuple[str, ...], given: Around) -> str | None:
+        [found] = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, given).differences
+        return found.rule
+
+    assert rule(None, ("retransmission",), Around(shared_ends={ENDS})) == "same-addresses"
+    assert rule(event(FAST), (LATE,), Around(shared_flows={0})) == "same-addresses"
+    assert rule(None, ("gap",), Around(full_ends={ENDS: 8})) == "events-dropped"
+    assert rule(None, ("gap",), Around(full_ends={ENDS: 9})) is None
+    assert rule(None, ("gap",), Around(full_from=9)) == "events-dropped"
+    assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vxlan 7"})) == "tunnel"
+    assert rule(event("duplicate_ack"), (), Around(cut_flows={0})) == "headers-cut"
+    assert rule(event("duplicate_ack"), (), Around(cut_flows={1})) is None
+    assert rule(None, ("duplicate_ack", "sack"), Around(one_way_ends={ENDS})) == "one-way"
+    assert rule(None, ("duplicate_ack", "sack"), Around(begun_ends={ENDS})) == "no-data-yet"
+    assert rule(None, ("acked_unseen_segment",), Around(resumed_ends={ENDS})) == "went-before"
+    assert rule(None, ("acked_unseen_segment",), Around(begun_ends={ENDS})) is None
+    assert rule(event("gap"), (), Around(paths={0: "vlan 3 / vlan 7"})) is None
+
+
+@needs_tshark
+@pytest.mark.parametrize("which", ["cut", "acks", "recovery"])
+def test_what_only_half_was_captured_of_is_explained(tmp_path: Path, which: str) -> None:
+    """A snap length that cuts SACK off, acknowledgments alone, and a capture that begins amid a recovery."""
+    talk = Talk()
+    if which != "recovery":
+        talk.open()
+        for k in range(6):
+            talk.data(30 + k / 10, 1000 * k)
+    for k in range(3, 7):
+        talk.ack(50 + k / 10, 1000, (2000, 1000 * k))
+    talk.data(50.7, 1000).ack(70.7, 6000)
+    for k in range(6, 9):
+        talk.data(71 + k / 10, 1000 * k)
+    talk.ack(92, 9000)
+    packets = sent_by(talk, 1) if which == "acks" else talk.in_order()
+    wrpcap(str(tmp_path / "half.pcap"), [cut(packet, 66) for packet in packets] if which == "cut" else packets)
+    trace = traces.analyze(tmp_path / "half.pcap")
+    found = Comparison(around(trace))
+    found.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(tmp_path / "half.pcap"))))
+    assert found.differences and not [one for one in found.differences if one.rule is None]
+
+
+def test_pieces_add_up_and_the_bound_holds_for_each_reason() -> None:
+    found = Comparison(most=2)
+    for frame in range(1, 7):
+        found.take({frame: [event("ambiguous", frame)]}, {frame: flagged(LATE if frame % 2 else "retransmission")})
+    assert counts(found)["ambiguous"] == (0, 6, 0)
+    assert sorted(found.reasons.values()) == [3, 3] and [d.frame for d in found.differences] == [1, 2, 3, 4]
+
+
+def test_kinds_that_wireshark_has_nothing_for_are_counted() -> None:
+    found = compare({1: [event("time_backward")]}, {})
+    assert found.not_compared == {"time_backward": 1} and not found.differences
+
+
+def test_text_names_both_verdicts_the_evidence_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    row = event(FAST, 160, evidence="timestamps", related_frame=90, spurious=True, detail="\x1b[31m", **UP)
+    out = StringIO()
+    print_comparison("x\x1b.pcap", compare({160: [row]}, {160: flagged(LATE)}), "4.0.17", out)
+    text = out.getvalue()
+    pieces = (
+        "fast retransmission, spurious, upstream",
+        "timestamps; \ufffd[31m; frame 90",
+        "out of order",
+        "flow 0",
+        "1 difference",
+    )
+    assert all(piece in text for piece in pieces) and "\x1b" not in text
+    out = StringIO()
+    print_comparison("x.pcap", compare({}, {}), "4.0.17", out)
+    assert "Neither wiretale nor Wireshark 4.0.17 sees anything odd." in out.getvalue()
+
+
+def line(frame: int, *fields: str, ack: str = "", sack: str = "") -> bytes:
+    given = {"frame.number": str(frame), "tcp.ack": ack, "tcp.options.sack_le": sack, "tcp.flags.reset": "0"}
+    given |= {f"tcp.analysis.{field}" if "." not in field else field: "1" for field in fields}
+    return "\t".join(given.get(field, "") for field in FIELDS).encode() + b"\n"
+
+
+def test_a_line_of_tshark_is_read() -> None:
+    assert read_line(line(7, "retransmission", "fast_retransmission"))[1].words == {FAST}
+    assert read_line(line(7, "retransmission", "spurious_retransmission"))[1].words == {"spurious_retransmission"}
+    assert read_line(line(7, "lost_segment", "tcp.flags.reset"))[1].words == {"gap", "reset"}
+    assert read_line(line(7, "tcp.flags.reset", "icmp.type"))[1].words == {"icmp_error"}
+    assert read_line(line(7, "duplicate_ack", ack="100", sack="200"))[1].words == {"duplicate_ack", "sack"}
+    assert read_line(line(7, "duplicate_ack", ack="100", sack="90"))[1].words == {"duplicate_ack", "dsack"}
+    assert read_line(line(7, "duplicate_ack", ack="5", sack="4294967290"))[1].words == {"duplicate_ack", "dsack"}
+    text = line(7, "retransmission").replace(b"False", b"")
+    assert read_line(text) == (7, Flagged(frozenset({"retransmission"}), None, None))
+    for wrong in (b"\n", b"x\n", b"1\t2\n", line(7).replace(b"7", b"seven"), line(7)[:-3]):
+        with pytest.raises(InputError, match="expected a verdict"):
+            read_line(wrong)
+
+
+def test_events_come_in_the_order_of_frames(samples: Path) -> None:
+    events = traces.analyze(samples / "tcp_losses.pcap").events
+    every = Counter(row["frame"] for row in events.rows())
+    ordered = FrameEvents(events)
+    first, rest, nothing = ordered.take(160), ordered.take(float("inf")), ordered.take(float("inf"))
+    assert list(first) == sorted(frame for frame in every if frame <= 160) and not nothing
+    assert {frame: len(rows) for frame, rows in (first | rest).items()} == every
+
+
+def test_flows_that_only_a_vlan_tells_apart_are_known(samples: Path) -> None:
+    known = around(traces.analyze(samples / "vlan_ipv6.pcap"))
+    assert known.shared_flows == {0, 1, 3, 5}
+    assert frozenset({("10.0.0.1", "40000"), ("10.0.0.2", "80")}) in known.shared_ends
+    assert around(traces.analyze(samples / "tcp_losses.pcap")) == Around(shared_ends=known.shared_ends & frozenset())
+
+
+@needs_tshark
+def test_wireshark_agrees_with_what_the_new_core_will_say(samples: Path) -> None:
+    theirs = dict(Dissector().frames(str(samples / "tcp_losses.pcap")))
+    ours = {frame: [event("duplicate_ack", frame)] for frame, said in theirs.items() if "duplicate_ack" in said.words}
+    ours[160] = [event(FAST, 160, place="downstream", evidence="acks")]
+    ours[341] = [event(TIMEOUT, 341, place="downstream", evidence="time")]
+    found = compare(ours, theirs)
+    assert counts(found) == {FAST: (1, 0, 0), TIMEOUT: (1, 0, 0), "duplicate_ack": (47, 0, 0)}
+    assert not found.differences
+
+
+CRAFTED = {
+    "6 go_back_n": {"spurious-proven", "answer-to-copy"},
+    "9 near resent_on_a_short_path": {"too-near"},
+    "10 reordered_by_four_and_resent": {"spurious-proven", "answer-to-copy"},
+    "12 mirror_of_both_directions": {"mirror-copy"},
+    "20 other probe_byte_accepted": {"probe-byte"},
+    "24 partial_overlap": {"overlap"},
+    "42 acks_stored_before_data": {"ack-overtook", "stored-late"},
+    "44 linux_window_probes": {"probe-not-keep-alive"},
+    "49 reordered_with_four_duplicates": {"late-not-asked"},
+}
+# Since some version between Debian 12's (4.0) and Debian 13's (4.4), Wireshark counts the byte of a window probe too.
+AGREES_SINCE = {"20 other probe_byte_accepted": (4, 2)}
+
+
+@needs_tshark
+@pytest.mark.parametrize("name", CRAFTED)
+def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
+    talk = Talk()
+    CASES[name][0](talk)
+    [capture] = write_pcap(talk.in_order(), tmp_path)
+    trace = traces.analyze(capture)
+    found = Comparison(around(trace))
+    dissector = Dissector()
+    found.take(FrameEvents(trace.events).take(float("inf")), dict(dissector.frames(str(capture))))
+    rules = {difference.rule for difference in found.differences}
+    may_agree = name in AGREES_SINCE and version_numbers(dissector.version()) >= AGREES_SINCE[name]
+    assert rules == CRAFTED[name] or (may_agree and not rules)
+
+
+@needs_tshark
+def test_every_sample_is_compared(wiretale_run: Any, sample: Path) -> None:
+    done = wiretale_run("verify", sample, "--json")
+    assert done.returncode == (3 if sample.name == "damaged.pcap" else 0), done.stderr
+    found = json.loads(done.stdout)
+    assert found["schema"] == "wiretale.verify/1" and found["file"] == str(sample)
+    assert found["wireshark"] == Dissector().version()
+    assert list(found["kinds"]) == list(KINDS)
+    assert all(set(kind) == {"both", "wiretale_only", "wireshark_only"} for kind in found["kinds"].values())
+    for difference in found["differences"]:
+        assert {"frame", "wiretale", "wireshark", "evidence", "rule", "reason"} <= set(difference)
+        assert difference["reason"] and (difference["wiretale"] or difference["wireshark"])
+    assert sum(reason["count"] for reason in found["reasons"]) == len(found["differences"])
+    assert all(reason["rule"] for reason in found["reasons"]), "a difference that no rule explains"
+    duplicates, arguments = found["kinds"]["duplicate_ack"], ["-T", "fields", "-e", "frame.number"]
+    command = ["tshark", "-n", "-r", str(sample), "-Y", "tcp.analysis.duplicate_ack", *arguments]
+    frames = subprocess.run(command, capture_output=True, check=False).stdout.split()
+    assert duplicates["both"] + duplicates["wireshark_only"] == len(frames)
+
+
+@needs_tshark
+def test_differences_are_listed_up_to_what_was_asked_for(wiretale_run: Any, samples: Path) -> None:
+    capture = samples / "vlan_ipv6.pcap"
+    text = wiretale_run("verify", capture, "--differences", "2").stdout
+    assert "in different VLANs or tunnels for one" in text and "and 14 more" in text
+    assert len(json.loads(wiretale_run("verify", capture, "--json").stdout)["differences"]) == 16
+    cut = json.loads(wiretale_run("verify", capture, "--json", "--differences", "0").stdout)
+    assert cut["differences"] == [] and cut["reasons"][0]["count"] == 16
+
+
+@needs_tshark
+def test_the_comparison_fits_the_terminal(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dissector = Dissector()
+    found = compare_file(traces.analyze(sample), str(sample), dissector, LISTED)
+    for width in (40, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show(sample.name, found, dissector.version(), as_json=False)
+        text = capsys.readouterr().out
+        assert sample.name in text and "Wireshark" in text
+        assert all(len(line) <= width for line in text.splitlines())
+
+
+@needs_tshark
+def test_each_file_is_read_alone(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    captures = [shutil.copy(samples / name, tmp_path / name) for name in ("tcp_losses.pcap", "vlan_ipv6.pcap")]
+    lines = wiretale_run("verify", *captures, "--json").stdout.splitlines()
+    assert [json.loads(line)["file"] for line in lines] == list(map(str, captures))
+    shutil.copy(samples / "damaged.pcap", tmp_path)
+    done = wiretale_run("verify", tmp_path)
+    assert done.returncode == 3 and all(f"{path}" in done.stdout for path in tmp_path.iterdir())
+
+
+@needs_tshark
+@pytest.mark.parametrize(
+    "name", ["-r.pcap", "-", "a b;touch x.pcap", "$(touch x)\n.pcap", "[red]\x1b[31m.pcap", "\udcff.pcap"]
+)
+def test_a_hostile_name_is_only_a_name(wiretale_run: Any, samples: Path, tmp_path: Path, name: str) -> None:
+    shutil.copy(samples / "vlan_ipv6.pcap", tmp_path / name)
+    done = wiretale_run("verify", "--", name if name != "-" else "./-", cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr and "\x1b" not in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    plain, hostile = (
+        json.loads(wiretale_run("verify", folder, "--json").stdout)["kinds"]
+        for folder in (samples / "vlan_ipv6.pcap", tmp_path)
+    )
+    assert hostile == plain and plain["retransmission"]["wireshark_only"] > 0
+
+
+@needs_tshark
+def test_the_users_wireshark_profile_does_not_count(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    (tmp_path / "preferences").write_text("tcp.analyze_sequence_numbers: FALSE\n")
+    (tmp_path / "init.lua").write_text("os.exit(7)\n")
+    env = {"WIRESHARK_CONFIG_DIR": str(tmp_path)}
+    found = json.loads(wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env).stdout)
+    assert found["kinds"]["duplicate_ack"]["both"] + found["kinds"]["duplicate_ack"]["wireshark_only"] == 47
+
+
+def test_what_cannot_be_compared_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    text, pipe = tmp_path / "notes.txt", tmp_path / "pipe"
+    text.write_text("this is no capture\n")
+    os.mkfifo(pipe)
+    good = samples / "vlan_ipv6.pcap"
+    expected = {
+        ("-",): 2,
+        (pipe,): 2,
+        (good, good): 2,
+        (good, "--differences", "-1"): 2,
+        (): 2,
+        (text,): 4 if shutil.which("tshark") else 5,
+        (tmp_path / "nothing.pcap",): 4 if shutil.which("tshark") else 5,
+    }
+    for arguments, code in expected.items():
+        done = wiretale_run("verify", *arguments)
+        assert done.returncode == code and not done.stdout, (arguments, done.stderr)
+        assert done.stderr.startswith("wiretale: ") and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_missing_tshark_is_one_line_that_says_how_to_get_it(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env={"PATH": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (5, "", 1)
+    assert done.stderr.startswith("wiretale: tshark is missing") and "apt-get install tshark" in done.stderr
+
+
+def stand_in(folder: Path, script: str) -> dict[str, str]:
+    """A tshark that does as the script says; the environment in which it is found."""
+    program = folder / "tshark"
+    version = 'if sys.argv[1:] == ["--version"]: print("TShark (Wireshark) 9.8.7."); sys.exit()'
+    program.write_text(f"#!{sys.executable}\nimport sys, time\n{version}\n{script}\n")
+    program.chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+def test_a_tshark_that_cannot_be_run_is_a_missing_one(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    env = stand_in(tmp_path, "")
+    for text in ("#!/no/such/program\n", f"#!{sys.executable}\nraise SystemExit('tshark: no libwireshark')\n"):
+        (tmp_path / "tshark").write_text(text)
+        done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env=env)
+        assert done.returncode == 5 and "apt-get install tshark" in done.stderr and done.stderr.count("\n") == 1
+
+
+FAILURES = {
+    'sys.exit("tshark: The file is odd.\\n(pcap: very odd)")': "tshark: The file is odd. (pcap: very odd)",
+    "import os; os.kill(os.getpid(), 11)": "tshark: ended by signal 11",
+    "sys.exit(9)": "tshark: exit code 9",
+    'print("what is this?")': "tshark: expected a verdict, found",
+    'print("1" * 100000)': "tshark: expected a verdict, found",
+    'sys.stderr.write("x" * 3000000); sys.exit("\\n\x1btshark: no")': "wiretale: tshark: ",
+}
+
+
+@NOT_SANITIZED
+@pytest.mark.parametrize("script", FAILURES)
+def test_a_tshark_that_fails_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path, script: str) -> None:
+    done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env=stand_in(tmp_path, script))
+    assert done.returncode == 4 and not done.stdout and FAILURES[script] in done.stderr
+    assert done.stderr.count("\n") == 1 and len(done.stderr) < 400 and "\x1b" not in done.stderr
+
+
+def test_warnings_of_a_tshark_that_goes_on_are_no_matter(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    row = line(2, "retransmission").decode().rstrip("\n")
+    env = stand_in(tmp_path, f'sys.stderr.write("tshark: warning\\n" * 100000); print({row!r})')
+    done = wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env)
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, found["wireshark"]) == (0, "", "9.8.7")
+    assert found["kinds"]["retransmission"]["wireshark_only"] == 1
+
+
+@NOT_SANITIZED
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
+    script = f'open({str(tmp_path / "pid")!r}, "w").write(str(__import__("os").getpid())); time.sleep(60)'
+    command = [sys.executable, "-m", "wiretale", "verify", str(samples / "vlan_ipv6.pcap")]
+    env = {**os.environ, **stand_in(tmp_path, script), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 20
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=20)
+    assert (running.returncode, out, err) == (128 + number, "", "wiretale: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pid", "tshark"]
+
+
+@needs_tshark
+def test_events_that_were_only_counted_are_no_mystery(wiretale_run: Any, tmp_path: Path) -> None:
+    talk = Connection(Wire())
+    for number in range(10_021):
+        talk.send(0, 0, -1, flags=RST if number else SYN)
+    capture = talk.wire.write(tmp_path / "resets.pcap")
+    found = json.loads(wiretale_run("verify", capture, "--json").stdout)
+    assert found["kinds"]["reset"] == {"both": 10_000, "wiretale_only": 0, "wireshark_only": 20}
+    assert [(reason["rule"], reason["count"]) for reason in found["reasons"]] == [("events-dropped", 20)]
+    assert found["events_dropped"] == 20
+
+
+def test_every_reason_is_in_the_documents() -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text()
+    assert [rule.name for rule in RULES if f"| `{rule.name}` |" not in text] == []

@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture on a real link: what it writes, names, rotates, counts, tells, and what it may no longer do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from capture_link import (
+    COUNTS,
+    PROGRAM,
+    CaptureLink,
+    StatusClient,
+    captures_of,
+    check_sum,
+    finished,
+    output,
+    packets_in,
+    total,
+    wait_counted,
+    wait_until,
+)
+
+pytestmark = pytest.mark.xdist_group("live")
+
+ORDINARY = 65534  # a user and a group, named or not
+NAME = re.compile(r"in0_\d{8}T\d{6}\.\d{9}Z_\d{5}\.pcapng")
+
+
+def counted_by_others(file: Path) -> set[int]:
+    """Packets in the file as capinfos, tshark and tcpdump count them."""
+    capinfos = re.search(r"Number of packets:\s+(\d+)", output("capinfos", "-Mc", str(file)))
+    assert capinfos
+    tshark = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.number").split()
+    tcpdump = output("tcpdump", "--count", "-r", str(file)).split()
+    return {int(capinfos[1]), len(tshark), int(tcpdump[0])}
+
+
+# --- files
+
+
+def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+        link.send(1000)
+        wait_counted(status, written=1000)
+        assert not finished(folder)  # what can be seen is finished
+        assert not daemon.stop(signal.SIGINT)
+        said = daemon.said()
+    (file,) = finished(folder)
+    assert NAME.fullmatch(file.name)
+    assert counted_by_others(file) == {1000}
+    counts = total(said)
+    check_sum(counts)
+    assert (counts["received"], counts["written"]) == (1000, 1000)
+    (told,) = captures_of(file)
+    assert (told["received"], told["dropped_kernel"], told["dropped_interface"]) == (1000, 0, 0)
+    assert (told["name"], told["time_resolution_ns"], told["damage"]) == ("in0", 1, None)
+    assert "offloads: " in told["comment"] and "wiretale-capture" in told["capture_application"]
+    assert not (file.stat().st_mode | folder.stat().st_mode) & 0o022
+
+
+@pytest.mark.parametrize(
+    "options, suffix",
+    [
+        pytest.param(["--pcap"], ".pcap", id="classic"),
+        pytest.param(["-s", "40"], ".pcapng", id="cut"),
+        pytest.param(["--immediate"], ".pcapng", id="immediate"),
+        pytest.param(["-Q", "in"], ".pcapng", id="inbound"),
+    ],
+)
+def test_files_of_all_kinds_have_the_right_counts(
+    link: CaptureLink, tmp_path: Path, options: list[str], suffix: str
+) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
+        link.send(300)
+        assert not daemon.stop()
+    (file,) = finished(folder, suffix)
+    assert counted_by_others(file) == {300}
+    (told,) = captures_of(file)
+    assert told["time_resolution_ns"] == 1
+    assert told["captured_bytes"] == 300 * (40 if "-s" in options else 64)
+
+
+def test_any_tells_the_direction_of_each_packet(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "any", "-w", str(folder), "ether proto 0x88b5") as daemon:
+        link.send(20)
+        assert not daemon.stop()
+    (file,) = finished(folder)
+    flags = output("tshark", "-r", str(file), "-T", "fields", "-e", "frame.packet_flags_direction").split()
+    assert len(flags) == 20 and {int(flag, 16) for flag in flags} == {1}
+    (told,) = captures_of(file)
+    assert told["capture_filter"] == "ether proto 0x88b5"
+
+
+def test_rotation_by_size_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "1MB") as daemon:
+        link.send(60_000)
+        assert not daemon.stop()
+        counts = total(daemon.said())
+    files = finished(folder)
+    check_sum(counts)
+    assert len(files) == 6 and all(file.stat().st_size < 1_010_000 for file in files)
+    told = captures_of(*files)
+    assert sum(one["packets"] for one in told) == counts["written"] == 60_000
+    assert all(one["received"] == one["packets"] + one["dropped_kernel"] for one in told)
+
+
+def test_thousands_of_rotations_lose_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:1") as daemon:
+        link.send(3000)
+        assert not daemon.stop()
+    files = finished(folder)
+    assert len(files) == 3000
+    assert packets_in(*files[::100]) == 30
+    assert len({file.name[-12:-7] for file in files}) == 3000 and not list(folder.glob(".*"))
+
+
+def test_files_begin_at_multiples_of_the_time(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-G", "1s", "--align") as daemon:
+        link.send(500, rate=200)
+        time.sleep(2.2)  # a silent time has its file, too
+        assert not daemon.stop()
+    files = finished(folder)
+    told = captures_of(*files)
+    assert len(files) >= 4 and sum(one["packets"] for one in told) == 500
+    assert all(one["first_ns"] // 10**9 == one["last_ns"] // 10**9 for one in told if one["packets"])
+    assert not all(one["packets"] for one in told)
+
+
+def test_a_ring_counts_the_files_of_earlier_runs(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    for _ in range(2):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:100", "-b", "files:3") as daemon:
+            other = folder / "in0_notes.pcapng"
+            other.write_text("mine")
+            link.send(1000)
+            assert not daemon.stop()
+        files = [file for file in finished(folder) if file != other]
+        assert len(files) == 3 and packets_in(*files) == 300
+        assert other.read_text() == "mine"
+
+
+def test_a_total_size_is_kept(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-C", "100kB", "--total-size", "500kB") as daemon:
+        link.send(20_000)
+        assert not daemon.stop()
+    sizes = [file.stat().st_size for file in finished(folder)]
+    assert len(sizes) >= 3 and sum(sizes) <= 500_000
+
+
+def test_finished_files_are_compressed_and_given_to_the_command(link: CaptureLink, tmp_path: Path) -> None:
+    if not shutil.which("zstd"):
+        pytest.skip("needs zstd")
+    folder, told = tmp_path / "captures", tmp_path / "told"
+    told.mkdir(mode=0o777)
+    told.chmod(0o777)
+    tmp_path.chmod(0o755)
+    command = f"cp {{}} {told}/"
+    with link.daemon(
+        tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:100", "-z", "--on-close", command, "-Z", "root"
+    ) as daemon:
+        link.send(500)
+        assert not daemon.stop()
+    files = finished(folder, ".pcapng.zst")
+    assert len(files) in (5, 6) and not list(folder.glob(".*")) and not finished(folder)
+    assert packets_in(*files) == 500
+    assert sorted(path.name for path in told.iterdir()) == [file.name for file in files]
+
+
+FILE_IN_FOLDER_OF = pytest.mark.parametrize(
+    "name, owner",
+    [
+        ("my trace.pcapng", ORDINARY),
+        ("trace.pcapng.zst", ORDINARY),
+        ("trace", ORDINARY),
+        ("my trace.pcapng", 0),  # who captures may not write to root's
+        ("trace", 0),
+    ],
+)
+
+
+@FILE_IN_FOLDER_OF
+def test_one_file_has_the_name_that_was_asked_for(
+    link: CaptureLink, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str, owner: int
+) -> None:
+    file, status = tmp_path / name, tmp_path_factory.mktemp("status") / "status"
+    os.chown(tmp_path, owner, owner)
+    file.write_text("")  # as mktemp makes them
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--status", str(status)) as daemon:
+        link.send(10)
+        wait_counted(status, written=10)
+        assert not file.stat().st_size
+        assert not daemon.stop()
+    assert packets_in(file) == 10
+    assert not [path for path in tmp_path.iterdir() if path != file and not path.name.startswith("said-")]
+
+
+@FILE_IN_FOLDER_OF
+def test_an_older_file_is_replaced_only_when_asked_for(
+    link: CaptureLink, tmp_path: Path, name: str, owner: int
+) -> None:
+    file = tmp_path / name
+    os.chown(tmp_path, owner, owner)
+    file.write_text("an older capture")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 4
+    assert f"{name} is there already" in daemon.said() and "--overwrite" in daemon.said()
+    assert daemon.said().count("\n") == 1
+    assert file.read_text() == "an older capture"
+    status = tmp_path / "status"
+    options = ("--overwrite", "--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), *options) as daemon:
+        link.send(10)
+        wait_counted(status, written=10)
+        assert file.read_text() == "an older capture"  # until the new one is whole
+        assert not daemon.stop()
+    assert packets_in(file) == 10
+
+
+def test_a_file_that_came_meanwhile_is_never_replaced(link: CaptureLink, tmp_path: Path) -> None:
+    file = tmp_path / "trace.pcapng"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file), "--overwrite") as daemon:
+        link.send(10)
+        file.write_text("of another program")
+        assert not daemon.stop()
+    assert file.read_text() == "of another program"
+    assert "trace-1.pcapng" in daemon.said()
+    assert packets_in(tmp_path / "trace-1.pcapng") == 10
+
+
+def test_a_stream_is_a_capture(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", "-", "-c", "50", stdout=subprocess.PIPE) as daemon:
+        link.send(60)
+        data, _ = daemon.process.communicate(timeout=60)
+        assert not daemon.process.returncode
+    file = tmp_path / "stream.pcapng"
+    file.write_bytes(data)
+    assert counted_by_others(file) == {50}
+    assert total(daemon.said())["received"] == 50
+
+
+def test_signals_begin_new_files(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+        for number, what in enumerate((signal.SIGUSR1, signal.SIGHUP), 1):
+            link.send(10)
+            wait_counted(status, written=10 * number)
+            daemon.process.send_signal(what)
+            wait_until(lambda want=number: len(finished(folder)) == want, "a file")  # type: ignore[misc]
+        assert not daemon.stop()
+    assert [one["packets"] for one in captures_of(*finished(folder))] == [10, 10, 0]
+
+
+@pytest.mark.parametrize("stop, limit", [("-a duration:1s", 0), ("-c 100", 100), ("-a files:2", 0)])
+def test_it_ends_by_itself(link: CaptureLink, tmp_path: Path, stop: str, limit: int) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:60", *stop.split()) as daemon:
+        link.send(150)
+        assert daemon.process.wait(timeout=60) == 0
+        counts = total(daemon.said())
+    check_sum(counts)
+    assert packets_in(*finished(folder)) == counts["written"] == (limit or 150)
+
+
+# --- interfaces
+
+
+def test_two_interfaces_are_one_file_in_the_order_of_time(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    link.connect("in1")
+    try:
+        with link.daemon(tmp_path, "-i", "in0", "-i", "in1", "-w", str(folder)) as daemon:
+            senders = [link.sending(20_000, rate=20_000, interface=name) for name in ("out0", "out1")]
+            assert not any(sender.wait(timeout=60) for sender in senders)
+            assert not daemon.stop()
+    finally:
+        link.disconnect("in1")
+    (file,) = finished(folder)
+    told = captures_of(file)
+    assert [(one["name"], one["packets"], one["received"]) for one in told] == [
+        ("in0", 20_000, 20_000),
+        ("in1", 20_000, 20_000),
+    ]
+    assert sum(one["backward_steps"] for one in told) == 0
+    assert "Strict time order:   True" in output("capinfos", "-o", str(file))
+
+
+def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("--wait", "-i", "in7", "-w", str(folder), "--status", str(status))
+    with link.daemon(tmp_path, *options, ready="waiting for in7") as daemon:
+        try:
+            link.connect("in7")
+            daemon.wait_said("capturing\n")
+            link.send(100, interface="out7")
+            wait_counted(status, received=100)
+            output(*f"ip -n {link.tracer} link set in7 down".split())
+            time.sleep(0.2)  # for the daemon to meet it like that
+            output(*f"ip -n {link.tracer} link set in7 up".split())
+            link.wait_up("in7", "out7")
+            link.send(100, interface="out7")
+            wait_counted(status, received=200)
+            link.disconnect("in7")
+            daemon.wait_said("in7 is gone")
+            link.connect("in7")
+            wait_until(lambda: daemon.said().count("in7 is there") == 2, "the interface again")
+            link.send(100, interface="out7")
+            assert not daemon.stop()
+        finally:
+            link.disconnect("in7")
+    assert packets_in(*finished(folder)) == 300 == total(daemon.said())["written"]
+
+
+def test_the_list_tells_numbers_that_can_be_captured_on(link: CaptureLink, tmp_path: Path) -> None:
+    inside = ("ip", "netns", "exec", link.tracer)
+    listed = json.loads(output(*inside, str(PROGRAM), "--list", "--json"))
+    assert listed["schema"] == "wiretale.interfaces/1"
+    by_name = {one["name"]: one for one in listed["interfaces"]}
+    assert by_name["in0"]["link_types"] == ["EN10MB", "DOCSIS"] and by_name["lo"]["addresses"][0] == "127.0.0.1"
+    assert "host" in by_name["in0"]["time_stamp_sources"] or not by_name["in0"]["time_stamp_sources"]
+    assert f"{by_name['in0']['number']}. in0" in output(*inside, str(PROGRAM), "-D")
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", str(by_name["in0"]["number"]), "-w", str(folder), "-c", "5"):
+        link.send(5)
+        wait_until(lambda: folder.is_dir() and len(finished(folder)) == 1, "the file")
+    assert finished(folder)[0].name.startswith("in0_")
+
+
+# --- status
+
+
+def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -> None:
+    path, folder = tmp_path / "status", tmp_path / "captures"
+    options = ("--status", str(path), "--interval", "50ms", "-Z", "root")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
+        client, silent = StatusClient(path), StatusClient(path)
+        sender = link.sending(50_000, rate=40_000)
+        line = client.line()
+        while line["received"] < 50_000:
+            assert line["schema"] == "wiretale.capture/1" and line["state"] == "capturing"
+            assert {*COUNTS, "file", "bytes", "time_ns", "files", "interfaces"} <= line.keys()
+            check_sum(line)
+            line = client.wait(lambda told: True, "a line")
+        assert not sender.wait(timeout=60)
+        assert NAME.fullmatch(line["file"])
+        (interface,) = line["interfaces"]
+        assert interface["name"] == "in0" and interface["received"] == 50_000
+        line = client.wait(lambda told: told["interfaces"][0]["kernel_received"] == 50_000, "the kernel's count")
+        assert not daemon.stop()
+        client.wait(lambda told: told["state"] == "ended", "the last line")
+        silent.close()
+        client.close()
+    assert "50000 packets received" in daemon.said() and not path.exists()
+
+
+def test_the_service_manager_is_told(link: CaptureLink, tmp_path: Path) -> None:
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.settimeout(60)
+    manager.bind(str(tmp_path / "notify"))
+    inside = ["ip", "netns", "exec", link.tracer, "env", f"NOTIFY_SOCKET={tmp_path / 'notify'}", "WATCHDOG_USEC=600000"]
+    command = [*inside, str(PROGRAM), "-i", "in0", "-w", str(tmp_path / "captures"), "-a", "duration:1500ms"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    told = ""
+    try:
+        while "STOPPING=1" not in told:
+            told += manager.recv(4096).decode() + "\n"
+    finally:
+        process.wait(timeout=60)
+        manager.close()
+    assert told.startswith("READY=1\n") and "STATUS=0 packets received" in told
+    assert 2 <= told.count("WATCHDOG=1") <= 20  # within each 600 ms
+
+
+# --- privileges
+
+
+def test_root_is_given_up(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures")) as daemon:
+        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines())
+        assert fields["Uid"].split()[:3] == [fields["Uid"].split()[0]] * 3 and fields["Uid"].split()[0] != "0"
+        assert fields["Gid"].split()[0] != "0" and "0" not in fields["Groups"].split()
+        net_raw = f"{1 << 13:016x}"
+        assert (fields["CapPrm"], fields["CapEff"]) == (net_raw, net_raw)
+        assert int(fields["CapBnd"], 16) | int(fields["CapInh"], 16) | int(fields["CapAmb"], 16) == 0
+        assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")
+
+
+def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        if parent.name.startswith("pytest-"):
+            parent.chmod(0o755)
+    program = Path("/tmp") / f"wiretale-capture-{tmp_path.name}"
+    shutil.copy(PROGRAM, program)
+    try:
+        done = subprocess.run(
+            [program, "-i", "lo", "-w", "/tmp/nowhere"],
+            user=65534,
+            group=65534,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+    finally:
+        program.unlink()
+    assert done.returncode == 5
+    assert done.stderr.count("\n") == 1
+    assert f"sudo setcap cap_net_raw,cap_net_admin+ep {program}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ("-w /tmp/x", "expected -i INTERFACE"),
+        ("-i lo", "-w FOLDER"),
+        ("-i lo --write=", "-w FOLDER"),
+        ("-i lo -w /tmp/x -b files:3", "a ring of files: expected -C, -G"),
+        ("-i lo -w /tmp/x -C none", "-C 'none': expected a size"),
+        ("-i lo -w /tmp/x -b nothing", "filesize:, duration:"),
+        ("-i lo -w - -G 10", "one stream"),
+        ("-i lo -w /tmp/x --wrong", "there is no option --wrong; see `wiretale-capture --help`"),
+        ("-i lo -w /tmp/x -f tcp udp", "a filter after -f and another"),
+        ("-i lo -w /tmp/x nonsense here", "the filter"),
+        ("-i lo -w /tmp/x -Q sideways", "expected in, out or inout"),
+        ("-i lo -w /tmp/x -j never", "no such time source"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
+    done = subprocess.run([PROGRAM, *options.split()], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture as a service: installation, Debian package, unit, man page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from capture_link import PROGRAM, missing, output
+from checkout import ROOT
+from wiretale.version import __version__
+
+pytestmark = pytest.mark.xdist_group("package")
+
+CAPTURE = ROOT / "capture"
+INSTALLED = (
+    "usr/bin/wiretale-capture",
+    "usr/share/man/man8/wiretale-capture.8",
+    "lib/systemd/system/wiretale-capture.service",
+    "etc/default/wiretale-capture",
+    "lib/systemd/system-generators/wiretale-capture-generator",
+)
+
+
+def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Where a build does not touch the program under test."""
+    folder = tmp_path_factory.getbasetemp() / "apart"
+    return f"PROGRAM={folder}/wiretale-capture", f"BUILD={folder}/build"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make install` puts into an empty system."""
+    if why_not := missing():
+        pytest.skip(why_not)
+    if not CAPTURE.is_dir() or not shutil.which("make"):
+        pytest.skip("needs the sources and make")
+    root = tmp_path_factory.mktemp("root")
+    places = (f"DESTDIR={root}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system")
+    output("make", "-s", "-C", str(CAPTURE), "install", *places, *apart(tmp_path_factory))
+    return root
+
+
+@pytest.fixture(scope="module")
+def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    absent = [program for program in ("dpkg-deb", "dpkg-shlibdeps", "strip") if not shutil.which(program)]
+    if absent:
+        pytest.skip(f"needs {', '.join(absent)}")
+    folder = tmp_path_factory.mktemp("package")
+    places = (f"DIST={folder}", f"ROOT={folder}/root")
+    output("make", "-s", "-C", str(CAPTURE), "deb", *places, *apart(tmp_path_factory))
+    (made,) = folder.glob("*.deb")
+    yield made
+
+
+def test_everything_is_installed_with_its_places_filled_in(root: Path) -> None:
+    for path in INSTALLED:
+        file = root / path
+        assert file.is_file() and not file.stat().st_mode & 0o022
+    unit = (root / INSTALLED[2]).read_text()
+    assert "ExecStart=/usr/bin/wiretale-capture --wait $OPTIONS" in unit and "@" not in unit.replace(
+        "@system-service", ""
+    ).replace("@resources", "").replace("@privileged", "")
+    assert output(str(root / INSTALLED[0]), "--version") == f"wiretale-capture {__version__}\n"
+
+
+def test_the_unit_is_sandboxed(root: Path) -> None:
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    said = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(root / INSTALLED[2]))
+    exposure = re.search(r"exposure level for .*: ([\d.]+)", said)
+    assert exposure and float(exposure[1]) <= 2.0
+
+
+def generate(root: Path, to: Path, defined: str) -> tuple[str, str]:
+    """What the generator makes of a line of the defaults file, and what it says."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir()
+    defaults = to / "defaults"
+    defaults.write_text(f"# a comment\n{defined}\n")
+    script = (root / INSTALLED[4]).read_text()
+    assert "/etc/default/wiretale-capture" in script
+    (to / "generator").write_text(script.replace("/etc/default/wiretale-capture", str(defaults)))
+    done = subprocess.run(["sh", str(to / "generator"), str(to)], capture_output=True, text=True, timeout=60)
+    assert not done.returncode
+    made = to / "wiretale-capture.service.d" / "50-folder.conf"
+    return made.read_text() if made.exists() else "", done.stderr
+
+
+def generated(root: Path, to: Path, options: str) -> str:
+    return generate(root, to, f"OPTIONS={options}")[0]
+
+
+@pytest.mark.parametrize(
+    "options, folder",
+    [
+        ('"-i any -w /srv/captures -C 64MB"', "/srv/captures"),
+        ("'-i eth0 --write=/mnt/disk/%Y%m%d.pcapng -G 1h'", "/mnt/disk"),
+        ("-i eth0 -w/srv/a/x.pcapng -w /srv/b/", "/srv/b/"),
+        ("-i eth0 -pw /srv/captures", "/srv/captures"),
+        ("-i eth0 -zpw/srv/captures/x.pcapng", "/srv/captures"),
+        ('"-i eth0 \\\n   -w /srv/captures"', "/srv/captures"),
+        ('"-i eth0 -w -"', None),
+        ('"-i eth0"', None),
+        ('"-w /srv/a;b"', None),  # nothing that a unit would take for something else
+    ],
+)
+def test_the_unit_waits_for_the_disk_of_the_folder(
+    root: Path, tmp_path: Path, options: str, folder: str | None
+) -> None:
+    made = generated(root, tmp_path / "units", options)
+    assert (f"RequiresMountsFor={folder}\n" in made and f"ReadWritePaths=-{folder}\n" in made) if folder else not made
+
+
+def test_options_are_read_as_systemd_reads_them(root: Path, tmp_path: Path) -> None:
+    made, said = generate(root, tmp_path / "units", '  OPTIONS = "-i any -w /srv/captures"')
+    assert "RequiresMountsFor=/srv/captures\n" in made and not said
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ('"-w /srv/a;b"', "/srv/a;b: expected letters, digits"),
+        ("-w /srv/../captures", "/srv/../captures: expected a path without . and .."),
+        ("-w captures", "captures: expected a path that begins with /"),
+        ("-w /x.pcapng", "/: expected another folder than /"),
+        ('"-i eth0\n-w /srv/captures"', "expected another at the end of the line"),
+    ],
+)
+def test_a_folder_that_no_unit_can_wait_for_is_named(root: Path, tmp_path: Path, options: str, said: str) -> None:
+    made, errors = generate(root, tmp_path / "units", f"OPTIONS={options}")
+    assert not made and said in errors and errors.count("\n") == 1
+
+
+def test_the_unit_is_valid_and_never_gives_up(root: Path, tmp_path: Path) -> None:
+    unit = (root / INSTALLED[2]).read_text()
+    lines = unit.splitlines()
+    assert {"StartLimitIntervalSec=0", "Restart=on-failure", "RestartPreventExitStatus=2"} <= set(lines)
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("needs systemd-analyze")
+    units = tmp_path / "units"
+    assert generated(root, units, '"-i any -w /srv/captures"')
+    file = units / "wiretale-capture.service"
+    file.write_text(unit.replace("/usr/bin/wiretale-capture", str(PROGRAM)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{units}:"},
+    )
+    newer = re.compile(r"Unknown key '(RestartSteps|RestartMaxDelaySec)' in section \[Service\], ignoring")
+    said = [line for line in done.stderr.splitlines() if str(units) in line or "wiretale" in line]
+    assert not [line for line in said if not newer.search(line)]
+
+
+def test_the_man_page_has_every_option(root: Path) -> None:
+    page = (root / INSTALLED[1]).read_text().replace("\\-", "-")
+    options = set(re.findall(r"(?<![\w-])--[a-z-]+", output(str(PROGRAM), "--help")))
+    assert len(options) > 15
+    assert not {option for option in options if option not in page}
+    if shutil.which("groff"):
+        command = ["groff", "-mandoc", "-Tutf8", "-ww", "-P-bou", "-rLL=78n", str(root / INSTALLED[1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert not done.stderr and "SYNOPSIS" in done.stdout
+
+
+def test_the_package_has_what_apt_needs(package: Path) -> None:
+    control = output("dpkg-deb", "-f", str(package))
+    fields = dict(line.split(": ", 1) for line in control.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
+    assert (fields["Package"], fields["Version"]) == ("wiretale-capture", __version__)
+    needed = {name.removesuffix("t64") for name in re.findall(r"[\w.+-]+", fields["Depends"])}  # since Debian 13
+    assert {"libpcap0.8", "libseccomp2", "libcap-ng0", "libzstd1"} <= needed
+    listed = output("dpkg-deb", "-c", str(package))
+    assert listed.count("root/root") == len(listed.splitlines())
+    for path in INSTALLED:
+        assert f"./{path}" in listed
+
+
+def is_used(user: str) -> bool:
+    """By a process: then it cannot be removed."""
+    return bool(subprocess.run(["ps", "-u", user, "-o", "pid="], capture_output=True).stdout)
+
+
+def test_the_package_installs_and_leaves_cleanly(package: Path) -> None:
+    if not os.environ.get("WIRETALE_INSTALL_DEB"):
+        pytest.skip("changes the system: set WIRETALE_INSTALL_DEB=1, in CI")
+    had_user = subprocess.run(["getent", "passwd", "wiretale"], capture_output=True).returncode == 0
+    package.parent.chmod(0o755)
+    is_busy = False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-y"]  # somebody else may be installing
+    install = [*apt, "install", "--no-install-recommends", str(package)]
+    subprocess.run(install, check=True, capture_output=True, timeout=600, env=environment)
+    try:
+        assert output("/usr/bin/wiretale-capture", "--version").startswith("wiretale-capture")
+        assert output("stat", "-c", "%U %a", "/var/lib/wiretale") == "wiretale 750\n"
+    finally:
+        is_busy = is_used("wiretale")
+        purge = [*apt, "purge", "wiretale-capture"]
+        subprocess.run(purge, check=True, capture_output=True, timeout=600, env=environment)
+    assert not any(Path("/", path).exists() for path in INSTALLED)
+    assert not Path("/var/lib/wiretale").exists()
+    if not had_user and not is_busy:
+        assert subprocess.run(["getent", "passwd", "wiretale"], capture_output=True).returncode

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture gives nothing away: to its commands, by its death, in folders of root's. (test_escape.c tries from inside.)"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from capture_link import (
+    PROGRAM,
+    CaptureLink,
+    Daemon,
+    finished,
+    output,
+    packets_in,
+    wait_until,
+)
+
+pytestmark = pytest.mark.xdist_group("live")
+
+# A command that tries to send a frame on each descriptor that it has, and tells of them.
+INTRUDER = """
+import json, os, socket, sys
+links, told = {}, {}
+for name in os.listdir("/proc/self/fd"):
+    try:
+        links[name] = os.readlink(f"/proc/self/fd/{name}")
+    except OSError:
+        pass  # the list itself
+for name, leads_to in links.items():
+    try:
+        socket.socket(fileno=os.dup(int(name))).send(bytes.fromhex("020000000002 020000000001 88b5") + b"INJECTED")
+        told[name] = [leads_to, "sent"]
+    except OSError as error:
+        told[name] = [leads_to, error.strerror]
+with open(sys.argv[1], "w") as file:
+    json.dump(told, file)
+"""
+# An upload that takes until somebody lets it go on.
+UPLOAD = """
+import os, sys, time
+place = os.path.dirname(sys.argv[0])
+own = f"{place}/pid.{os.getpid()}"  # up to four run at once
+open(own, "w").write(str(os.getpid()))
+os.rename(own, f"{place}/pid")
+until = time.monotonic() + 120
+while not os.path.exists(f"{place}/go") and time.monotonic() < until:
+    time.sleep(0.05)
+open(f"{place}/done", "w").close()
+"""
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "script.py"
+    path.write_text(text)
+    return path
+
+
+def users_of(daemon: Daemon) -> set[str]:
+    """Real, effective, saved and file-system user, and the groups."""
+    fields = dict(line.split(":\t", 1) for line in Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines())
+    return {*fields["Uid"].split(), *fields["Gid"].split(), *fields["Groups"].split()}
+
+
+def promiscuity(link: CaptureLink) -> int:
+    (told,) = json.loads(output("ip", "-n", link.tracer, "-d", "-j", "link", "show", "in0"))
+    return int(told["promiscuity"])
+
+
+def packet_sockets(link: CaptureLink) -> int:
+    inside = ("ip", "netns", "exec", link.tracer)
+    return len(output(*inside, "cat", "/proc/net/packet").splitlines()) - 1
+
+
+# --- commands
+
+
+def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path: Path) -> None:
+    told, folder = tmp_path / "told", tmp_path / "captures"
+    command = f"{sys.executable} -S {script(tmp_path, INTRUDER)} {told}"
+    read_end, write_end = os.pipe()  # nor one that the capture got from whoever started it
+    options = (
+        "-i",
+        "in0",
+        "-w",
+        str(folder),
+        "--status",
+        str(tmp_path / "status"),
+        "--on-close",
+        command,
+        "-Z",
+        "root",
+    )
+    try:
+        with link.daemon(tmp_path, *options, pass_fds=(write_end,)) as daemon:
+            assert promiscuity(link) == 1 and packet_sockets(link) == 1
+            assert not daemon.stop()
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    descriptors = json.loads(told.read_text())
+    assert set(descriptors) == {"0", "1", "2"}, descriptors
+    assert descriptors["0"][0] == "/dev/null"
+    assert "sent" not in [how for _, how in descriptors.values()]
+
+
+@contextlib.contextmanager
+def killed_during_an_upload(link: CaptureLink, tmp_path: Path, *options: str) -> Iterator[int]:
+    """The process of the command, which runs on."""
+    command = f"{sys.executable} -S {script(tmp_path, UPLOAD)}"
+    with link.daemon(tmp_path, *options, "--on-close", command) as daemon:
+        daemon.process.send_signal(signal.SIGUSR1)
+        wait_until((tmp_path / "pid").exists, "the command runs")
+        helpers = Path(f"/proc/{daemon.process.pid}/task/{daemon.process.pid}/children").read_text().split()
+        assert helpers
+        daemon.stop(signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in helpers), "the helpers end", 10)
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        yield pid
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_capture_that_was_killed_during_a_command_can_start_again_at_once(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("-i", "in0", "-w", str(folder), "--status", str(status), "-Z", "root")
+    with killed_during_an_upload(link, tmp_path, *options) as command:
+        assert (promiscuity(link), packet_sockets(link)) == (0, 0)
+        assert not status.exists()
+        with link.daemon(tmp_path, *options) as daemon:
+            link.send(10)
+            assert not daemon.stop()
+        os.kill(command, 0)  # the upload is not lost
+        (tmp_path / "go").touch()
+        wait_until((tmp_path / "done").exists, "the command ends by itself", 60)
+    assert packets_in(*finished(folder)) == 10
+
+
+def test_commands_that_had_not_begun_are_named_when_the_capture_is_killed(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    command = f"{sys.executable} -S {script(tmp_path, UPLOAD)}"
+    options = ("-i", "in0", "-w", str(folder), "-b", "packets:10", "--on-close", command, "-Z", "root")
+    with link.daemon(tmp_path, *options) as daemon:
+        link.send(101)
+        wait_until(lambda: len(finished(folder)) == 10, "ten files")
+        daemon.stop(signal.SIGKILL)
+        wait_until(lambda: daemon.said().count("--on-close is not run for") == 6, "six of ten are named", 20)
+    (tmp_path / "go").touch()  # for the four that run
+
+
+# --- who starts it
+
+
+def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp_path: Path) -> None:
+    read_end, write_end = os.pipe()
+    with (tmp_path / "stream.pcapng").open("wb") as stream:
+        options = ("-i", "in0", "-w", f"/dev/fd/{stream.fileno()}", "-c", "10")
+        with link.daemon(tmp_path, *options, pass_fds=(write_end, stream.fileno())) as daemon:
+            os.close(write_end)
+            assert select.select([read_end], [], [], 10)[0] and not os.read(read_end, 1)  # nobody has the other end
+            assert daemon.process.poll() is None
+            link.send(10)
+            assert not daemon.process.wait(timeout=60)
+    os.close(read_end)
+    assert packets_in(tmp_path / "stream.pcapng") == 10
+
+
+def test_a_descriptor_that_is_not_open_is_refused() -> None:
+    command = [str(PROGRAM), "-i", "lo", "-w", "/dev/fd/9", "-a", "duration:1s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "/dev/fd/9 cannot be written: Bad file descriptor" in done.stderr
+
+
+@pytest.mark.parametrize("bit", [stat.S_ISUID, stat.S_ISGID])
+def test_a_set_user_id_bit_is_refused(bit: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="wiretale-test-"))  # where others may go, as they may not in tmp_path
+    try:
+        folder.chmod(0o755)
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            pytest.skip(f"{folder} is on a file system without set-user-ID bits")
+        copy = Path(shutil.copy(PROGRAM, folder))
+        copy.chmod(0o755 | bit)
+        words = [str(copy), "-i", "lo", "-w", "-", "-a", "duration:1s"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, user=65534, group=65534)
+    except PermissionError as error:
+        pytest.skip(str(error))
+    finally:
+        shutil.rmtree(folder)
+    assert done.returncode == 5 and done.stderr.count("\n") == 1, done.stderr
+    assert "expected no set-user-ID or set-group-ID bit" in done.stderr
+
+
+# --- the status socket
+
+
+def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path) -> None:
+    """Its folder's owner exchanges the folder all the time; what is root's elsewhere stays root's."""
+    theirs, secret = tmp_path / "theirs", tmp_path / "secret"
+    for folder in (theirs, secret):
+        folder.mkdir()
+        (folder / "place").mkdir()
+    os.chown(theirs, 65534, 65534)
+    victim = secret / "place" / "status"
+    victim.write_text("root's file")
+    place, aside, trap = theirs / "place", theirs / "aside", theirs / "trap"
+    trap.symlink_to(secret / "place")
+    os.chown(trap, 65534, 65534, follow_symlinks=False)
+    over = threading.Event()
+
+    def exchange() -> None:
+        while not over.is_set():
+            for before, after in ((place, aside), (trap, place), (place, trap), (aside, place)):
+                before.rename(after)
+
+    exchanging = threading.Thread(target=exchange)
+    exchanging.start()
+    try:
+        for _ in range(15):
+            words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(place / "status")]
+            subprocess.run([*words, "-Z", "nobody", "-a", "duration:50ms"], capture_output=True, timeout=60)
+            assert victim.stat().st_uid == 0 and victim.read_text() == "root's file"
+    finally:
+        over.set()
+        exchanging.join()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(place / "status")):
+        told = (place / "status").lstat()
+        assert stat.S_ISSOCK(told.st_mode) and told.st_uid != 0
+    trap.rename(theirs / "link")
+    words = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / "captures"), "--status", str(theirs / "link" / "other")]
+    done = subprocess.run([*words, "-a", "duration:1s"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "is reached by a symbolic link of another user" in done.stderr
+    assert [entry.name for entry in (secret / "place").iterdir()] == ["status"]
+
+
+# --- folders
+
+
+def test_in_a_folder_of_roots_the_capture_has_a_subfolder(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir(mode=0o755)
+    for _ in range(2):  # and uses it again
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+            assert "0" not in users_of(daemon)
+            link.send(10)
+            assert not daemon.stop()
+        (below,) = folder.iterdir()
+        assert f"files go to {below}" in daemon.said()
+    assert (folder.stat().st_uid, below.stat().st_uid == 0) == (0, False)
+    assert packets_in(*finished(below)) == 20
+
+
+def test_one_file_in_a_folder_of_roots_is_all_that_the_capture_has(link: CaptureLink, tmp_path: Path) -> None:
+    file = tmp_path / "trace.pcapng"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(file)) as daemon:
+        assert "0" not in users_of(daemon)
+        link.send(10)
+        for what in (signal.SIGUSR1, signal.SIGHUP):  # another file cannot be made
+            daemon.process.send_signal(what)
+        link.send(10)
+        assert not daemon.stop()
+    assert packets_in(file) == 20 and not list(tmp_path.glob(".*"))
+    with link.daemon(
+        tmp_path, "--wait", "-i", "in7", "-w", str(tmp_path / "none.pcapng"), ready="waiting for in7"
+    ) as daemon:
+        wait_until((tmp_path / ".none.pcapng.part").exists, "its file")
+        assert not daemon.stop()
+    wait_until(lambda: not list(tmp_path.glob("*none*")) and not list(tmp_path.glob(".*")), "no empty file stays", 10)
+
+
+def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(tmp_path / "trace.pcapng")) as daemon:
+        (left,) = tmp_path.glob(".*.part")
+        left.unlink()
+        assert daemon.process.wait(timeout=60) == 4
+    assert f"the file in {tmp_path} is gone" in daemon.said()
+
+
+@pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
+def test_what_needs_several_files_is_refused_in_a_folder_of_roots(
+    link: CaptureLink, tmp_path: Path, options: list[str]
+) -> None:
+    where = str(tmp_path / "trace.pcapng")
+    with link.daemon(tmp_path, "-i", "in0", "-w", where, *options, ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert f"may not write to the folder {tmp_path}" in daemon.said() and daemon.said().count("\n") == 1
+    assert not list(tmp_path.glob("*.pcapng*")) and not list(tmp_path.glob(".*"))
+
+
+def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path: Path) -> None:
+    folder, moved = tmp_path / "captures", tmp_path / "moved"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        folder.rename(moved)
+        folder.mkdir()
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_said("the folder that is open stays in use")
+        link.send(10)
+        assert not daemon.stop()
+    assert not list(folder.iterdir()) and packets_in(*finished(moved)) == 10
+
+
+def test_a_subfolder_of_another_user_is_refused(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    (folder / "nobody").mkdir(parents=True)
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-Z", "nobody", ready=None) as daemon:
+        assert daemon.process.wait(timeout=60) == 5
+    assert "is another user's" in daemon.said() and daemon.said().count("\n") == 1
+
+
+@pytest.mark.parametrize("where", ["absent/trace.pcapng", "absent/deeper/", "absent/trace.pcap"])
+def test_folders_above_are_never_made(link: CaptureLink, tmp_path: Path, where: str) -> None:
+    command = [str(PROGRAM), "-i", "lo", "-w", str(tmp_path / where), "-a", "duration:1s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "No such file or directory" in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

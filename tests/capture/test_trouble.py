@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-capture when things go wrong: killed, no disk, no folder, no reader. It goes on, counts, and never lies."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from capture_link import (
+    PROGRAM,
+    CaptureLink,
+    Daemon,
+    StatusClient,
+    captures_of,
+    check_sum,
+    finished,
+    output,
+    packets_in,
+    total,
+    wait_counted,
+    wait_until,
+)
+
+pytestmark = pytest.mark.xdist_group("live")
+
+# 50 and 1 for the whole of it, which takes minutes.
+KILLS = int(os.environ.get("WIRETALE_CAPTURE_KILLS", "6"))
+CUT_STEP = int(os.environ.get("WIRETALE_CAPTURE_CUT_STEP", "7"))
+CUT_BYTES = 4096
+ORDINARY = 65534  # a user and a group, named or not
+LOST = ("dropped_kernel", "dropped_program")
+LATE = "ether proto 0x88b5 and ether[40] = 0"  # looks at a byte behind the headers
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MB, of the user's who captures."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    output("mount", "-t", "tmpfs", "-o", f"size=2M,mode=755,uid={ORDINARY},gid={ORDINARY}", "tmpfs", str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=60)
+
+
+# --- killed
+
+
+def left_behind(link: CaptureLink, tmp_path: Path, folder: Path, packets: int) -> Path:
+    """The temporary file of a run that was killed while it had all of them."""
+    status = tmp_path / "status-killed"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
+        link.send(packets)
+        wait_counted(status, written=packets)
+        daemon.stop(signal.SIGKILL)
+    (left,) = folder.glob(".*.part")
+    return left
+
+
+def test_the_next_start_mends_what_a_kill_left(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    left = left_behind(link, tmp_path, folder, 500)
+    with left.open("ab") as file:
+        file.write(bytes.fromhex("06000000 60000000 00000000"))  # a block that was begun
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        wait_until(lambda: len(finished(folder)) == 1, "the mended file")
+        assert not daemon.stop()
+    mended, _ = finished(folder)
+    assert mended.name == left.name[1:].removesuffix(".part")
+    (told,) = captures_of(mended)
+    assert (told["packets"], told["damage"]) == (500, None)
+    assert (told["received"], told["dropped_kernel"]) == (None, None)  # nobody knows
+    assert "500 packets" in daemon.said() and not list(folder.glob(".*"))
+
+
+def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    chance = random.Random(5)
+    for _ in range(KILLS):
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "-b", "packets:10000") as daemon:
+            sender = link.sending(60_000)
+            time.sleep(chance.uniform(0.05, 0.5))
+            daemon.stop(signal.SIGKILL)
+            sender.kill()
+            sender.wait(timeout=60)
+        for left in folder.glob(".*.part"):  # as it is, before anybody mends it
+            assert wiretale.analyze(left).totals["packets"] >= 0
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        assert not daemon.stop()  # what was left is mended all the same
+    files = finished(folder)
+    assert not list(folder.glob(".*")) and len(files) > KILLS
+    mended = []
+    for told in captures_of(*files):
+        assert told["damage"] is None
+        assert told["received"] in (None, told["packets"] + sum(told[name] or 0 for name in LOST))
+        mended += [told] if told["received"] is None else []
+    assert 1 <= len(mended) <= KILLS
+
+
+def test_a_file_cut_at_any_byte_reads_up_to_there(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(200)
+        assert not daemon.stop()
+    (file,) = finished(folder)
+    size, before = file.stat().st_size, 200
+    data = file.read_bytes()
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(data)
+    for end in range(size - 1, size - CUT_BYTES, -CUT_STEP):
+        os.truncate(cut, end)
+        packets = wiretale.analyze(cut).totals["packets"]
+        assert before - 1 <= packets <= before, end
+        before = packets
+    assert before < 170
+    for end in range(size - CUT_BYTES, size, 1997):
+        cut.write_bytes(data[:end])
+        assert packets_in(cut) == wiretale.analyze(cut).totals["packets"]
+
+
+def test_damaged_leavings_never_stop_a_start(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    left = left_behind(link, tmp_path, folder, 200)
+    whole, chance = left.read_bytes(), random.Random(3)
+    owner = left.stat()
+    left.unlink()
+    for number in range(60):
+        damaged = bytearray(whole[: chance.randrange(len(whole))])
+        for _ in range(chance.randrange(4)):
+            if damaged:
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path = folder / f".in0_20200101T000000.000000000Z_{number:05d}.pcapng.part"
+        path.write_bytes(damaged)
+        os.chown(path, owner.st_uid, owner.st_gid)
+    (folder / ".evil.pcapng.part").symlink_to("/etc/passwd")
+    os.mkfifo(folder / ".fifo.pcapng.part")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+        link.send(100)
+        assert not daemon.stop()
+    files = finished(folder)
+    assert total(daemon.said())["written"] == 100 == captures_of(files[-1])[0]["packets"]
+    assert len(files) > 40
+    assert all(told["packets"] <= 200 and told["damage"] is None for told in captures_of(*files))
+    assert Path("/etc/passwd").stat().st_size and (folder / ".evil.pcapng.part").is_symlink()
+
+
+def test_a_file_that_is_being_written_is_left_alone(link: CaptureLink, tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as first:
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "second.pcapng")) as second:
+            link.send(100)
+            assert not second.stop()
+        assert not first.stop()
+    assert [told["packets"] for told in captures_of(*finished(folder))] == [100, 100]
+
+
+# --- the disk
+
+
+def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    status = tmp_path / "status"
+    options = ("--status", str(status), "--interval", "50ms")
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options) as daemon:
+        link.send(40_000)
+        client = StatusClient(status)
+        line = client.wait(lambda told: told["received"] == 40_000 and not told["queued"], "all is counted")
+        check_sum(line)
+        assert line["state"] == "dropping" and line["dropped_disk"] > 10_000
+        daemon.process.send_signal(signal.SIGUSR1)  # the full file is finished, with its counts
+        wait_until(lambda: len(finished(small_disk)) == 1, "the full file")
+        (full,) = finished(small_disk)
+        (told,) = captures_of(full)
+        assert told["dropped_program"] > 10_000 and told["dropped_kernel"] == 0
+        assert told["packets"] + told["dropped_program"] == told["received"] == 40_000
+        shutil.move(full, tmp_path / "moved.pcapng")
+        client.wait(lambda told: told["state"] == "capturing", "there is room again")  # it looks twice a second
+        link.send(1000)
+        line = client.wait(lambda told: told["received"] == 41_000 and not told["queued"], "more is counted")
+        client.close()
+        assert line["dropped_disk"] == 40_000 - told["packets"]
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] == 41_000
+    assert packets_in(*finished(small_disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
+    files = (*finished(small_disk), tmp_path / "moved.pcapng")
+    assert counts["bytes"] == sum(file.stat().st_size for file in files)
+    assert daemon.said().count("No space left") == 1 and "takes packets again" in daemon.said()
+
+
+def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    status = tmp_path / "status"
+    options = ("--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), *options, ready="No space left") as daemon:
+        link.send(100)
+        wait_counted(status, dropped_disk=100)
+        filler.unlink()
+        daemon.wait_said("capturing\n")
+        link.send(100)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["written"], counts["dropped_disk"]) == (100, 100)
+    assert packets_in(*finished(small_disk)) == 100
+
+
+def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, tmp_path: Path, small_disk: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(small_disk), "-C", "400kB", "-b", "files:100") as daemon:
+        link.send(60_000)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["written"] == 60_000, daemon.said()
+    assert captures_of(finished(small_disk)[-1])[0]["packets"] > 0
+
+
+def check_counts(daemon: Daemon, received: int, dropped_disk: int) -> None:
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert (counts["received"], counts["dropped_disk"]) == (received, dropped_disk)
+
+
+def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("-i", "in0", "-w", str(folder), "--status", str(status))
+    with link.daemon(tmp_path, *options) as daemon:
+        link.send(100)
+        wait_counted(status, written=100)
+        shutil.rmtree(folder)
+        assert daemon.process.wait(timeout=60) == 4
+    assert f"the folder {folder} is gone" in daemon.said() and "start it again" in daemon.said()
+    check_counts(daemon, 100, 100)  # those of the file that was removed
+    with link.daemon(tmp_path, *options) as daemon:  # what a service manager does
+        link.send(100)
+        assert not daemon.stop()
+    assert packets_in(*finished(folder)) == 100
+
+
+def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    options = ("--status", str(status), "--no-sandbox", "-Z", "root")
+    folder.mkdir()
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
+        link.send(100)
+        wait_counted(status, written=100)
+        shutil.rmtree(folder)
+        daemon.wait_said("packets are dropped and counted")
+        link.send(100)
+        wait_counted(status, dropped_disk=200)  # with those of the removed file
+        folder.mkdir()
+        wait_until(lambda: bool(list(folder.glob(".*.part"))), "a new file")
+        link.send(100)
+        assert not daemon.stop()
+    check_counts(daemon, 300, 200)  # those that were removed are lost
+    assert packets_in(*finished(folder)) == 100
+
+
+def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    folder.mkdir()
+    os.chown(folder, ORDINARY, ORDINARY)
+    options = ("-b", "packets:50", "--status", str(status))
+    with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
+        link.send(50)
+        wait_counted(status, written=50)
+        folder.chmod(0o000)
+        link.send(100)
+        daemon.wait_said("Permission denied")
+        wait_counted(status, received=150)
+        folder.chmod(0o755)
+        daemon.wait_said("takes packets again")
+        link.send(100)
+        assert not daemon.stop()
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] == 250 and 0 < counts["dropped_disk"] <= 100
+    assert daemon.said().count("packets are dropped and counted") == 1
+    assert packets_in(*finished(folder)) == counts["written"]
+
+
+# --- the reader of a stream
+
+
+def statistics_of(file: Path) -> dict[str, int]:
+    """The counts of the interface statistics as Wireshark's dissector of the format itself reads them."""
+    text = output("tshark", "-r", str(file), "-X", "read_format:MIME Files Format", "-V")
+    return {name: int(value) for name, value in re.findall(r"Option: Number of (.*) = (\d+)", text)}
+
+
+@pytest.mark.parametrize("buffer, loses", [("256M", False), ("4M", True)])
+def test_a_reader_that_sleeps_costs_packets_only_beyond_the_buffer(
+    link: CaptureLink, tmp_path: Path, buffer: str, loses: bool
+) -> None:
+    file, status = tmp_path / "stream.pcapng", tmp_path / "status"
+    options = ("-i", "in0", "-w", "-", "--buffer", buffer, "--status", str(status), "--interval", "50ms")
+    with link.daemon(tmp_path, *options, stdout=subprocess.PIPE) as daemon:
+        link.send(150_000)
+        client = StatusClient(status)
+        client.wait(lambda told: told["received"] + told["dropped_kernel"] == 150_000, "all has come")
+        client.close()
+        assert daemon.process.stdout
+        with file.open("wb") as to:
+            copy = subprocess.Popen(["cat"], stdin=daemon.process.stdout, stdout=to)
+            assert not daemon.stop()
+            daemon.process.stdout.close()
+            assert not copy.wait(timeout=60)
+    counts = total(daemon.said())
+    check_sum(counts)
+    assert counts["received"] + counts["dropped_kernel"] == 150_000
+    assert (counts["dropped_queue"] > 0) == loses
+    (told,) = captures_of(file)
+    assert told["packets"] == counts["written"]
+    assert (told["dropped_kernel"], told["dropped_program"]) == (counts["dropped_kernel"], counts["dropped_queue"])
+    lost = [row for row in wiretale.analyze(file).findings.rows() if row["code"] == "capture-dropped"]
+    assert [row["cost"] for row in lost] == [counts["dropped_kernel"] + counts["dropped_queue"]] * bool(lost)
+    assert bool(lost) == loses and (not loses or "by the capturing program" in lost[0]["sentence"])
+    if loses:  # else the file is more than that dissector takes
+        assert statistics_of(file) == {
+            "Received Packets": told["received"],
+            "Dropped Packets": 0,
+            "Accepted Packets": counts["received"] + counts["dropped_kernel"],
+            "Packets Dropped by OS": counts["dropped_kernel"],
+            "Packets Delivered to the User": counts["written"],
+        }
+    assert f"Number of packets = {counts['written']}" in output("capinfos", "-M", str(file))
+
+
+def test_a_reader_that_leaves_ends_the_capture_quietly(link: CaptureLink, tmp_path: Path) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-w", "-", stdout=subprocess.PIPE) as daemon:
+        assert daemon.process.stdout
+        daemon.process.stdout.close()
+        link.send(2000)
+        assert daemon.process.wait(timeout=60) == 0
+    check_sum(total(daemon.said()))
+    assert "Broken pipe" not in daemon.said()
+
+
+@pytest.mark.parametrize("snaplen", ["1", "14", "20"])
+def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(
+    link: CaptureLink, tmp_path: Path, snaplen: str
+) -> None:
+    with link.daemon(tmp_path, "-i", "in0", "-s", snaplen, "-w", str(tmp_path / "out"), LATE) as daemon:
+        link.send(2000)
+        assert daemon.stop() == 0
+    assert packets_in(*finished(tmp_path / "out")) == 2000
+    counted = statistics_of(finished(tmp_path / "out")[0])
+    assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: nobody knows
+    assert captures_of(*finished(tmp_path / "out"))[0]["received"] == 2000
+    lengths = output("tshark", "-r", str(finished(tmp_path / "out")[0]), "-T", "fields", "-e", "frame.cap_len")
+    assert set(lengths.split()) == {snaplen}
+
+
+def test_one_wish_to_stop_that_comes_as_two_signals_loses_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    """As timeout(1) sends them: to the process, and to its group."""
+    for turn in range(5):
+        folder = tmp_path / f"out{turn}"
+        with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
+            link.send(500)
+            for _ in range(4):
+                daemon.process.send_signal(signal.SIGTERM)
+                time.sleep(0.002)
+            assert daemon.process.wait(timeout=60) == 0
+        assert packets_in(*finished(folder)) == 500
+
+
+def test_closed_standard_streams_do_not_become_devices_or_files(link: CaptureLink, tmp_path: Path) -> None:
+    """Messages would be sent as packets, or written into captures."""
+    folder = tmp_path / "out"
+    closed = f'exec "{PROGRAM}" -i in0 -w "{folder}" <&- >&- 2>&-'
+    command = ["ip", "netns", "exec", link.tracer, "sh", "-c", closed]
+    process = subprocess.Popen(command)
+    try:
+        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
+        streams = {os.readlink(f"/proc/{process.pid}/fd/{fd}") for fd in (0, 1, 2)}
+        link.send(100)
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.wait(timeout=60)
+    assert streams == {"/dev/null"}
+    assert sum(packets_in(path) for path in folder.glob("*.pcapng")) == 100
+
+
+def full_pipe() -> tuple[int, int]:
+    """Its two ends; a message would not fit in."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)  # for who writes into it
+    return reading, writing
+
+
+def test_messages_that_nobody_reads_hold_nothing_up(link: CaptureLink, tmp_path: Path) -> None:
+    folder, status = tmp_path / "captures", tmp_path / "status"
+    inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]
+    options = ["-i", "in0", "-w", str(folder), "--interval", "1ms", "--status", str(status)]
+    reading, writing = full_pipe()
+    process = subprocess.Popen([*inside, *options], stderr=writing)
+    try:
+        wait_until(lambda: any(folder.glob(".*.part")), "it captures")
+        silent = StatusClient(status)
+        link.send(20_000)
+        wait_counted(status, received=20_000)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        silent.close()
+    finally:
+        process.kill()
+        process.wait(timeout=60)
+        os.close(reading)
+        os.close(writing)
+    assert packets_in(*finished(folder)) == 20_000

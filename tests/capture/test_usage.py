@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of wiretale-capture: help, options that there are not, spellings of quantities."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from capture_link import PROGRAM
+from checkout import UNIT_SPELLINGS
+
+PARTS = ["usage", "arguments", "interfaces", "packets", "files", "end", "program", "signals", "examples", "exit codes"]
+# The options that take a quantity of a kind, with what stands before it.
+OPTION = {"size": ("--buffer", ""), "time": ("--interval", ""), "count": ("-b", "files:")}
+
+
+def run(*arguments: str, name: str | None = None, **more: object) -> subprocess.CompletedProcess[str]:
+    """The program, under another name in argv[0] if there is one."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run([name or str(PROGRAM), *arguments], executable=PROGRAM, text=True, timeout=60, **streams)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize("name", [None, "wiretale capture"])
+def test_help_has_its_parts_within_80_columns(name: str | None) -> None:
+    done = run("--help", name=name)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = name or "wiretale-capture"
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80 and lines[0].startswith("Record packets")
+    assert re.findall(r"^([a-z][a-z ]*):", done.stdout, re.MULTILINE) == PARTS
+    assert f"usage: {shown} -i INTERFACE" in done.stdout
+    assert f"wiretale{' ' if shown == 'wiretale-capture' else '-'}capture" not in done.stdout
+    assert all(
+        line.startswith(" " * 24) or re.match(r" {0,2}\S", line) or line.startswith("  ") for line in lines if line
+    )
+    examples = done.stdout.partition("examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert all(line.startswith(("  # ", f"  {shown} ")) for line in examples)
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_a_full_device_is_an_error(option: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = run(option, stdout=full)
+    assert (
+        done.returncode == 4
+        and done.stderr == "wiretale-capture: standard output cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("--snap 64", "there is no option --snap (did you mean --snaplen?)"),
+        ("--overwite", "there is no option --overwite (did you mean --overwrite?)"),
+        ("--xyzzy", "there is no option --xyzzy; see `wiretale-capture --help`"),
+        ("--json=1", "--json: expected no value"),
+        ("--snaplen", "--snaplen: expected a value"),
+        ("-q -i", "-i: expected a value"),
+        ("--quiet -kq", "there is no option -k;"),
+        ("-r a.pcap", "there is no option -r: files are read by wiretale analyze FILE"),
+        ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
+    ],
+)
+def test_an_option_that_there_is_not_is_told_in_one_line(given: str, said: str) -> None:
+    done = run(*given.split())
+    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ("tcp.port == 443", "-f 'tcp port 443'"),
+        ("ip.addr==10.0.0.1 && !(udp.dstport eq 53)", "-f 'host 10.0.0.1 and not (udp dst port 53)'"),
+        ("http.request", "this is a display filter\n"),
+        ("tcp.port == 443 and tcp.flags.syn == 1", "this is a display filter\n"),
+    ],
+)
+def test_a_display_filter_is_recognized(given: str, meant: str) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to capture")
+    done = run("-i", "lo", "-w", "-", "-f", given, stdout=subprocess.DEVNULL)
+    assert done.returncode == 2 and "expected a capture filter" in done.stderr and meant in done.stderr
+
+
+def test_errors_begin_with_the_name_that_was_typed() -> None:
+    done = run("-i", "lo", name="wiretale capture")
+    assert done.returncode == 2 and done.stderr.startswith("wiretale capture: expected -w FOLDER")
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to capture")
+    done = run("-i", "lo", "-w", str(tmp_path / "new" / "x.pcapng"))
+    assert done.returncode == 4 and "No such file or directory" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", list(OPTION))
+def test_quantities_are_spelled_as_everywhere(kind: str) -> None:
+    option, before = OPTION[kind]
+    for text in UNIT_SPELLINGS[kind]:
+        done = run(option, before + text)
+        assert "expected -i INTERFACE" in done.stderr, text
+    for text in UNIT_SPELLINGS["refused"][kind]:
+        done = run(option, before + text)
+        assert (
+            done.returncode == 2 and f"{option} {before} '{text}': expected a".replace("  ", " ", 1) in done.stderr
+        ), text
+
+
+def test_a_size_has_the_value_that_is_meant() -> None:
+    for text, value in UNIT_SPELLINGS["size"].items():
+        if value < 4096 and text.strip(" \t").strip("0123456789.e+"):  # a number alone has the unit of the option
+            assert f"files of {value} bytes: expected at least 4096" in run("-i", "lo", "-w", "x", "-C", text).stderr, (
+                text
+            )

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every report for everybody: keys, screen readers (axe-core), colour blindness, dark mode, paper; and the mouse in
+the figures of comparisons, experiments and labs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from color_sight import SIGHTS, Color, ciede2000, contrast, difference, from_hex
+from report_makers import REPORTS
+from report_page import VIEW, Page, loneliest
+from wiretale.reports.html import figures
+
+pytestmark = pytest.mark.xdist_group("report-access")
+
+STOPS_MOST = 30
+PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch
+LIMITS = ("idle", "delayed", "window", "recovery", "timeout", "slow", "network")
+DIFFERENT = 20
+PAGES_MOST = 8
+SCHEMES = ("light", "dark")
+PAPERS = {"light": "#ffffff", "dark": "#14191f"}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report of each kind."""
+    return {name: make(tmp_path_factory.mktemp(name)) for name, make in REPORTS.items()}
+
+
+@pytest.fixture(scope="module", params=REPORTS)
+def opened(request: pytest.FixtureRequest, browser: Any, reports: dict[str, Path]) -> Iterator[Page]:
+    """Each report, open."""
+    tab = browser.new_page(viewport=VIEW)
+    tab.set_default_timeout(90_000)
+    yield Page(tab).open(reports[request.param])
+    tab.close()
+
+
+def plots(page: Page) -> list[str]:
+    """Ids of the plots."""
+    found: list[str] = page.page.evaluate("[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot.id)")
+    return found
+
+
+# --- the mouse in every figure
+
+
+def numbers_in(tooltip: str) -> list[float]:
+    """Numbers as Plotly writes them, 1,234 and 976.5k, with the prefix taken as part of the number and of its unit."""
+    scale = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6}
+    found = re.findall(r"(-?\d[\d,]*\.?\d*) ?([kMGmµ]?)(?![A-Za-z])", tooltip.replace("−", "-").replace("bit/s", ""))
+    return [float(number.replace(",", "")) * factor for number, unit in found for factor in (1, scale[unit])]
+
+
+def test_every_panel_answers_the_mouse(opened: Page) -> None:
+    for plot in plots(opened):
+        if plot.startswith("sankey"):
+            continue
+        points = opened.drawn(plot)
+        assert points, plot
+        for panel in {point.panel for point in points}:
+            own = [point for point in points if point.panel == panel]
+            (point,) = loneliest(own, 1)
+            tooltip = opened.hover(point, plot)
+            assert tooltip, (plot, point)
+            if point.value is not None:
+                near = [abs(number - point.value) <= 0.02 * abs(point.value) + 1e-6 for number in numbers_in(tooltip)]
+                assert any(near), (plot, point, tooltip)
+    assert opened.complaints == []
+
+
+def test_stages_and_losses_of_a_diagram_answer_the_mouse(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["compare"])
+    page.page.evaluate("document.getElementById('sankey0').scrollIntoView()")
+    areas = page.page.evaluate(
+        "[...document.querySelectorAll('#sankey0 .js-fill')].map(area => area.getBoundingClientRect())"
+        ".map(box => [box.x + box.width / 2, box.y + box.height / 2])"
+    )
+    told = set()
+    for x, y in areas:
+        page.page.mouse.move(2, 2)
+        page.page.mouse.move(x, y, steps=2)
+        page.page.wait_for_timeout(150)
+        told.add(page.page.evaluate("document.querySelector('#sankey0 .hoverlayer').textContent"))
+    words = " ".join(told)
+    assert "600" in words and "went on" in words and "lost" in words
+
+
+def test_every_trial_can_be_shown_and_the_chosen_button_is_pressed(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["experiment"])
+    averaged, per_trial = (
+        page.page.locator(".choices button", has_text=text).first for text in ("averaged", "per trial")
+    )
+    assert averaged.get_attribute("aria-pressed") == "true" and per_trial.get_attribute("aria-pressed") == "false"
+    per_trial.click()
+    page.until("document.querySelectorAll('#figure-1 .scatterlayer .js-line').length === 6")
+    assert averaged.get_attribute("aria-pressed") == "false" and per_trial.get_attribute("aria-pressed") == "true"
+
+
+# --- keys
+
+
+def test_a_report_has_few_tab_stops(page: Page, opened: Page) -> None:
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    seen = (
+        "((e, all) => { if (e === document.body) return 0; if (all.has(e)) return -1; all.add(e); return all.size; })"
+    )
+    page.page.evaluate("window.stops = new Set()")
+    stops = 0
+    while stops <= STOPS_MOST:
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate(f"{seen}(document.activeElement, window.stops)") <= 0:
+            break
+        stops += 1
+    assert 0 < stops <= STOPS_MOST
+    kinds = page.page.evaluate("[...window.stops].map(e => e.tagName + '.' + e.className)")
+    assert any("js-plotly-plot" in kind for kind in kinds), kinds
+
+
+def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["analyze"])
+    focused = "document.activeElement.dataset.flow"
+    page.page.focus("#find")
+    for _ in range(40):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate(focused):
+            break
+    first = page.page.evaluate(focused)
+    page.page.keyboard.press("ArrowDown")
+    second = page.page.evaluate(focused)
+    assert first and second and first != second
+    page.page.keyboard.press("Enter")
+    page.until(f"document.body.dataset.flow === '{second}'")
+    for _ in range(10):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.id") == "plot":
+            break
+    whole = page.range()
+    page.page.keyboard.press("+")
+    page.until("location.hash.includes('&t=')")
+    start, end = page.range()
+    assert end - start == pytest.approx((whole[1] - whole[0]) / 2)
+    page.page.keyboard.press("ArrowRight")
+    page.until(f"document.getElementById('plot')._fullLayout.xaxis.range[0] > {start}")
+    assert page.range()[0] == pytest.approx(start + (end - start) / 4)
+    page.page.keyboard.press("0")
+    page.until(f"location.hash === '#flow={second}'")
+    assert page.range() == pytest.approx(whole)
+
+
+# --- screen readers
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)], ids=["desk", "phone"])
+def test_axe_finds_nothing_serious(opened: Page, page: Page, scheme: str, size: tuple[int, int]) -> None:
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.page.emulate_media(color_scheme=scheme)
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
+    found = page.page.evaluate(
+        "axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 90))]))"
+    )
+    assert [one for one in found if one[0] in ("serious", "critical")] == []
+
+
+# --- colours
+
+
+def test_differences_of_colours_are_those_of_the_formula() -> None:
+    """Pairs 1, 7, 17 and 25 of the test data of Sharma, Wu, Dalal."""
+    assert ciede2000((50, 2.6772, -79.7751), (50, 0, -82.7485)) == pytest.approx(2.0425, abs=1e-4)
+    assert ciede2000((50, 0, 0), (50, -1, 2)) == pytest.approx(2.3669, abs=1e-4)
+    assert ciede2000((50, 2.5, 0), (73, 25, -18)) == pytest.approx(27.1492, abs=1e-4)
+    assert ciede2000((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387)) == pytest.approx(1.2644, abs=1e-4)
+
+
+def color_of(page: Page, kind: str) -> Color:
+    """The colour that the page gives a part of the bar of limits."""
+    text = page.page.evaluate(
+        "kind => { const part = document.createElement('span'); part.className = kind;"
+        " document.querySelector('.bar').append(part); const color = getComputedStyle(part).backgroundColor;"
+        " part.remove(); return color; }",
+        kind,
+    )
+    red, green, blue = (int(part) / 255 for part in re.findall(r"\d+", text)[:3])
+    return red, green, blue
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_limits_can_be_told_apart_by_the_color_blind(page: Page, reports: dict[str, Path], scheme: str) -> None:
+    page.page.emulate_media(color_scheme=scheme)
+    page.open(reports["analyze"])
+    colors = {kind: color_of(page, kind) for kind in LIMITS}
+    for sight in SIGHTS:
+        for one, other in combinations(LIMITS, 2):
+            assert difference(colors[one], colors[other], sight) >= DIFFERENT, (sight, one, other)
+
+
+@pytest.mark.parametrize("name", ["BLUE", "ORANGE", "GREEN", "RED", "GREY", "PURPLE"])
+def test_marks_stand_out_from_either_paper(name: str) -> None:
+    for paper in PAPERS.values():
+        assert contrast(from_hex(getattr(figures, name)), from_hex(paper)) >= 3, paper
+
+
+def test_a_dark_page_has_no_white_buttons(page: Page, reports: dict[str, Path]) -> None:
+    page.page.emulate_media(color_scheme="dark")
+    page.open(reports["experiment"])
+    assert page.page.locator(".updatemenu-button").count() == 0
+    shown = "[...document.querySelectorAll('button, .modebar')].map(b => getComputedStyle(b).backgroundColor)"
+    for text in page.page.evaluate(shown):
+        red, green, blue, *alpha = (float(part) for part in re.findall(r"[\d.]+", text))
+        assert alpha == [0] or min(red, green, blue) < 200, text
+    pressed, other = (
+        page.page.evaluate(
+            f"getComputedStyle(document.querySelector('.choices [aria-pressed={state}]')).backgroundColor"
+        )
+        for state in ("true", "false")
+    )
+    assert pressed != other
+
+
+# --- paper
+
+
+def test_paper_has_all_of_every_time_axis(opened: Page, page: Page) -> None:
+    page.page.set_viewport_size({"width": PAPER_PX, "height": 1000})
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    wide = page.page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.width")
+    page.page.emulate_media(media="print")
+    page.until("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot._fullLayout.width === 680)", 20)
+    parts = page.page.evaluate(
+        "[...document.querySelectorAll('.js-plotly-plot .main-svg, .xtick text, table')].map(e => e.getBoundingClientRect())"
+        ".map(box => [box.left, box.right, box.height])"
+    )
+    assert parts and all(left >= -1 and right <= PAPER_PX + 1 for left, right, height in parts if height)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= PAPER_PX
+    page.page.emulate_media(media="screen")
+    page.until(f"document.querySelector('.js-plotly-plot')._fullLayout.width === {wide}", 20)
+
+
+def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> None:
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    page.page.evaluate(
+        "window.widths = []; new MutationObserver(() => window.widths.push("
+        "[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot._fullLayout.width)"
+        ")).observe(document.documentElement, {attributes: true})"
+    )
+    pdf = page.page.pdf(format="A4")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= PAGES_MOST
+    assert [680] * len(plots(page)) in page.page.evaluate("window.widths")
+    assert page.page.evaluate("document.documentElement.className") == ""
+
+
+def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page, page: Page) -> None:
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    page.page.emulate_media(media="print")
+    page.until("document.documentElement.className === 'paper'")
+    for cut, shown in page.page.evaluate(
+        "[...document.querySelectorAll('.printed')].map(note => [note.closest('section').querySelectorAll('tbody tr')"
+        ".length > 40, note.checkVisibility()])"
+    ):
+        assert shown == cut
+
+
+# --- windows of another size
+
+# Of every figure: whether its legend ends above its panels, and whether it is as wide as its place.
+LEGENDS = """[...document.querySelectorAll('.js-plotly-plot')].map(plot => {
+  const legend = plot.querySelector('.legend')?.getBoundingClientRect(), top = plot.getBoundingClientRect().y;
+  return [plot.id, legend ? legend.bottom - top : 0, plot._fullLayout._size.t, plot._fullLayout.width - plot.clientWidth];
+})"""
+
+
+def check_legends(page: Page) -> None:
+    """No legend lies over the data."""
+    for plot, legend, panels, _ in page.page.evaluate(LEGENDS):
+        assert legend <= panels, (plot, legend, panels)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_legends_keep_off_the_data_on_paper_and_afterwards(opened: Page, page: Page, width: int) -> None:
+    page.page.set_viewport_size({"width": width, "height": 900})
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    check_legends(page)
+    page.page.evaluate(f"addEventListener('beforeprint', () => {{ window.legends = {LEGENDS}; }})")
+    page.page.pdf(format="A4")
+    for plot, legend, panels, _ in page.until("window.legends"):
+        assert legend <= panels, (plot, legend, panels)
+    page.until("document.documentElement.className === ''", 10)
+    check_legends(page)
+
+
+def test_figures_follow_the_width_of_the_window(opened: Page, page: Page) -> None:
+    page.page.set_viewport_size({"width": 1280, "height": 900})
+    page.page.goto(opened.page.url)
+    page.until("document.body.dataset.ready")
+    for width in (700, 390, 1280):
+        page.page.set_viewport_size({"width": width, "height": 900})
+        page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)", 10)
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        check_legends(page)
+    assert page.complaints == []
+
+
+def test_a_phone_shows_whole_names_in_the_legends_of_a_comparison(page: Page, reports: dict[str, Path]) -> None:
+    page.page.set_viewport_size({"width": 360, "height": 800})
+    page.open(reports["compare"])
+    ends = page.page.evaluate(
+        "[...document.querySelectorAll('.legendtext')].map(name => [name.textContent, name.getBoundingClientRect().right,"
+        " name.closest('.js-plotly-plot').getBoundingClientRect().right])"
+    )
+    assert ends and all(right <= place for _, right, place in ends), ends

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces whose figures are drawn: 0, 1, 2, some, very many in any mixture, so that every rule says every sentence it has."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+import wiretale
+from checkout import SAMPLES
+from wiretale.analyzer import _core
+
+START_NS = 1_700_000_000 * 10**9
+COUNTS = (0, 0, 1, 1, 2, 3, 7, 40, 1234, 5_000_000)
+SIZES = (1, 2, 999, 1460, 20_000, 999_960, 5_000_000, 3 * 10**12)
+TIMES = (0, 1, 999, 999_960, 6_000_000, 45_000_000, 999_960_000, 2_500_000_000, 90 * 10**9, 10**13)
+NUMBERS = {"packets": COUNTS, "": COUNTS, "bytes": SIZES, "ns": TIMES, "bit/s": SIZES, "frame": (1, 2, 40, 5_000_000)}
+SOMETIMES = ("handshake_rtt_ns", "jitter_ns", "delay_variation_ns", "blocks", "mss", "window_scale", "damage")
+KINDS = (
+    *("fast_retransmission", "timeout_retransmission", "out_of_order", "block_lost", "icmp_error", "window_full"),
+    *("captured_out_of_order", "network_duplicate", "ambiguous"),
+)
+WORDS = _core.vocabulary()
+DETAILS = (None, "fragmentation needed: MTU 1,400", "port unreachable")
+Row = dict[str, Any]
+
+
+class DrawnTable:
+    """What rules ask of a table, over plain rows."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.held = rows
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def column(self, name: str) -> list[Any]:
+        return [row[name] for row in self.held]
+
+    def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
+        return self.held[start:stop]
+
+    def nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
+        return {name: [(i, row[name]) for i, row in enumerate(self.held) if row[name]] for name in names}
+
+    def rows_by_flow(self, flow_count: int) -> list[int]:
+        return [sum(row["flow"] == flow for row in self.held) for flow in range(flow_count)]
+
+    def total(self, name: str) -> int:
+        return sum(row[name] or 0 for row in self.held)
+
+    def rows_where(self, name: str, word: str | None = None) -> list[int]:
+        return [i for i, row in enumerate(self.held) if row[name] is not None and word in (None, row[name])]
+
+    def words(self, name: str) -> list[tuple[int, str | None]]:
+        words = {row[name] for row in self.held if row[name] is not None}
+        nulls = [(255, None)] if any(row[name] is None for row in self.held) else []
+        return [*((WORDS.index(word), word) for word in words), *nulls]
+
+    def packed_columns(
+        self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
+    ) -> list[bytes]:
+        return [self.packed(name, code, divisor=divisor, flows=flows) for name, code, _, divisor in fields]
+
+    def packed(self, name: str, code: str, *, divisor: int = 1, flows: list[int] | None = None) -> bytes:
+        values = [row[name] for row in self.held if flows is None or row["flow"] in flows]
+        numbers = [WORDS.index(value) if isinstance(value, str) else value for value in values]
+        null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
+        return array(
+            code, [null if one is None else one / divisor if code in "fd" else one for one in numbers]
+        ).tobytes()
+
+
+class DrawnTrace:
+    """Tables whose rows are all drawn from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.interrupted = self.draw.random() < 0.1
+        self.totals = {name: self.count() for name in TOTALS}
+        self.interfaces = DrawnTable([self.capture() for _ in range(self.draw.choice((1, 2)))])
+        self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
+        self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.held for way in (0, 1)])
+        self.events = DrawnTable([row for one in self.directions.held for row in self.events_of(one)])
+        self.series = DrawnTable([row for one in self.directions.held for row in self.bins_of(one)])
+        self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
+        self.blocks = DrawnTable([])
+
+    def count(self) -> int:
+        return self.draw.choice(COUNTS)
+
+    def row(self, table: str) -> Row:
+        """Any figure in every column."""
+        made: Row = {}
+        for name, kind, unit in SCHEMA[table]:
+            value = self.draw.choice(NUMBERS.get(unit, (1, 64)))
+            made[name] = {"bool": bool(value & 1), "int": value}.get(kind, f"some {name}")
+            if name in SOMETIMES and self.draw.random() < 0.5:
+                made[name] = None
+        return made
+
+    def capture(self) -> Row:
+        row = self.row("interfaces")
+        row["backward_ns_max"] += 1
+        return {**row, "interface": 0, "first_ns": START_NS, "last_ns": START_NS + self.draw.choice(TIMES)}
+
+    def flow(self, number: int) -> Row:
+        states = ("syn_sent", "refused", "reset", "open", "closed")
+        protocol = self.draw.choice(("tcp", "tcp", "udp"))
+        row = {**self.row("flows"), "flow": number, "protocol": protocol, "ip_version": 4, "path": None}
+        row.update(application=None, state=self.draw.choice(states) if protocol == "tcp" else None)
+        row["wire_bytes"] += 5000
+        row["last_frame"] += row["first_frame"]
+        return row | self.ends(0)
+
+    def ends(self, way: int) -> Row:
+        pair = [("10.0.0.1", 4000), ("10.0.0.2", 80)]
+        (source, port), (target, other) = pair[way], pair[1 - way]
+        return {"source": source, "source_port": port, "destination": target, "destination_port": other}
+
+    def direction(self, flow: Row, way: int) -> Row:
+        row = {**self.row("directions"), **self.ends(way), "flow": flow["flow"], "direction": way}
+        row["first_ns"], row["last_ns"] = START_NS, START_NS + self.draw.choice(TIMES)
+        row["unique_bytes"] = min(row["unique_bytes"], row["payload_bytes"])
+        row["wire_bytes"] = row["payload_bytes"] + 78
+        row["packets"] += 1
+        row["data_packets"] = max(min(row["data_packets"], row["payload_bytes"]), 1)
+        row["head_of_line_ns_max"] += 1
+        row["stall_frames"] = self.draw.choice((None, "3-7", "30-41, 3-7"))
+        times = sorted(row[name] + 1 for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
+        row["rtt_ns_min"], row["rtt_ns_median"], row["rtt_ns_p99"] = times
+        if row["delay_variation_ns"] is None or row["blocks"] is None:
+            row["jitter_ns"] = None
+        if row["jitter_ns"] is not None:
+            row["delay_variation_ns"] += row["jitter_ns"]
+        if row["fragments"]:
+            row["fragmented_datagrams"] += 1
+            row["fragments"] += 2 * row["fragmented_datagrams"]
+        else:
+            row["fragment_overhead_bytes"] = 0
+        return row | self.losses(row)
+
+    def losses(self, row: Row) -> Row:
+        """Numbered packets and their losses, which agree with each other."""
+        names = ("blocks_lost", "block_loss_runs", "block_loss_run_max")
+        if row["blocks"] is None:
+            return dict.fromkeys(
+                (*names, "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "blocks_head_of_line")
+            )
+        row["blocks"] += 1 + row["blocks_head_of_line"]
+        runs = min(max(row["block_loss_runs"], 1), row["blocks_lost"])
+        return {"block_loss_runs": runs, "block_loss_run_max": row["blocks_lost"] - runs + 1 if runs else 0}
+
+    def events_of(self, one: Row) -> list[Row]:
+        found, frame = [], 1
+        for _ in range(self.draw.choice((0, 1, 8, 8))):
+            frame += self.draw.choice((1, 2, 5, 900))
+            row = {**self.row("events"), "flow": one["flow"], "direction": one["direction"], "frame": frame + 9}
+            row.update(kind=self.draw.choice(KINDS), related_frame=frame, detail=self.draw.choice(DETAILS))
+            row.update(place=self.draw.choice(("upstream", "downstream", None)), time_ns=START_NS + frame * 10**6)
+            found.append(row)
+        return found
+
+    def bins_of(self, one: Row) -> list[Row]:
+        width, level = 10**7, self.draw.choice((12_500, 1_250_000, 0))
+        rows = []
+        for number in range(30):
+            row = {**self.row("series"), "flow": one["flow"], "direction": one["direction"], "width_ns": width}
+            row.update(
+                start_ns=START_NS + number * width, wire_bytes=level or row["wire_bytes"], rtt_ns=row["rtt_ns"] + 1
+            )
+            rows.append(row)
+        return rows
+
+    def datagram(self) -> Row:
+        row = self.row("datagrams")
+        row["last_frame"] += row["first_frame"]
+        state = self.draw.choice(("complete", "complete", "incomplete"))
+        return {**row, "flow": 0, "state": state, "fragments": 3 if state == "complete" else 2}
+
+
+Schema = dict[str, list[tuple[str, str, str]]]
+
+
+def schema() -> tuple[Schema, list[str]]:
+    """The columns of the tables, and the names of the totals, as the core has them."""
+    trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
+    tables = ("interfaces", "flows", "directions", "events", "series", "datagrams")
+    found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
+    return found, list(trace.totals)
+
+
+SCHEMA, TOTALS = schema()

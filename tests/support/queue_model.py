@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RED and CoDel once more, written from their papers and not from the link's C: who is dropped, to the packet.
+
+`python tests/support/queue_model.py` writes traffic/link/test/queue_model.h, with which the link's C test is compared.
+Times are whole nanoseconds; the link takes 800 ns a byte (10 Mbit/s) or 8000 ns (1 Mbit/s), so that none is rounded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import sqrt
+
+from checkout import ROOT
+
+HEADER = ROOT / "traffic" / "link" / "test" / "queue_model.h"
+MASK = (1 << 64) - 1
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Packet:
+    """Numbered from 1 on."""
+
+    number: int
+    time: int
+    size: int
+
+
+def mix(z: int) -> int:
+    """SplitMix64's finalizer (Steele, Lea, Flood 2014)."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+def chance(seed: int, purpose: int, number: int) -> float:
+    """What traffic/link/random_draw.h says a draw is."""
+    direction = mix(mix(seed) + 1 & MASK)
+    drawn = mix(mix(direction + purpose * 0x9E3779B97F4A7C15 & MASK) + number & MASK)
+    return (drawn >> 11) / (1 << 53)
+
+
+# Phases of the traffic: packets, nanoseconds between them, then silence. The C test has the same.
+PHASES = (
+    (2500, 907_000, 0),  # a tenth more than the link carries, which is 1.008 ms
+    (300, 3_000_000, 0),  # the queue empties
+    (1500, 850_000, 0),  # soon too much again
+    (10, 5_000_000, 4_000_000_000),  # and long nothing
+    (1500, 800_000, 30_000_000),  # too much again, after more than 16 intervals
+    (900, 500_000, 0),  # twice too much
+    (700, 1_008_000, 0),  # exactly what it carries
+)
+
+
+def traffic(slower: int) -> Iterator[Packet]:
+    """Full packets, and every fifth a small one; `slower`: times the gaps."""
+    time, number = 1000 * MS, 0
+    for count, gap, silence in PHASES:
+        for _ in range(count):
+            time += gap * slower
+            number += 1
+            yield Packet(number, time, 300 if number % 5 == 0 else 1500)
+        time += silence
+
+
+@dataclass
+class Codel:
+    """RFC 8289, 5: its pseudocode, line for line. A limit of packets besides, the one being sent among them."""
+
+    byte_ns: int
+    target: int = 5 * MS
+    interval: int = 100 * MS
+    limit: int = 1000
+    waiting: deque[Packet] = field(default_factory=deque)
+    bytes_waiting: int = 0
+    free: int = 0
+    first_above_time: int = 0
+    drop_next: int = 0
+    count: int = 0
+    last_count: int = 0
+    dropping: bool = False
+    max_packet: int = 0
+    dropped: dict[int, str] = field(default_factory=dict)
+
+    def control_law(self, time: int) -> int:
+        return time + int(self.interval / sqrt(self.count))
+
+    def do_dequeue(self, now: int) -> tuple[Packet | None, bool]:
+        if not self.waiting:
+            self.first_above_time = 0
+            return None, False
+        packet = self.waiting.popleft()
+        self.bytes_waiting -= packet.size
+        if now - packet.time < self.target or self.bytes_waiting <= self.max_packet:
+            self.first_above_time = 0
+        elif self.first_above_time == 0:
+            self.first_above_time = now + self.interval
+        elif now >= self.first_above_time:
+            return packet, True
+        return packet, False
+
+    def drop(self, packet: Packet | None) -> None:
+        assert packet
+        self.dropped[packet.number] = "codel"
+
+    def dequeue(self, now: int) -> Packet | None:
+        packet, ok_to_drop = self.do_dequeue(now)
+        if self.dropping:
+            if not ok_to_drop:
+                self.dropping = False
+            while now >= self.drop_next and self.dropping:
+                self.drop(packet)
+                self.count += 1
+                packet, ok_to_drop = self.do_dequeue(now)
+                if not ok_to_drop:
+                    self.dropping = False
+                else:
+                    self.drop_next = self.control_law(self.drop_next)
+        elif ok_to_drop:
+            self.drop(packet)
+            packet, ok_to_drop = self.do_dequeue(now)
+            self.dropping = True
+            delta = self.count - self.last_count
+            self.count = 1
+            if delta > 1 and now - self.drop_next < 16 * self.interval:
+                self.count = delta
+            self.drop_next = self.control_law(now)
+            self.last_count = self.count
+        return packet
+
+    def send_until(self, now: int) -> None:
+        while self.waiting and (start := max(self.free, self.waiting[0].time)) <= now:
+            packet = self.dequeue(start)
+            if packet:
+                self.free = start + packet.size * self.byte_ns
+
+    def arrive(self, packet: Packet) -> None:
+        self.send_until(packet.time)
+        if len(self.waiting) + (self.free > packet.time) >= self.limit:
+            self.dropped[packet.number] = "queue"
+            return
+        self.waiting.append(packet)
+        self.bytes_waiting += packet.size
+        self.max_packet = max(self.max_packet, packet.size)
+        self.send_until(packet.time)
+
+
+@dataclass
+class Red:
+    """Floyd and Jacobson 1993, figure 2, with Floyd's gentle slope above the upper threshold (2000)."""
+
+    byte_ns: int
+    limit: int
+    weight: float
+    in_bytes: bool
+    seed: int
+    avg: float = 0.0
+    q_time: int = 0
+    count: int = -1
+    ends: deque[tuple[int, int]] = field(default_factory=deque)  # when each is out, its size
+    free: int = 0
+    dropped: dict[int, str] = field(default_factory=dict)
+
+    def arrive(self, packet: Packet) -> None:
+        max_th = self.limit / 2
+        min_th = max_th / 3
+        while self.ends and self.ends[0][0] <= packet.time:
+            self.q_time = self.ends.popleft()[0]
+        q = sum(size for _, size in self.ends) if self.in_bytes else len(self.ends)
+        if q:
+            self.avg = (1 - self.weight) * self.avg + self.weight * q
+        else:
+            m = (packet.time - self.q_time) / (packet.size * self.byte_ns)
+            self.avg = (1 - self.weight) ** m * self.avg
+        if self.avg >= min_th:
+            self.count += 1
+            if self.avg < max_th:
+                p_b = 0.1 * (self.avg - min_th) / (max_th - min_th)
+            else:
+                p_b = min(1.0, 0.1 + 0.9 * (self.avg - max_th) / max_th)
+            certain = 1 - self.count * p_b <= 0
+            p_a = 1.0 if certain else p_b / (1 - self.count * p_b)
+            if chance(self.seed, 4, packet.number) < p_a:
+                self.dropped[packet.number] = "red"
+                self.count = 0
+                return
+        else:
+            self.count = -1
+        if q + (packet.size if self.in_bytes else 1) > self.limit:
+            self.dropped[packet.number] = "queue"
+            self.count = 0
+            return
+        self.free = max(self.free, packet.time) + packet.size * self.byte_ns
+        self.ends.append((self.free, packet.size))
+
+
+# Settings of the link, how much slower packets come, and the model.
+CASES: tuple[tuple[str, int, Callable[[], Codel | Red]], ...] = (
+    ("rate=10Mbit discipline=codel queue=1000", 1, lambda: Codel(800)),
+    ("rate=1Mbit discipline=codel queue=1000", 10, lambda: Codel(8000)),
+    (
+        "rate=10Mbit discipline=codel target=20ms interval=40ms queue=25",
+        1,
+        lambda: Codel(800, 20 * MS, 40 * MS, 25),
+    ),
+    ("rate=10Mbit discipline=red queue=60", 1, lambda: Red(800, 60, 0.002, False, 9)),
+    ("rate=10Mbit discipline=red queue=40000B red-weight=0.02", 1, lambda: Red(800, 40000, 0.02, True, 9)),
+)
+
+
+def drops(case: int) -> dict[int, str]:
+    """Number of each dropped packet, and by what."""
+    _, slower, make = CASES[case]
+    model = make()
+    for packet in traffic(slower):
+        model.arrive(packet)
+    if isinstance(model, Codel):
+        model.send_until(1 << 62)
+    return model.dropped
+
+
+def c_table(name: str, numbers: list[int]) -> list[str]:
+    """Lines of an array that ends with 0."""
+    words = [f"{number}," for number in [*numbers, 0]]
+    rows = ["    " + " ".join(words[at : at + 16]) for at in range(0, len(words), 16)]
+    return [f"static const uint32_t {name}[] = {{", *rows, "};"]
+
+
+def c_text() -> str:
+    """The header: what the models say."""
+    lines = [
+        "/* SPDX-License-Identifier: Apache-2.0 */",
+        "/* Made by tests/support/queue_model.py: models of RED and CoDel, from their papers. */",
+        "#ifndef WIRETALE_LINK_TEST_QUEUE_MODEL_H",
+        "#define WIRETALE_LINK_TEST_QUEUE_MODEL_H",
+        "",
+        "#include <stdint.h>",
+        "",
+        "/* clang-format off */",
+        "",
+        "static const struct model_phase {",
+        "    uint32_t packets;",
+        "    int64_t gap_ns, silence_ns;",
+        "} model_phases[] = {",
+        *(f"    {{{count}, {gap}, {silence}}}," for count, gap, silence in PHASES),
+        "};",
+        "",
+    ]
+    for case in range(len(CASES)):
+        for fate in ("codel", "red", "queue"):
+            lines += c_table(f"model_{fate}_{case}", [n for n, why in sorted(drops(case).items()) if why == fate])
+    lines += [
+        "",
+        "static const struct model_case {",
+        "    const char *settings;",
+        "    int64_t slower;",
+        "    const uint32_t *codel, *red, *queue; /* ascending, 0 at the end */",
+        "} model_cases[] = {",
+    ]
+    for case, (settings, slower, _) in enumerate(CASES):
+        lines.append(f'    {{"{settings}", {slower}, model_codel_{case}, model_red_{case}, model_queue_{case}}},')
+    return "\n".join([*lines, "};", "", "/* clang-format on */", "", "#endif", ""])
+
+
+if __name__ == "__main__":
+    HEADER.write_text(c_text())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One report of each kind, for tests in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import wiretale
+from capture_points import MS, START_NS, Points, block, udp
+from checkout import SAMPLES
+from plain_wire import Connection, Wire
+from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.lab import write_lab_report
+from wiretale.traffic.experiment.outcome import read_outcome
+
+
+def many_flows(path: Path, count: int = 3000) -> Path:
+    """Connections of few packets; the larger the number, the smaller."""
+    wire = Wire()
+    for number in range(count):
+        ends = (f"10.1.{number // 250}.{number % 250 + 1}", "10.2.0.1")
+        talk = Connection(wire, port=20000 + number, ends=ends).open(number * 1.0)
+        talk.data(number + 30.0, 0, 1400 - number // 3).ack(number + 50.0, 1400 - number // 3)
+    return wire.write(path)
+
+
+def analyze_report(folder: Path) -> Path:
+    """Findings, limits and marks of a transfer beside 3,000 flows, drops told by the interface."""
+    captures = [SAMPLES / "tcp_losses.pcap", SAMPLES / "capture_drops.pcapng", many_flows(folder / "many.pcap")]
+    return wiretale.analyze(*captures).report(folder / "analyze.html")
+
+
+def compare_report(folder: Path) -> Path:
+    """Three points, with losses before the tracer and behind it."""
+    from wiretale.analyzer.vantage import compare_captures
+    from wiretale.reports.html.compare import write_report
+
+    points = Points()
+    for n in range(600):
+        sent = START_NS + n * MS
+        before, after = n % 7 == 5, n % 100 == 50
+        points.put(
+            udp(block(31, 0, n), n),
+            [sent, None if before else sent + 2 * MS, None if before or after else sent + 5 * MS + n % 13 * 10_000],
+        )
+    with compare_captures(*points.write(folder)) as vantage:
+        return write_report(vantage, folder / "compare.html")
+
+
+def experiment_report(folder: Path, plan: str = "s2-controller-sweep") -> Path:
+    """Means and trials by block size, published figures beside."""
+    from test_experiment_report import built_in, stored
+
+    trials = 2 if plan == "s2-controller-sweep" else None
+    return write_page(read_outcome(stored(built_in(plan, trials), folder / plan)), folder / f"{plan}.html")
+
+
+def lab_report(folder: Path) -> Path:
+    """A narrow link, with the published figures of one."""
+    from test_lab_flow import INTERVAL_NS, measured
+
+    flow = measured(folder, 600, INTERVAL_NS, 8 * MS, 10 * MS, 20)
+    row = {
+        **flow.totals,
+        **{"case": "narrow", "profile": "s6", "protocol": "udp", "packet_bytes": 1000, "disturbances": []},
+        **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "jitter_ms": 3}},
+        **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 0, "after": 0}, "link": []},
+    }
+    return write_lab_report("narrow", [row], [flow], folder / "lab.html")
+
+
+REPORTS = {
+    "analyze": analyze_report,
+    "compare": compare_report,
+    "experiment": experiment_report,
+    "sessions": lambda folder: experiment_report(folder, "s5-parallel-tcp"),
+    "lab": lab_report,
+}

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of an experiment: figures of what the table says, in a real browser, offline."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wiretale.analyzer.errors import InputError
+from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.experiment_figures import experiment_figures
+from wiretale.reports.html.experiment_points import alone, mix_points, points
+from wiretale.traffic.experiment.outcome import read_outcome
+from wiretale.traffic.experiment.plan import Plan, plan_text, read_plan, scaled
+from wiretale.traffic.experiment.plan import Test as Case
+from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread
+from wiretale.traffic.experiment.store import Store
+
+pytestmark = pytest.mark.xdist_group("experiment-report")
+
+Row = dict[str, Any]
+NOW = 1_790_000_000_000_000_000
+
+
+def built_in(name: str, trials: int | None = None) -> Plan:
+    return read_plan(*plan_text(name), trials=trials)
+
+
+def report_of(test: Case, number: int, lost: int = 0) -> Row:
+    """What wiretale-traffic would report of a session, with rates that tell sessions and trials apart."""
+    session = test.sessions[number]
+    seconds = session.seconds or 1.0
+    mbit = (session.rate_bps or 50e6 * (number + 1) * (1 + test.trial / 10)) / 1e6
+    sent = session.count or max(2, int(mbit * 1e6 * seconds / 8 / session.block_bytes))
+    came = sent - min(lost, sent)
+    start = NOW + int(session.start_s * 1e9)
+    end = {"elapsed_s": seconds, "rate_mbit_s": mbit, "first_ns": start, "last_ns": start + int(seconds * 1e9)}
+    return {
+        **{"schema": "wiretale.send/1", "complete": True, "start_ns": start},
+        **{"blocks_sent": sent, "blocks_received": came, "blocks_lost": sent - came},
+        **{"blocks_out_of_order": 0, "blocks_duplicate": 0, "blocks_corrupt": 0},
+        **{"bytes_sent": sent * session.block_bytes, "bytes_received": came * session.block_bytes},
+        "sender": end,
+        "receiver": {**end, "host_dropped": None, "jitter_ns": None},
+    }
+
+
+def intervals_of(test: Case, number: int) -> list[Row]:
+    """One each half second, all of the same rate."""
+    session = test.sessions[number]
+    count = int((session.seconds or 0) * 2)
+    return [{"from_s": n / 2, "to_s": (n + 1) / 2, "bytes_sent": 1000 * (number + 1)} for n in range(count)]
+
+
+def stored(plan: Plan, folder: Path, error: str | None = None, lost: int = 0) -> Path:
+    """A folder as a run leaves it."""
+    store = Store(folder)
+    store.begin(plan)
+    for test in plan.tests:
+        sessions = [
+            {
+                **{"label": one.label, "error": error, "intervals": intervals_of(test, n)},
+                "report": None if error else report_of(test, n, lost),
+            }
+            for n, one in enumerate(test.sessions)
+        ]
+        data = {"sessions": sessions, "error": error, "tracer": None, "started_ns": NOW, "ended_ns": NOW}
+        test_data = json.loads(json.dumps(plan.as_dict()))["tests"][plan.tests.index(test)]
+        store.keep(test.name, {"test": test_data, **data})
+    return folder
+
+
+def figures(folder: Path) -> dict[str, Row]:
+    return {figure["title"]: figure for figure in experiment_figures(read_outcome(folder))}
+
+
+def traces(figure: Row) -> dict[str, Row]:
+    return {trace["name"]: trace for trace in figure["data"]}
+
+
+# --- what is drawn
+
+
+def test_means_and_spread_are_those_of_the_trials(tmp_path: Path) -> None:
+    outcome = read_outcome(stored(built_in("s2-controller-sweep"), tmp_path))
+    line = points(alone(outcome.rows), lambda row: row["block_bytes"], "throughput_mbit_s")["udp+12"]
+    assert [point.x for point in line] == [44, 76, 140, 268, 524, 1036, 2060, 4108, 8204]
+    assert all(len(point.trials) == 5 for point in line)
+    drawn = traces(figures(tmp_path)["Throughput against block size"])["udp+12"]
+    values = [row["throughput_mbit_s"] for row in outcome.rows if row["block_bytes"] == 44]
+    assert drawn["y"][0] == pytest.approx(sum(values) / 5)
+    assert drawn["y"][0] + drawn["error_y"]["array"][0] == pytest.approx(max(values))
+    assert drawn["y"][0] - drawn["error_y"]["arrayminus"][0] == pytest.approx(min(values))
+
+
+def test_s2_has_its_three_graphs_averaged_and_per_trial(tmp_path: Path) -> None:
+    found = figures(stored(built_in("s2-controller-sweep", 2), tmp_path))
+    assert list(found) == [
+        "Throughput against block size",
+        "Throughput against elapsed time",
+        "Percent received against block size",
+    ]
+    for title in found:
+        assert {"tcp, trial 1", "udp, trial 2", "udp+12"} <= set(traces(found[title]))
+        assert [choice["label"] for choice in found[title]["choices"]] == ["averaged", "per trial"]
+
+
+@pytest.mark.parametrize(
+    "plan, title, theirs",
+    [
+        ("s3-file-transfer", "Throughput against block size", {"S3 LAN, udp (published)": (4096, 3.79 * 8)}),
+        ("s3-file-transfer", "Percent received against block size", {"S3 WLAN, udp (published)": (60000, 20)}),
+        (
+            "s4-block-benchmark",
+            "Throughput against block size",
+            {"S4 Windows 7, udp (published)": (1000, 1000 * 500000 * 8 / 9.0 / 1e6)},
+        ),
+        (
+            "s4-block-benchmark",
+            "Percent received against block size",
+            {"S4 Ubuntu VM, udp (published)": (10000, 100 - 48 / 1000)},
+        ),
+        ("s5-rate-sweep", "Offered against received rate", {"S5 802.11b (published)": (10, 6.53)}),
+        ("s5-tcp-udp-mix", "One TCP session beside UDP sessions", {"S5 (published)": (5, 65.5)}),
+        ("s5-tcp-udp-mix", "One UDP session beside TCP sessions", {"S5 (published)": (1, 6.01)}),
+    ],
+)
+def test_published_figures_stand_beside_and_are_named_as_theirs(
+    tmp_path: Path, plan: str, title: str, theirs: dict[str, tuple[float, float]]
+) -> None:
+    drawn = figures(stored(scaled(built_in(plan), 0.1), tmp_path))[title]
+    for name, (x, y) in theirs.items():
+        line = traces(drawn)[name]
+        assert pytest.approx(y) == dict(zip(line["x"], line["y"], strict=True))[x]
+    assert "published" in drawn["note"]
+
+
+def test_published_sessions_stand_at_the_place_of_the_measured_ones(tmp_path: Path) -> None:
+    drawn = traces(figures(stored(scaled(built_in("s5-parallel-tcp"), 0.1), tmp_path))["Throughput of each session"])
+    measured, theirs = drawn["measured"], drawn["S5 (published)"]
+    assert set(zip(*theirs["x"], strict=True)) == set(zip(*measured["x"], strict=True))
+    places = list(zip(*theirs["x"], strict=True))
+    assert theirs["y"][places.index(("three TCP at once", "tcp 3"))] == pytest.approx((39.6 + 36.8) / 2)
+
+
+def test_a_plan_of_no_study_has_nothing_published_beside(tmp_path: Path) -> None:
+    found = figures(stored(built_in("quick"), tmp_path))
+    assert not any("published" in trace["name"] for figure in found.values() for trace in figure["data"])
+    assert "Offered against received rate" not in found  # one rate is no sweep
+
+
+def test_one_session_is_drawn_by_the_number_of_the_others(tmp_path: Path) -> None:
+    lines = mix_points(read_outcome(stored(scaled(built_in("s5-tcp-udp-mix"), 0.1), tmp_path)).rows)
+    for line in lines.values():
+        assert [point.x for point in line] == [0, 1, 2, 3, 4, 5]
+        assert [len(point.trials) for point in line] == [1, 2, 1, 1, 1, 1]  # 1 and 1 are run for both
+
+
+def test_lost_blocks_lower_the_share_that_came(tmp_path: Path) -> None:
+    drawn = figures(stored(built_in("s3-file-transfer"), tmp_path, lost=25))["Percent received against block size"]
+    assert set(traces(drawn)["tcp"]["y"]) == {75.0}
+
+
+# --- sessions over time
+
+
+def test_jains_index_is_one_for_equals_and_a_share_for_one_of_them() -> None:
+    assert jain([5, 5, 5]) == pytest.approx(1)
+    assert jain([5, 0, 0, 0]) == pytest.approx(1 / 4)
+    assert jain([1, 2, 3]) == pytest.approx(36 / (3 * 14))
+    assert jain([0, 0]) is None
+
+
+def test_bytes_are_spread_over_the_bins_that_they_lie_in() -> None:
+    assert spread([(0.0, 1.0, 100.0)], 0.5, 4) == pytest.approx([50, 50, 0, 0])
+    assert spread([(0.25, 1.25, 100.0), (1.6, 1.7, 7.0)], 0.5, 4) == pytest.approx([25, 50, 25, 7])
+    assert sum(spread([(0.1 * n, 0.1 * n + 0.37, 10.0) for n in range(20)], 0.2, 12)) == pytest.approx(200)
+
+
+@pytest.mark.parametrize("seconds, expected", [(2, 0.05), (20, 0.1), (40, 0.2), (100, 0.5), (1000, 5)])
+def test_bins_are_of_a_round_length(seconds: float, expected: float) -> None:
+    assert bin_seconds(seconds) == pytest.approx(expected)
+
+
+def test_fairness_is_of_those_that_run_throughout_a_bin() -> None:
+    lines = [[10, 10, 10, 0], [0, 10, 30, 30]]
+    pieces = [[(0.0, 3.0, 30.0)], [(1.0, 4.0, 70.0)]]
+    assert fairness(lines, pieces, 1.0) == [None, pytest.approx(1), pytest.approx(1600 / 2000), None]
+
+
+def test_flows_are_of_the_session_that_started_nearest() -> None:
+    flows = [
+        {"flow": 3, "direction": 0, "sent_ns": NOW + 7, "protocol": "tcp"},
+        {"flow": 1, "direction": 0, "sent_ns": NOW + 1_000_000_100, "protocol": "tcp"},
+        {"flow": 2, "direction": 0, "sent_ns": NOW + 8, "protocol": "udp"},
+        {"flow": 9, "direction": 0, "sent_ns": NOW + 60_000_000_000, "protocol": "tcp"},  # somebody else's
+    ]
+    sessions = [("tcp", NOW + 1_000_000_000, 1), ("tcp", NOW, 1), ("udp", NOW, 1)]
+    assert assign(flows, sessions) == {(3, 0): 1, (1, 0): 0, (2, 0): 2}
+
+
+def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Path) -> None:
+    (one,) = read_outcome(stored(built_in("s5-durations"), tmp_path)).together
+    assert one["source"] == "senders" and one["labels"] == ["60 s", "30 s", "10 s"]
+    at = {second: int(second / one["bin_s"]) for second in (5, 15, 25, 35, 45)}
+    rates = [[round(line[at[second]] * 1e6 / 8) for second in at] for line in one["rates"]]
+    assert rates == [[2000] * 5, [0, 4000, 4000, 4000, 0], [0, 0, 6000, 0, 0]]
+    assert one["fairness"][at[25]] == pytest.approx(jain([1, 2, 3])) and one["fairness"][at[5]] is None
+
+
+# --- the page
+
+
+def test_a_folder_without_tests_is_an_error(tmp_path: Path) -> None:
+    Store(tmp_path).begin(built_in("quick"))
+    with pytest.raises(InputError, match="expected at least one completed test"):
+        read_outcome(tmp_path)
+    (tmp_path / "raw" / "tcp-512-t1.json").write_text("{")
+    with pytest.raises(InputError, match=r"tcp-512-t1\.json"):
+        read_outcome(tmp_path)
+
+
+def test_nothing_of_a_plan_or_a_program_becomes_markup(tmp_path: Path) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    text = f'title = "{evil}"\n[[test]]\nname = "{evil}"\nprotocol = "tcp"\nsizes = [100, 200]\ncount = 5\n'
+    folder = stored(read_plan(text, "plan.toml", evil), tmp_path / "out", error=evil)
+    page = write_page(read_outcome(folder), tmp_path / "page.html").read_text()
+    assert evil not in page and "&lt;img src=x" in page
+
+
+def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
+    """The page when it is drawn, what the browser complained of, and what it asked for."""
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.set_default_timeout(90_000)
+    complaints: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    deadline = time.monotonic() + 90
+    while not page.evaluate("document.body.dataset.ready"):
+        assert time.monotonic() < deadline, complaints
+        time.sleep(0.05)
+    return page, complaints, requests
+
+
+PLANS = ("quick", "s2-controller-sweep", "s3-file-transfer", "s4-block-benchmark", "s5-rate-sweep", "s5-parallel-tcp")
+
+
+@pytest.mark.parametrize("name", [*PLANS, "s5-tcp-udp-mix", "s5-durations"])
+def test_the_page_of_every_built_in_plan_draws_offline(browser: Any, tmp_path: Path, name: str) -> None:
+    folder = stored(built_in(name), tmp_path / "out")
+    path = write_page(read_outcome(folder), tmp_path / "page.html")
+    page, complaints, requests = opened(browser, path)
+    assert complaints == [] and requests == [path.as_uri()]
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('.plot')].map(p => p.querySelectorAll('.point, .js-line').length)"
+    )
+    assert len(drawn) == len(figures(folder)) and all(drawn)
+    ticks = page.evaluate(
+        "[...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => ['x', 'y']"
+        ".filter(side => plot._fullLayout[`${side}axis`].type === 'log')"
+        ".map(side => [plot.id, side, [...plot.querySelectorAll(`.${side}tick text`)].map(one => one.textContent)]))"
+    )
+    assert all(len(labels) >= 2 for *_, labels in ticks), ticks
+    buttons = page.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    assert buttons and not [title for title in buttons if "hare" in title or "Plotly" in title]
+    page.close()
+
+
+def test_the_buttons_show_each_trial_as_a_line(browser: Any, tmp_path: Path) -> None:
+    folder = stored(built_in("s2-controller-sweep", 2), tmp_path / "out")
+    page, complaints, _ = opened(browser, write_page(read_outcome(folder), tmp_path / "page.html"))
+    lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
+    assert page.evaluate(lines) == 3
+    page.locator(".choices button", has_text="per trial").first.click()
+    deadline = time.monotonic() + 90
+    while page.evaluate(lines) != 6 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert page.evaluate(lines) == 6 and complaints == []
+    page.close()
+
+
+def test_failures_and_what_is_left_stand_in_the_page(browser: Any, tmp_path: Path) -> None:
+    folder = stored(built_in("quick"), tmp_path / "out", error="no route to host")
+    next((folder / "raw").glob("udp-512*")).unlink()
+    page, complaints, _ = opened(browser, write_page(read_outcome(folder), tmp_path / "page.html"))
+    text = page.inner_text("main")
+    assert "no route to host" in text and "still to run" in text and "1 test" in text and complaints == []
+    page.close()

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments that really run: on loopback, between namespaces, through ssh; broken off, resumed, and failing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import needs
+import ssh_server
+import traffic_ends
+import wiretale
+from checkout import ROOT, Run
+from wiretale.traffic.experiment.results import COLUMNS
+from wiretale.traffic.program import find_program
+
+pytestmark = pytest.mark.xdist_group("live")
+
+Row = dict[str, Any]
+CAPTURES_HERE = os.geteuid() == 0 and bool(shutil.which("tcpdump"))
+PLAN = """
+interval = "100ms"
+[[test]]
+name = "udp"
+protocol = "udp"
+sizes = [64, 1472]
+count = 200
+rates = ["20M"]
+trials = 2
+[[test]]
+name = "tcp"
+protocol = "tcp"
+sizes = [1000]
+bytes = 100000
+"""
+SLOW = """
+[[test]]
+name = "slow"
+protocol = "udp"
+sizes = [1000]
+rates = ["8M"]
+seconds = 0.5
+trials = 4
+"""
+
+
+def free_port() -> str:
+    return str(traffic_ends.free_port())
+
+
+def table(folder: Path) -> list[Row]:
+    with (folder / "results.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def raw(folder: Path) -> dict[str, Row]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted((folder / "raw").glob("*.json"))}
+
+
+def plan_file(folder: Path, text: str) -> Path:
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return path
+
+
+def same(cell: str, value: float | None) -> bool:
+    return cell == "" if value is None else float(cell) == pytest.approx(value, rel=1e-8)
+
+
+def assert_columns(folder: Path) -> None:
+    """Every line says what the raw report of its session says."""
+    done = raw(folder)
+    for row in table(folder):
+        sessions = {one["label"]: one for one in done[row["test"]]["sessions"]}
+        report = sessions[row["session"]]["report"]
+        sender, receiver = report["sender"], report["receiver"]
+        elapsed = max(sender["elapsed_s"], receiver["elapsed_s"])
+        rate = report["bytes_received"] / elapsed / 1000
+        if row["protocol"] == "udp" and elapsed == receiver["elapsed_s"]:
+            rate *= 1 - 1 / report["blocks_received"]  # of N datagrams, N - 1 took the time between first and last
+        expected = {
+            "blocks_sent": report["blocks_sent"],
+            "bytes_sent": report["bytes_sent"],
+            "bytes_received": report["bytes_received"],
+            "elapsed_s": elapsed,
+            "throughput_kb_s": rate,
+            "throughput_mbit_s": rate * 8 / 1e3,
+            "bytes_lost": report["bytes_sent"] - report["bytes_received"],
+            "packets_lost": report["blocks_lost"],
+            "percent_received": 100 * report["bytes_received"] / report["bytes_sent"],
+            "sending_rate_mbit_s": sender["rate_mbit_s"],
+            "receiving_rate_mbit_s": receiver["rate_mbit_s"],
+            "start_ns": sender["first_ns"],
+            "end_ns": receiver["last_ns"],
+            "delay_ns": receiver["last_ns"] - sender["first_ns"],
+        }
+        for name, value in expected.items():
+            assert same(row[name], value), (row["test"], name, row[name], value)
+
+
+# --- what a run leaves
+
+
+def test_quick_runs_and_its_table_is_what_was_reported_and_captured(wiretale_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "quick"
+    done = wiretale_run("experiment", "run", "quick", "-o", out, "--port", free_port())
+    assert done.returncode == 0, done.stderr
+    rows = table(out)
+    assert (
+        sum(float(row["elapsed_s"]) for row in rows) < 10
+    )  # and the starts of the programs, which depend on the machine
+    assert len(rows) == 10 and len(raw(out)) == 9
+    assert_columns(out)
+    head = (out / "results.csv").read_text().splitlines()[0]
+    assert head.split(",") == list(COLUMNS)
+    for row in rows if CAPTURES_HERE else []:
+        trace = wiretale.analyze(out / row["capture"])
+        found = [d for d in trace.directions.rows() if d["blocks"] == int(row["blocks_received"])]
+        assert found, f"{row['test']}: the capture shows no {row['blocks_received']} blocks"
+        assert found[0]["blocks_lost"] == 0 and row["packets_lost"] == "0"
+
+
+def test_the_first_columns_are_those_of_the_studies() -> None:
+    assert COLUMNS[:15] == (
+        *("protocol", "header_bytes", "block_bytes", "blocks_sent", "bytes_sent", "bytes_received", "elapsed_s"),
+        *("throughput_kb_s", "throughput_mbit_s", "bytes_lost", "packets_lost", "percent_received"),
+        *("sending_rate_mbit_s", "receiving_rate_mbit_s", "trial"),
+    )
+
+
+def test_every_column_is_documented() -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text()
+    assert [name for name in COLUMNS if f"`{name}`" not in text] == []
+
+
+def test_a_second_run_does_nothing_again(wiretale_run: Run, tmp_path: Path) -> None:
+    plan, out, port = plan_file(tmp_path, PLAN), tmp_path / "out", free_port()
+    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0
+    before = {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()}
+    table_before = (out / "results.csv").read_text()
+    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    assert done.returncode == 0 and {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()} == before
+    assert (out / "results.csv").read_text() == table_before and len(before) == 5
+
+
+def test_a_plan_that_changed_since_is_an_error_that_says_what(wiretale_run: Run, tmp_path: Path) -> None:
+    plan, out, port = plan_file(tmp_path, PLAN), tmp_path / "out", free_port()
+    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0
+    plan.write_text(PLAN.replace("count = 200", "count = 300"))
+    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    assert done.returncode == 2 and "another plan (udp-64-20mbit-t1, udp-1472-20mbit-t1, udp-64-" in done.stderr
+    plan.write_text(PLAN)
+    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port, "--trials", "3")
+    assert done.returncode == 2 and "is new" in done.stderr
+
+
+# --- broken off
+
+
+def begin(plan: Path, out: Path, port: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "wiretale", "experiment", "run", str(plan), "-o", str(out), "--port", port]
+    return subprocess.Popen(command, stdout=-1, stderr=-1, text=True)
+
+
+def until_done(out: Path, count: int) -> None:
+    deadline = time.monotonic() + 120
+    while len(list((out / "raw").glob("*.json"))) < count:
+        assert time.monotonic() < deadline, "no test was done within 120 s"
+        time.sleep(0.02)
+
+
+def running_with(port: str) -> list[str]:
+    """Processes of ours that have the port among their arguments."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if port in words and "wiretale-traffic" in words[0]:
+            found.append(" ".join(words))
+    return found
+
+
+def wait_gone(port: str) -> None:
+    deadline = time.monotonic() + 60
+    while running_with(port):
+        assert time.monotonic() < deadline, running_with(port)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
+def test_a_run_that_was_broken_off_goes_on_where_it_was(wiretale_run: Run, tmp_path: Path, number: int) -> None:
+    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
+    process = begin(plan, out, port)
+    until_done(out, 2)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == (128 + number if number != signal.SIGKILL else -signal.SIGKILL), err
+    wait_gone(port)  # no receiver or sender is left behind
+    before = {path: path.stat().st_mtime_ns for path in (out / "raw").iterdir()}
+    assert 2 <= len(before) < 4 and "Traceback" not in err
+    if number != signal.SIGKILL:
+        assert len(table(out)) == len(before)
+    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    assert done.returncode == 0, done.stderr
+    assert len(table(out)) == 4
+    assert {path: path.stat().st_mtime_ns for path in before} == before  # not run again
+    assert not list(out.glob("**/.*partial*"))
+
+
+def test_sigterm_ends_a_run_that_a_script_has_in_the_background(tmp_path: Path) -> None:
+    """A shell without job control starts `command &` with SIGINT ignored."""
+    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = begin(plan, out, port)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    until_done(out, 1)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143 and "Traceback" not in err, err
+    wait_gone(port)
+
+
+def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> None:
+    plan, out, port = plan_file(tmp_path, SLOW), tmp_path / "out", free_port()
+    process = begin(plan, out, port)
+    try:
+        until_done(out, 1)
+        done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+        assert done.returncode == 2 and "in use by another run" in done.stderr
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+# --- what goes wrong
+
+
+def test_a_receiver_that_does_not_come_up_is_one_clear_line(wiretale_run: Run, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen(1)
+        port = str(taken.getsockname()[1])
+        done = wiretale_run("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--port", port)
+    assert done.returncode == 4 and done.stdout == ""
+    (line,) = [line for line in done.stderr.splitlines() if "wrote" not in line]
+    assert line.startswith(f"wiretale: the receiver (here, port {port}) did not come up: ") and "in use" in line
+
+
+def test_a_test_that_fails_is_recorded_and_the_others_go_on(wiretale_run: Run, tmp_path: Path) -> None:
+    text = PLAN + f'[[test]]\nname = "gone"\nprotocol = "tcp"\nsizes = [1000]\nfile = "{tmp_path}/none"\ntrials = 1\n'
+    plan, out, port = plan_file(tmp_path, text), tmp_path / "out", free_port()
+    done = wiretale_run("experiment", "run", plan, "-o", out, "--port", port)
+    assert done.returncode == 3 and "gone-1000-t1 failed:" in done.stderr and "1 of 6 tests failed" in done.stderr
+    failed = [row for row in table(out) if row["error"]]
+    assert [row["test"] for row in failed] == ["gone-1000-t1"] and "none" in failed[0]["error"]
+    assert len(table(out)) == 6
+    (tmp_path / "none").write_bytes(b"x" * 5000)
+    assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0  # it alone is run again
+    assert [row["bytes_received"] for row in table(out) if row["test"] == "gone-1000-t1"] != [""]
+
+
+def test_no_program_to_capture_with_is_exit_code_5(wiretale_run: Run, tmp_path: Path) -> None:
+    beside = [path for name in ("wiretale-capture",) if (path := Path(sys.executable).parent / name).exists()]
+    if beside:
+        pytest.skip("wiretale-capture is beside the interpreter: it is always found")
+    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "lo")
+    done = wiretale_run(*command, "--port", free_port(), env={"PATH": str(tmp_path)})
+    assert done.returncode == 5 and "neither wiretale-capture nor tcpdump" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = PLAN + '[tracer]\ninterface = "lo"\nfilter = "no such filter"\n'
+    done = wiretale_run("experiment", "run", plan_file(tmp_path, text), "-o", out, "--port", free_port())
+    assert done.returncode == 3 and "the tracer (" in done.stderr and "did not come up" in done.stderr
+
+
+@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+def test_an_interface_that_is_not_there_is_told_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
+    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "nosuch0")
+    done = wiretale_run(*command, "--port", free_port())
+    assert done.returncode == 2 and done.stderr.startswith(
+        "wiretale: there is no interface nosuch0 (here): expected one of "
+    )
+    assert done.stderr.count("\n") == 1 and "lo" in done.stderr and not (tmp_path / "out").exists()
+
+
+def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(range(256)) * 300)
+    out = tmp_path / "out"
+    command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", out, "--file", tmp_path / "data")
+    done = wiretale_run(*command, "--port", free_port(), "--trials", "1")
+    assert done.returncode == 0, done.stderr
+    assert all(one["sessions"][0]["report"]["file"]["same"] for one in raw(out).values())
+
+
+# --- elsewhere
+
+
+@pytest.fixture
+def two_namespaces() -> Iterator[tuple[str, str]]:
+    needs.skip_without(needs.network_namespaces())
+    names = f"wtexp{os.getpid()}a", f"wtexp{os.getpid()}b"
+    try:
+        for name in names:
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        link = "ip -n {} link add path type veth peer name path netns {}".format(*names)
+        subprocess.run(link.split(), check=True)
+        for name, address in zip(names, ("10.214.1.1/24", "10.214.1.2/24"), strict=True):
+            subprocess.run(f"ip -n {name} address add {address} dev path".split(), check=True)
+            subprocess.run(f"ip -n {name} link set path up".split(), check=True)
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+@pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
+def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
+    wiretale_run: Run, tmp_path: Path, two_namespaces: tuple[str, str]
+) -> None:
+    out, (sender, receiver) = tmp_path / "out", two_namespaces
+    where = (
+        "--sender",
+        f"netns:{sender}",
+        "--receiver",
+        f"netns:{receiver}",
+        "--host",
+        "10.214.1.2",
+        "--interface",
+        "path",
+    )
+    done = wiretale_run("experiment", "run", plan_file(tmp_path, PLAN), "-o", out, *where)
+    assert done.returncode == 0, done.stderr
+    assert_columns(out)
+    for row in table(out):
+        (found,) = [d for d in wiretale.analyze(out / row["capture"]).directions.rows() if d["blocks"] is not None]
+        assert (found["blocks"], found["blocks_lost"]) == (int(row["blocks_received"]), int(row["packets_lost"]))
+
+
+@pytest.fixture
+def ssh_here(tmp_path: Path) -> Iterator[Path]:
+    """A folder for PATH whose `ssh` reaches a server of this test's own, where the programs are found by name."""
+    if reason := ssh_server.why_not():
+        pytest.skip(reason)
+    programs = Path(find_program("wiretale-traffic")).parent
+    beside = tmp_path / "bin"
+    beside.mkdir()
+    with ssh_server.serving(tmp_path / "ssh", int(free_port()), f"{programs}:{os.environ['PATH']}") as options:
+        (beside / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none {shlex.join(options)} "$@"\n')
+        (beside / "ssh").chmod(0o755)
+        yield beside
+
+
+def test_both_ends_and_the_tracer_run_through_ssh(wiretale_run: Run, tmp_path: Path, ssh_here: Path) -> None:
+    out, port = tmp_path / "out", free_port()
+    where = ["--sender", "ssh:root@127.0.0.1", "--receiver", "ssh:root@127.0.0.1", "--port", port]
+    if CAPTURES_HERE:
+        where += ["--interface", "lo"]
+    path = {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
+    plan = plan_file(tmp_path, PLAN.replace("[64, 1472]", "[1472]").partition('[[test]]\nname = "tcp"')[0])
+    done = wiretale_run("experiment", "run", plan, "-o", out, *where, "--trials", "1", env=path)
+    assert done.returncode == 0, done.stderr
+    assert_columns(out)
+    wait_gone(port)  # nothing is left running over there
+    for row in table(out) if CAPTURES_HERE else []:
+        found = [d["blocks"] for d in wiretale.analyze(out / row["capture"]).directions.rows()]
+        assert int(row["blocks_received"]) in found
+
+
+def test_an_ssh_host_that_cannot_be_reached_is_one_clear_line(
+    wiretale_run: Run, tmp_path: Path, ssh_here: Path
+) -> None:
+    (ssh_here / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none -p 1 "$@"\n')
+    path = {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
+    command = (
+        "experiment",
+        "run",
+        plan_file(tmp_path, PLAN),
+        "-o",
+        tmp_path / "out",
+        "--receiver",
+        "ssh:root@127.0.0.1",
+    )
+    done = wiretale_run(*command, env=path)
+    assert done.returncode == 4 and "the receiver (ssh:root@127.0.0.1, port 5010) did not come up" in done.stderr
+    assert "Connection refused" in done.stderr

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-traffic over a path that drops, and what `wiretale analyze` finds in a capture at its receiver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from dropping_path import ON_ONE, RECEIVER, DroppingPath, dropping_path, missing
+from traffic_ends import Report, program, receiving, send, send_raw
+
+pytestmark = pytest.mark.xdist_group("live")
+
+Row = dict[str, Any]
+TO_RECEIVER = "ip daddr 10.213.2.1"
+PORT = 41236
+TWICE = (
+    "add table ip twice; add chain ip twice pre { type filter hook prerouting priority 0; }; "
+    "add rule ip twice pre iifname left udp dport > 0 numgen random mod 1000 < 60 dup to 10.213.2.1 device right"
+)
+
+
+@pytest.fixture(scope="module")
+def path() -> Iterator[DroppingPath]:
+    why_not = missing()
+    if why_not:
+        pytest.skip(why_not)
+    with dropping_path() as made:
+        yield made
+
+
+def run(path: DroppingPath, folder: Path, *options: str) -> tuple[Report, Path]:
+    """A test from the sender's namespace to the receiver's, captured there."""
+    file = folder / "receiver.pcap"
+    inside = tuple(path.inside(path.receiver))
+    with receiving(folder, "--once", inside=inside, port=PORT), path.capturing(path.receiver, file):
+        report = send(PORT, *options, host=RECEIVER, inside=tuple(path.inside(path.sender, *ON_ONE)))
+    return report, file
+
+
+def block_rows(file: Path) -> list[Row]:
+    """Directions with blocks, as the analyzer found them."""
+    trace = wiretale.analyze(file)
+    return [row for row in trace.directions.rows() if row["blocks"]]
+
+
+def total(rows: list[Row], column: str) -> int:
+    return sum(row[column] or 0 for row in rows)
+
+
+@pytest.mark.parametrize("streams", [1, 8])
+def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    options = ["--udp", "--size", "200", "--count", "300", "--rate", "2M", "--streams", str(streams)]
+    report, file = run(path, tmp_path, *options)
+    rows = block_rows(file)
+    assert len(rows) == streams
+    assert report["blocks_received"] == total(rows, "blocks") == 300 * streams
+    for column in ("blocks_lost", "blocks_duplicate", "blocks_corrupt"):
+        assert report[column] == total(rows, column) == 0, column
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
+
+
+@pytest.mark.parametrize("streams", [1, 8])
+def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+    path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=100)
+    options = ["--udp", "--size", "200", "--count", str(1600 // streams), "--rate", "1M", "--streams", str(streams)]
+    report, file = run(path, tmp_path, *options)
+    rows = block_rows(file)
+    assert report["blocks_sent"] == 1600
+    assert report["blocks_lost"] == path.dropped() > 80
+    assert report["receiver"]["host_dropped"] == 0  # it was the path
+    assert report["blocks_received"] == total(rows, "blocks")
+    # What was sent after the last block that came is known to the sender alone.
+    assert report["receiver"]["blocks_missing"] == total(rows, "blocks_lost") + before_the_first(file)
+    for column in ("blocks_duplicate", "blocks_corrupt"):
+        assert report[column] == total(rows, column) == 0, column
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order")
+    # One in ten is dropped: seven in a row at the end once in 10^7 times.
+    assert report["blocks_lost"] - report["receiver"]["blocks_missing"] <= 6 * streams
+
+
+def before_the_first(file: Path) -> int:
+    """Blocks that were dropped before the first one that came: a capture cannot know of them either."""
+    first: dict[int, int] = {}
+    for row in wiretale.analyze(file).blocks.rows():
+        first.setdefault(row["flow"], row["sequence"])
+    return sum(first.values())
+
+
+def test_reordering_is_told_alike(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=20, slow=50)
+    report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "4000", "--rate", "8M")
+    rows = block_rows(file)
+    assert report["blocks_out_of_order"] == total(rows, "blocks_out_of_order") > 0
+    assert report["blocks_lost"] == path.dropped() > 5
+    assert report["blocks_received"] == total(rows, "blocks")
+    assert report["blocks_duplicate"] == total(rows, "blocks_duplicate") == 0
+
+
+def test_duplicates_are_told_alike(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=0)
+    command = [*path.inside(path.router), "nft", TWICE]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    if made.returncode:
+        pytest.skip(f"nftables cannot duplicate here: {made.stderr.strip()}")
+    try:
+        report, file = run(path, tmp_path, "--udp", "--size", "300", "--count", "1000", "--rate", "4M")
+    finally:
+        path.run(path.router, "nft", "delete table ip twice")
+    rows = block_rows(file)
+    assert report["blocks_duplicate"] == total(rows, "blocks_duplicate") > 20
+    assert report["blocks_lost"] == 0 and report["blocks_received"] == 1000
+
+
+@pytest.mark.parametrize("streams", [1, 8])
+def test_tcp_repairs_what_the_path_drops(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+    # Of 550 segments or more; none is dropped once in 10^7 times.
+    path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=30)
+    options = ["--size", "1000", "--count", str(800 // streams), "--streams", str(streams)]
+    report, file = run(path, tmp_path, *options)
+    rows = block_rows(file)
+    assert len(rows) == streams
+    assert report["blocks_received"] == total(rows, "blocks") == 800
+    assert path.dropped() > 0
+    assert max(one["retransmissions"] for one in report["sender"]["tcp_info"]) > 0
+    for column in ("blocks_lost", "blocks_corrupt", "blocks_duplicate"):
+        assert report[column] == total(rows, column) == 0, column
+
+
+def test_reverse_is_found_in_the_capture(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    for protocol in ("--udp", "--tcp"):
+        report, file = run(path, tmp_path, protocol, "--reverse", "--size", "300", "--count", "200", "--rate", "3M")
+        (row,) = block_rows(file)
+        assert report["blocks_received"] == row["blocks"] == 200
+
+
+def test_blocks_of_several_sizes_and_no_offload(path: DroppingPath, tmp_path: Path) -> None:
+    path.disturb("udp dport > 0", dropped=0)
+    for options in (["--size", "64,512,1400"], ["--size", "1000", "--no-offload"]):
+        report, file = run(path, tmp_path, "--udp", *options, "--count", "300", "--rate", "5M")
+        (row,) = block_rows(file)
+        assert report["blocks_received"] == row["blocks"] == 300
+
+
+def test_a_block_that_does_not_fit_is_told(path: DroppingPath, tmp_path: Path) -> None:
+    """Don't fragment, and more than the MTU: an error, not silence."""
+    path.disturb("udp dport > 0", dropped=0)
+    inside, outside = tuple(path.inside(path.receiver)), tuple(path.inside(path.sender))
+    with receiving(tmp_path, inside=inside, port=PORT):
+        done = send_raw(PORT, "--udp", "--size", "3000", "--df", "do", "--count", "5", host=RECEIVER, inside=outside)
+        report = json.loads(done.stdout)
+        assert done.returncode == 3 and report["stopped_by"] == "error"
+        assert report["sender"]["send_errors"] == {"EMSGSIZE": 1}
+        assert "MTU" in report["error"]
+        fragmented = send(
+            PORT, "--udp", "--size", "3000", "--df", "dont", "--count", "5", host=RECEIVER, inside=outside
+        )
+        assert fragmented["blocks_received"] == 5
+
+
+def test_a_device_is_kept_to(path: DroppingPath, tmp_path: Path) -> None:
+    inside, outside = tuple(path.inside(path.receiver)), tuple(path.inside(path.sender))
+    with receiving(tmp_path, "--data-ports", "40100-40110", inside=inside, port=PORT):
+        report = send(PORT, "--udp", "--device", "path", "--count", "9", "-P", "3", host=RECEIVER, inside=outside)
+        assert report["blocks_received"] == 27
+        wrong = send_raw(
+            PORT, "--udp", "--device", "lo", "--connect-timeout", "0.5", "--count", "9", host=RECEIVER, inside=outside
+        )
+        assert wrong.returncode == 4
+
+
+def test_the_receiver_runs_unprivileged(path: DroppingPath, tmp_path: Path) -> None:
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    tmp_path.chmod(0o755)
+    able = subprocess.run([*nobody, program(), "--version"], capture_output=True)
+    if able.returncode:
+        pytest.skip("another user cannot read this folder")
+    inside = (*path.inside(path.receiver), *nobody)
+    with receiving(tmp_path, inside=inside, port=PORT):
+        for protocol in ("--udp", "--tcp"):
+            report = send(PORT, protocol, "--count", "50", host=RECEIVER, inside=tuple(path.inside(path.sender)))
+            assert report["blocks_received"] == 50

@@ -1,0 +1,495 @@
+# SPDX-License-Identifier: Apache-2.0
+"""wiretale-traffic ttcp against a peer that speaks as the classic program does: plain bytes, and short marks over UDP."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traffic_ends
+from wiretale.traffic.program import find_program
+
+pytestmark = pytest.mark.xdist_group("live")
+
+HOST = "127.0.0.1"
+MARK = bytes(4)
+Process = subprocess.Popen[bytes]
+
+
+def ttcp(*arguments: str) -> list[str]:
+    return [find_program("wiretale-traffic"), "ttcp", *arguments]
+
+
+def free_port() -> str:
+    return str(traffic_ends.free_port())
+
+
+def sockets(port: str, udp: bool) -> list[tuple[str, int]]:
+    """State, and what waits to be read, of those at the port, as the kernel lists them."""
+    name = "udp" if udp else "tcp"
+    lines = [line for file in (name, name + "6") for line in Path("/proc/net", file).read_text().splitlines()[1:]]
+    fields = [line.split() for line in lines]
+    return [(of[3], int(of[4].split(":")[1], 16)) for of in fields if of[1].endswith(f":{int(port):04X}")]
+
+
+def listens(port: str, udp: bool) -> bool:
+    return any(state == ("07" if udp else "0A") for state, _ in sockets(port, udp))
+
+
+def has_read(port: str, udp: bool) -> bool:
+    """Whether neither data nor a connection waits for the receiver."""
+    return not any(waiting for _, waiting in sockets(port, udp))
+
+
+def catches(process: Process, which: int) -> bool:
+    """Whether it would not die of the signal."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = re.search(r"SigCgt:\s+([0-9a-f]+)", status)
+    return bool(caught and int(caught[1], 16) >> (which - 1) & 1)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until, "not within 60 s"
+        time.sleep(0.01)
+
+
+@contextmanager
+def running(*arguments: str, port: str, udp: bool = False, **options: Any) -> Iterator[Process]:
+    """A receiver, when it listens."""
+    process = subprocess.Popen(ttcp("-r", "-p", port, *arguments), stdout=-1, stderr=-1, **options)
+    watch = threading.Timer(90, process.kill)  # so that no reading of its lines lasts for ever
+    watch.start()
+    try:
+        wait_until(lambda: listens(port, udp) or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        yield process
+    finally:
+        watch.cancel()
+        process.kill()
+        process.communicate()
+
+
+def sent(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(ttcp("-t", *arguments), capture_output=True, timeout=90, **options)
+
+
+def report(process: Process, code: int = 0) -> dict[str, Any]:
+    out, err = process.communicate(timeout=90)
+    assert process.returncode == code, (process.returncode, err)
+    found: dict[str, Any] = json.loads(out or err.splitlines()[-1])
+    assert found["schema"] == "wiretale.ttcp/1"
+    return found
+
+
+class ClassicReceiver(threading.Thread):
+    """ttcp -r as documented: over TCP until the stream ends; over UDP from the first short datagram to the second."""
+
+    def __init__(self, udp: bool, loses: Callable[[int, bytes], bool] = lambda number, data: False) -> None:
+        super().__init__(daemon=True)
+        self.udp, self.loses = udp, loses
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.bind((HOST, 0))
+        self.socket.settimeout(60)
+        self.port = str(self.socket.getsockname()[1])
+        self.data, self.sizes, self.started, self.ended = bytearray(), list[int](), 0.0, 0.0
+        if not udp:
+            self.socket.listen(1)
+        self.start()
+
+    def run(self) -> None:
+        with self.socket:
+            self.take_datagrams() if self.udp else self.take_stream()
+
+    def take_stream(self) -> None:
+        connection, _ = self.socket.accept()
+        with connection:
+            while data := connection.recv(8192):
+                self.data += data
+
+    def take_datagrams(self) -> None:
+        number = 0
+        while not self.ended:
+            data = self.socket.recv(65536)
+            number += 1
+            if self.loses(number, data):
+                continue
+            if len(data) > 4:
+                self.data += data
+                self.sizes.append(len(data))
+            elif self.started:
+                self.ended = time.monotonic()
+            else:
+                self.started = time.monotonic()
+
+    def finish(self) -> ClassicReceiver:
+        self.join(60)
+        assert not self.is_alive(), "the classic receiver hangs"
+        return self
+
+
+def send_as_classic(port: str, datagrams: list[bytes], start: int = 1, marks: int = 4) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for data in [MARK] * start + datagrams + [MARK] * marks:
+            sender.sendto(data, (HOST, int(port)))  # unconnected: does not hear that nobody listens any more
+            time.sleep(0.002)  # the receiver has one socket buffer
+
+
+# --- TCP
+
+
+def test_a_transfer_over_tcp_gives_the_classic_lines() -> None:
+    port = free_port()
+    with running("-s", port=port) as receiver:
+        said = sent("-s", "-p", port, HOST).stdout.decode()
+        heard = receiver.communicate(timeout=90)[0].decode()
+    for role, lines in (("-t", said), ("-r", heard)):
+        found = re.search(
+            rf"^ttcp{role}: 16777216 bytes in (\d+\.\d\d) real seconds = ([\d.]+) KB/sec \+\+\+$", lines, re.M
+        )
+        assert found, lines
+        assert re.search(rf"^ttcp{role}: \d+ I/O calls, msec/call = \d+\.\d\d, calls/sec = \d+\.\d\d$", lines, re.M)
+        assert re.search(rf"^ttcp{role}: buflen=8192, .*align=16384/0, port={port}  tcp", lines, re.M)
+
+
+def test_a_classic_receiver_gets_every_byte_over_tcp() -> None:
+    peer = ClassicReceiver(udp=False)
+    done = sent("-s", "-n", "100", "-l", "1000", "-D", "-b", "65536", "--json", "-p", peer.port, HOST)
+    assert json.loads(done.stdout)["bytes"] == len(peer.finish().data) == 100_000
+    assert set(peer.data) == set(range(32, 127))  # printable, as the classic pattern
+
+
+def test_a_classic_transmitter_is_received_over_tcp() -> None:
+    port = free_port()
+    with running("-s", "-T", "--json", port=port) as receiver:
+        with socket.create_connection((HOST, int(port))) as sender:
+            sender.sendall(b"x" * 123_456)
+        found = report(receiver)
+    assert (found["bytes"], found["ended_by"], found["complete"], found["peer"]) == (123_456, "close", True, HOST)
+    assert found["last_ns"] >= found["first_ns"] > 10**18
+
+
+def test_standard_input_arrives_at_standard_output_over_tcp(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 5000 + b"end"
+    port = free_port()
+    with running("--json", port=port) as receiver:
+        assert sent("-p", port, HOST, input=data).returncode == 0
+        out, err = receiver.communicate(timeout=90)
+    assert out == data
+    assert json.loads(err)["bytes"] == len(data)  # the report does not mix with the data
+
+
+def test_full_blocks_are_written_to_standard_output() -> None:
+    """Pieces come as the network likes; tar wants blocks."""
+    port = free_port()
+    with running("-B", "-l", "4096", port=port, bufsize=0) as receiver:
+        with socket.create_connection((HOST, int(port))) as sender:
+            for _ in range(30):
+                sender.sendall(b"p" * 300)
+                time.sleep(0.002)
+        assert receiver.stdout is not None
+        sizes = [len(piece) for piece in iter(lambda: receiver.stdout.read(65536), b"")]  # type: ignore[union-attr]
+        assert receiver.wait(60) == 0
+    assert sum(sizes) == 9000 and all(size % 4096 == 0 for size in sizes[:-1])
+
+
+def test_a_peer_that_resets_the_connection_leaves_a_report_of_the_part() -> None:
+    port = free_port()
+    with running("-s", "--json", port=port) as receiver:
+        sender = socket.create_connection((HOST, int(port)))
+        sender.sendall(b"x" * 5000)
+        wait_until(lambda: has_read(port, udp=False))
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        sender.close()
+        found = report(receiver, 3)
+    assert (found["bytes"], found["complete"], found["ended_by"]) == (5000, False, "peer gone")
+
+
+def test_a_receiver_that_goes_away_ends_the_transmitter_with_a_report() -> None:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        listener.listen(1)
+        process = subprocess.Popen(
+            ttcp("-t", "-s", "-c", "--json", "-p", str(listener.getsockname()[1]), HOST), stdout=-1, stderr=-1
+        )
+        connection, _ = listener.accept()
+        connection.recv(100_000)
+        connection.close()
+        found = report(process, 3)
+    assert found["ended_by"] == "peer gone" and found["bytes"] > 0
+
+
+def test_nobody_at_the_port_is_one_clear_line() -> None:
+    done = sent("-s", "-p", free_port(), HOST)
+    assert done.returncode == 4 and done.stdout == b""
+    assert re.fullmatch(rb"ttcp-t: 127.0.0.1 port \d+: cannot connect: Connection refused\n", done.stderr)
+
+
+def test_ipv6_is_spoken_to_the_same_receiver() -> None:
+    port = free_port()
+    with running("-s", "-c", "--json", port=port) as receiver:
+        assert sent("-s", "-n", "3", "-p", port, "::1").returncode == 0
+        assert sent("-s", "-n", "4", "-p", port, HOST).returncode == 0
+        lines = [json.loads(receiver.stdout.readline()) for _ in range(2)]  # type: ignore[union-attr]
+        receiver.send_signal(signal.SIGTERM)
+        assert receiver.wait(60) == 0  # it was to run until stopped
+    assert [(line["peer"], line["bytes"]) for line in lines] == [("::1", 3 * 8192), (HOST, 4 * 8192)]
+
+
+def test_a_concurrent_receiver_serves_several_at_the_same_time() -> None:
+    port = free_port()
+    with running("-s", "-R", "--json", port=port) as receiver:
+        senders = [socket.create_connection((HOST, int(port))) for _ in range(5)]
+        for number, sender in enumerate(senders):  # all are open before the first ends
+            sender.sendall(b"x" * 1000 * (number + 1))
+        for sender in reversed(senders):
+            sender.close()
+        lines = [json.loads(receiver.stdout.readline()) for _ in senders]  # type: ignore[union-attr]
+    assert sorted(line["bytes"] for line in lines) == [1000, 2000, 3000, 4000, 5000]
+
+
+def test_one_transfer_at_a_time_without_the_concurrent_switch() -> None:
+    port = free_port()
+    with running("-s", "-c", "--json", port=port) as receiver:
+        first, second = (socket.create_connection((HOST, int(port))) for _ in range(2))
+        second.sendall(b"s" * 10)
+        second.close()
+        first.sendall(b"f" * 20)
+        first.close()
+        lines = [json.loads(receiver.stdout.readline()) for _ in range(2)]  # type: ignore[union-attr]
+    assert [line["bytes"] for line in lines] == [20, 10]
+
+
+@pytest.mark.parametrize("idle", ["1", "1s", "500ms"])
+def test_silence_ends_a_tcp_transfer_only_when_asked_for(idle: str) -> None:
+    port = free_port()
+    listening = running("-s", "--json", "--idle", idle, port=port)
+    with listening as receiver, socket.create_connection((HOST, int(port))) as sender:
+        sender.sendall(b"x" * 100)
+        found = report(receiver, 3)
+    assert (found["bytes"], found["ended_by"]) == (100, "idle")
+
+
+# --- UDP
+
+
+def test_a_classic_receiver_is_started_fed_and_ended_over_udp() -> None:
+    peer = ClassicReceiver(udp=True)
+    done = sent("-s", "-u", "-n", "100", "-l", "1400", "--json", "-p", peer.port, HOST)  # its buffer holds them all
+    peer.finish()
+    assert peer.sizes == [1400] * 100 and json.loads(done.stdout)["bytes"] == 100 * 1400
+
+
+def test_the_marks_come_after_a_pause_that_lets_the_receiver_drain() -> None:
+    peer = ClassicReceiver(udp=True)
+    sent("-s", "-u", "-n", "2", "--pause", "1000ms", "-p", peer.port, HOST)
+    peer.finish()
+    assert peer.ended - peer.started >= 0.5  # the thread may be late to see the start
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_a_classic_receiver_ends_although_end_marks_are_lost(lost: int) -> None:
+    marks = 0
+
+    def loses(number: int, data: bytes) -> bool:
+        nonlocal marks
+        marks += len(data) <= 4 and number > 1
+        return len(data) <= 4 and number > 1 and marks <= lost
+
+    peer = ClassicReceiver(True, loses)
+    sent("-s", "-u", "-n", "20", "-p", peer.port, HOST)
+    assert len(peer.finish().sizes) == 20
+
+
+def test_a_classic_transmitter_is_received_over_udp() -> None:
+    port = free_port()
+    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+        send_as_classic(port, [b"d" * 1000] * 50)
+        found = report(receiver)
+    assert (found["bytes"], found["io_calls"], found["ended_by"], found["complete"]) == (50_000, 50, "end mark", True)
+
+
+def test_losing_every_end_mark_does_not_hang_the_receiver() -> None:
+    port = free_port()
+    with running("-s", "-u", "--json", "--idle", "1.2", port=port, udp=True) as receiver:
+        send_as_classic(port, [b"d" * 1000] * 5, marks=0)
+        found = report(receiver, 3)
+    assert (found["bytes"], found["ended_by"], found["complete"]) == (5000, "idle", False)
+    assert found["elapsed_s"] < 1  # the silence is not part of the transfer
+
+
+def test_a_lost_start_mark_costs_nothing() -> None:
+    port = free_port()
+    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+        send_as_classic(port, [b"d" * 1000] * 5, start=0)
+        assert report(receiver)["bytes"] == 5000
+
+
+def test_marks_left_of_one_transfer_do_not_begin_the_next() -> None:
+    port = free_port()
+    with running("-s", "-u", "-c", "--json", port=port, udp=True) as receiver:
+        for count in (3, 7):
+            send_as_classic(port, [b"d" * 100] * count, marks=6)
+            assert json.loads(receiver.stdout.readline())["bytes"] == 100 * count  # type: ignore[union-attr]
+            time.sleep(0.05)
+
+
+def test_concurrent_senders_over_udp_are_told_apart() -> None:
+    port = free_port()
+    with running("-s", "-u", "-R", "--json", port=port, udp=True) as receiver:
+        senders = [
+            threading.Thread(target=send_as_classic, args=(port, [b"d" * 100] * count)) for count in (11, 22, 33)
+        ]
+        for sender in senders:
+            sender.start()
+        lines = [json.loads(receiver.stdout.readline()) for _ in senders]  # type: ignore[union-attr]
+    assert sorted(line["bytes"] for line in lines) == [1100, 2200, 3300]
+
+
+def test_a_stranger_does_not_count_in_another_ones_transfer() -> None:
+    port = free_port()
+    listening = running("-s", "-u", "--json", port=port, udp=True)
+    with listening as receiver, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.connect((HOST, int(port)))
+        first.send(MARK)
+        first.send(b"d" * 500)
+        time.sleep(0.1)
+        send_as_classic(port, [b"s" * 900] * 3)
+        first.send(MARK)
+        assert report(receiver)["bytes"] == 500
+
+
+@pytest.mark.parametrize("rest", [0, 1, 4, 5, 999])
+def test_the_end_of_standard_input_is_never_taken_for_a_mark(rest: int) -> None:
+    data = bytes(i * 7 % 251 for i in range(3000 + rest))
+    port = free_port()
+    with running("-u", port=port, udp=True) as receiver:
+        assert sent("-u", "-l", "1000", "-p", port, HOST, input=data).returncode == 0
+        out, err = receiver.communicate(timeout=90)
+    assert out == data, err
+
+
+def test_datagrams_longer_than_the_buffer_are_said_to_be_cut() -> None:
+    port = free_port()
+    with running("-s", "-u", "-l", "512", "--json", port=port, udp=True) as receiver:
+        send_as_classic(port, [b"d" * 600] * 3)
+        out, err = receiver.communicate(timeout=90)
+    assert json.loads(out)["cut_datagrams"] == 3 and json.loads(out)["bytes"] == 3 * 512
+    assert b"3 datagrams were longer than 512 bytes" in err
+
+
+def test_nobody_at_the_port_over_udp_is_told() -> None:
+    done = sent("-s", "-u", "-n", "50", "--json", "-p", free_port(), HOST)
+    assert json.loads(done.stdout)["sends_refused"] > 0
+    assert b"nobody receives at 127.0.0.1" in done.stderr
+
+
+# --- both
+
+
+@pytest.mark.parametrize("switches", [[], ["-u"]], ids=["tcp", "udp"])
+def test_a_stopped_receiver_reports_its_part(switches: list[str]) -> None:
+    kind = socket.SOCK_DGRAM if switches else socket.SOCK_STREAM
+    port = free_port()
+    listening = running("-s", "--json", *switches, port=port, udp=bool(switches))
+    with listening as receiver, socket.socket(socket.AF_INET, kind) as sender:
+        sender.connect((HOST, int(port)))
+        sender.send(b"x" * 1000)
+        wait_until(lambda: has_read(port, udp=bool(switches)))
+        receiver.send_signal(signal.SIGINT)
+        found = report(receiver, 130)
+    assert (found["bytes"], found["complete"], found["ended_by"]) == (1000, False, "signal")
+
+
+def test_a_stopped_transmitter_reports_its_part_and_ends_the_receiver() -> None:
+    port = free_port()
+    with running("-s", "-u", "--json", port=port, udp=True) as receiver:
+        command = ttcp("-t", "-s", "-u", "-c", "--pause", "1", "-p", port, "--json", HOST)  # the receiver reads it all
+        process = subprocess.Popen(command, stdout=-1, stderr=-1)
+        wait_until(lambda: catches(process, signal.SIGINT))
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert report(process)["ended_by"] == "signal"  # -c: until stopped
+        assert report(receiver)["ended_by"] == "end mark"
+
+
+@pytest.mark.parametrize(
+    "unit, name, ratio", [("k", "Kbit", 128), ("m", "Mbit", 131072), ("M", "MB", 1048576), ("G", "GB", 2**30)]
+)
+def test_rates_are_in_the_unit_asked_for(unit: str, name: str, ratio: float) -> None:
+    peer = ClassicReceiver(udp=False)
+    lines = sent("-s", "-v", "-f", unit, "-p", peer.port, HOST).stdout.decode()
+    peer.finish()
+    found = re.search(rf"in ([\d.]+) real seconds = ([\d.]+) {name}/sec", lines)
+    calls = re.search(r"(\d+) I/O calls, .*calls/sec = ([\d.]+)", lines)
+    assert found and calls, lines
+    bytes_per_second = 16777216 / int(calls[1]) * float(calls[2])
+    assert float(found[2]) == pytest.approx(bytes_per_second / ratio, rel=0.01, abs=0.01)
+    assert re.search(rf"CPU seconds = [\d.]+ {name}/cpu sec", lines)
+
+
+def test_buffers_begin_where_alignment_and_offset_say() -> None:
+    peer = ClassicReceiver(udp=False)
+    lines = sent("-s", "-v", "-n", "1", "-A", "4096", "-O", "17", "-p", peer.port, HOST).stdout.decode()
+    found = re.search(r"buffer address (0x[0-9a-f]+)", lines)
+    assert found and int(found[1], 16) % 4096 == 17
+    assert len(peer.finish().data) == 8192
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["-s"], "either -t or -r"),
+        (["-t", "-r", HOST], "either -t or -r"),
+        (["-t"], "the host to send to"),
+        (["-r", HOST], "no host"),
+        (["-r", "-R"], "expected -r -s"),
+        (["-t", "-u", "-l", "4", HOST], "more than 4 bytes"),
+        (["-t", "-u", "-l", "65508", HOST], "at most 65507"),
+        (["-t", "-l", "0", HOST], "-l 0: expected a whole number from 1"),
+        (["-t", "-n", "-1", HOST], "-n -1"),
+        (["-t", "-n", "1kB", HOST], "-n 1kB: expected a whole number"),
+        (["-t", "-l", "0.3k", HOST], "-l 0.3k: expected a whole number"),
+        (["-r", "--idle", "2d"], "--idle 2d: expected a time"),
+        (["-r", "-p", "65536"], "-p 65536: expected 1 to 65535"),
+        (["-r", "-f", "x"], "-f x: expected one of k, K"),
+        (["-r", "--idle", "x"], "--idle x: expected a time as in 10, 1.5s or 200ms"),
+        (["-t", HOST, "more"], "argument more"),
+        (["-r", "-Z"], "--help"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_place(arguments: list[str], says: str) -> None:
+    done = subprocess.run(ttcp(*arguments), capture_output=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == b"" and says in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "bytes_"), [("1k", 1024), ("1K", 1024), ("1kB", 1024), ("1KiB", 1024), ("1.5k", 1536), ("1000B", 1000)]
+)
+def test_sizes_and_times_are_spelled_as_everywhere(length: str, bytes_: int) -> None:
+    """But k is 1024, as in ttcp."""
+    peer = ClassicReceiver(udp=False)
+    sent("-s", "-n", "2", "-l", length, "-p", peer.port, HOST)
+    assert len(peer.finish().data) == 2 * bytes_
+
+
+def test_a_port_in_use_is_one_clear_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen(1)
+        done = subprocess.run(ttcp("-r", "-s", "-p", str(taken.getsockname()[1])), capture_output=True, timeout=60)
+    assert done.returncode == 4 and b"Address already in use" in done.stderr

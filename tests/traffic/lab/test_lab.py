@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs in network namespaces: what the link was told to do is what its truth says and what both captures show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from lab_bench import Sent, last_json, missing, send_through, truth_rows
+from wiretale.analyzer.errors import UsageError, WiretaleError
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import link_summary
+from wiretale.traffic.lab.profile import load_profile, make_profile, profile_names
+from wiretale.traffic.lab.state import Lab
+
+REASON = missing()
+pytestmark = [pytest.mark.xdist_group("live"), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+HEADERS = 28
+SENDER_HARDWARE = bytes.fromhex("020000009901")
+Send = Callable[..., Sent]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Labs are written down where no other test looks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WIRETALE_STATE", str(tmp_path_factory.mktemp("labs")))
+        yield
+
+
+@pytest.fixture
+def send(tmp_path: Path) -> Send:
+    """Sends blocks through a link with those settings."""
+    return partial(send_through, tmp_path)
+
+
+def test_exactly_the_listed_packets_are_lost(send: Send) -> None:
+    sent = send("drop=17,90-95 delay=2ms")
+    lost = {17, *range(90, 96)}
+    assert {row["index"] for row in sent.truth if row["fate"] == "listed"} == lost
+    assert {row["index"] for row in sent.truth if row["fate"] == "delivered"} == set(range(1, 101)) - lost
+    assert sent.numbers_before == list(range(100))
+    assert sent.numbers_after == [k for k in range(100) if k + 1 not in lost]
+    assert all(row["block_sequence"] == row["index"] - 1 for row in sent.truth)
+
+
+def test_random_losses_are_those_of_the_truth_and_of_the_seed(send: Send) -> None:
+    first = send("loss=20%", count=300)
+    lost = {row["index"] for row in first.truth if row["fate"] == "random"}
+    assert 25 < len(lost) < 100
+    assert set(first.numbers_before) - set(first.numbers_after) == {index - 1 for index in lost}
+    again = send("loss=20%", count=300, gap=0)
+    assert {row["index"] for row in again.truth if row["fate"] == "random"} == lost
+
+
+def test_duplicates_leave_twice(send: Send) -> None:
+    sent = send("duplicate=100%")
+    assert sorted(sent.numbers_after) == sorted([*range(100), *range(100)])
+    assert all(row["copies"] == 2 and row["copied"] for row in sent.truth)
+
+
+def test_held_packets_are_overtaken_in_the_capture_as_in_the_truth(send: Send) -> None:
+    sent = send("reorder=10% distance=2 delay=5ms reorder-wait=1s", count=200, gap=0.001)
+    held = [row["block_sequence"] for row in sent.truth if row["reordered"]]
+    assert 5 < len(held) < 50
+    assert sorted(sent.numbers_after) == list(range(200))
+    places = {number: place for place, number in enumerate(sent.numbers_after)}
+    assert [row for row in held if row < 190 and places[row] < row + 1] == []
+    others = [number for number in sent.numbers_after if number not in held]
+    assert others == sorted(others)
+
+
+def test_corrupted_packets_differ_in_as_many_bits_as_the_truth_says(send: Send) -> None:
+    sent = send("corrupt=50% bits=2")
+    before = [frame for frame in sent.before if frame[6:12] == SENDER_HARDWARE and len(frame) > 200]
+    after = [frame for frame in sent.after if frame[6:12] == SENDER_HARDWARE and len(frame) > 200]
+    assert len(before) == len(after) == 100
+    assert 20 < sum(row["corrupted_bits"] == 2 for row in sent.truth) < 80
+    for row, old, new in zip(sent.truth, before, after, strict=True):
+        flipped = sum((a ^ b).bit_count() for a, b in zip(old, new, strict=True))
+        assert flipped == row["corrupted_bits"]
+
+
+def ideal_queue(truth: list[dict[str, Any]], tx_ns: int, delay_ns: int, limit: int) -> list[tuple[int | None, int]]:
+    """When each packet of the truth should leave (None: dropped), and how many it found, by when it came."""
+    ends: list[int] = []
+    left = []
+    for row in truth:
+        waiting = [end for end in ends if end > row["in_ns"]]
+        if len(waiting) < limit:
+            ends.append(max(row["in_ns"], ends[-1] if ends else 0) + tx_ns)
+        left.append((ends[-1] + delay_ns if len(waiting) < limit else None, len(waiting)))
+    return left
+
+
+def test_a_rate_and_a_delay_are_kept(send: Send) -> None:
+    sent = send("rate=1Mbit delay=50ms queue=1000", size=1000 - HEADERS, count=60, gap=0)
+    ideal = ideal_queue(sent.truth, 8_000_000, 50_000_000, 1000)
+    for row, (due_ns, _) in zip(sent.truth, ideal, strict=True):
+        assert row["due_ns"] == pytest.approx(due_ns, abs=20_000)  # two clocks are read one after the other
+        assert row["out_ns"] > row["due_ns"] - 20_000
+    late = [(row["out_ns"] - row["due_ns"]) / 1e6 for row in sent.truth]
+    assert median(late) < 5  # ms, on a machine that may be busy
+
+
+def test_a_full_queue_drops_its_tail(send: Send) -> None:
+    sent = send("rate=400kbit queue=20", size=1000 - HEADERS, count=60, gap=0)
+    ideal = ideal_queue(sent.truth, 20_000_000, 0, 20)
+    assert [row["fate"] for row in sent.truth] == ["queue" if due is None else "delivered" for due, _ in ideal]
+    assert [row["queue_packets"] for row in sent.truth] == [found for _, found in ideal]
+    assert sum(due is None for due, _ in ideal) > 10
+    assert len(sent.numbers_after) == sum(due is not None for due, _ in ideal)
+
+
+PROBE_MTU = """
+import errno, socket, sys, time
+family, address = ((socket.AF_INET, "10.99.0.2"), (socket.AF_INET6, "fd00:99::2"))[int(sys.argv[2])]
+sock = socket.socket(family, socket.SOCK_DGRAM)
+level, option, value = ((socket.IPPROTO_IP, 10, 14), (41, 23, 24))[int(sys.argv[2])]
+sock.setsockopt(level, option, 2)  # IP_MTU_DISCOVER, IP_PMTUDISC_DO
+sock.connect((address, 5005))
+for _ in range(100):
+    try:
+        sock.send(bytes(1400))
+    except OSError as error:
+        if error.errno == errno.EMSGSIZE:
+            sys.exit(sock.getsockopt(level, value) != 1300)
+    time.sleep(0.02)
+sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("version", ["4", "6"])
+def test_a_packet_beyond_the_mtu_is_answered_by_icmp(send: Send, version: str) -> None:
+    if version == "6" and not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("this kernel has no IPv6")
+    sent = send("mtu=1300", count="46".index(version), script=PROBE_MTU)
+    assert sent.truth[0]["fate"] == "mtu"
+    made = truth_rows(sent.folder / "truth.parquet", "fate = 'made'")
+    assert made and made[0]["direction"] == 1 and made[0]["protocol"] == (1 if version == "4" else 58)
+
+
+def test_a_black_hole_says_nothing(send: Send) -> None:
+    sent = send("mtu=1000 black-hole=yes", size=1200, count=5)
+    assert [row["fate"] for row in sent.truth] == ["mtu"] * 5
+    assert not truth_rows(sent.folder / "truth.parquet", "fate = 'made'")
+    assert sent.numbers_before == list(range(5)) and not sent.numbers_after
+
+
+def test_the_truth_tells_packets_as_captures_do(send: Send) -> None:
+    sent = send("delay=1ms", count=20)
+    ids = [int.from_bytes(frame[18:20], "big") for frame in sent.before if frame[42:46] == b"WTB1"]
+    assert [row["ip_id"] for row in sent.truth] == ids
+    row = sent.truth[0]
+    assert (row["source"], row["destination"], row["destination_port"]) == ("10.99.0.1", "10.99.0.2", 5005)
+    assert (row["protocol"], row["ip_bytes"], row["payload_bytes"]) == (17, 200 + HEADERS, 200)
+    assert (row["block_run"], row["block_stream"], row["tcp_sequence"]) == (77, 0, None)
+
+
+def test_every_profile_is_understood_by_the_link() -> None:
+    program = shutil.which("wiretale-link") or str(Path(sys.executable).parent / "wiretale-link")
+    for name in profile_names():
+        profile = load_profile(name)
+        command = [program, "no-such-one", "nor-this", "--forward", profile.forward, "--reverse", profile.reverse]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 4, (name, done.stderr)  # 2 would be a setting that it refuses
+        assert "no such interface" in done.stderr
+
+
+def test_a_setting_that_the_link_refuses_is_a_usage_error_and_leaves_nothing(tmp_path: Path) -> None:
+    profile = make_profile("bad", '[both]\nrate = "fast"', "bad.toml")
+    with pytest.raises(UsageError, match="rate=fast: expected bits a second"), lab_for_run(profile, tmp_path):
+        pass
+    assert namespaces(f"run-{os.getpid()}") == []
+
+
+def namespaces(name: str) -> list[str]:
+    """Of a lab, that are there."""
+    said = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    wanted = {Lab(name, "").namespace(host) for host in ("sender", "tracer", "receiver")}
+    return sorted(wanted & {line.split()[0] for line in said.splitlines()})
+
+
+def wiretale(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command, as a user runs it."""
+    command = [sys.executable, "-m", "wiretale", "lab", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
+    name = f"t{os.getpid()}"
+    (tmp_path / "slow.toml").write_text('description = "slow"\n[both]\ndelay = "20ms"\n')
+    up = wiretale("up", str(tmp_path / "slow.toml"), "--name", name, "-o", str(tmp_path / "out"))
+    ready = time.monotonic()
+    try:
+        assert up.returncode == 0, up.stderr
+        assert len(namespaces(name)) == 3
+        assert name in wiretale("list").stdout
+        shell = wiretale("shell", "--name", name, "receiver", "--", "ip", "-4", "address")
+        assert "10.99.0.2/24" in shell.stdout, shell.stderr
+        behind = wiretale("shell", "receiver", "--name", name, "ip", "-4", "address")  # as `lab up` prints it
+        assert "10.99.0.2/24" in behind.stdout, behind.stderr
+        wrong = wiretale("shell", "receiver", "--nam", name)
+        assert wrong.returncode == 2 and "--name NAME" in wrong.stderr
+        again = wiretale("up", "wan", "--name", name)
+        assert again.returncode == 2 and "is up already" in again.stderr
+        time.sleep(max(ready + 1.2 - time.monotonic(), 0))  # reports would be said again within a second
+    finally:
+        down = wiretale("down", name)
+    assert down.returncode == 0, down.stderr
+    # Reports of groups come by the dozen; one lone packet may be a neighbour's.
+    assert max(way["passed"] for way in link_summary(tmp_path / "out")["directions"]) <= 1
+    assert namespaces(name) == []
+    assert wiretale("down", name).returncode == 2
+
+
+def test_a_lab_of_another_place_keeps_its_name_and_its_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"o{os.getpid()}"
+    assert wiretale("up", "same-host", "--name", name).returncode == 0
+    theirs = os.environ["WIRETALE_STATE"]
+    try:
+        monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
+        again = wiretale("up", "wan", "--name", name)
+        assert again.returncode == 2 and "is up already" in again.stderr
+        assert len(namespaces(name)) == 3 and list(tmp_path.iterdir()) == []
+    finally:
+        monkeypatch.setenv("WIRETALE_STATE", theirs)
+        assert wiretale("down", name).returncode == 0
+
+
+def test_of_two_that_want_one_name_at_once_one_has_it() -> None:
+    name = f"b{os.getpid()}"
+    command = [sys.executable, "-m", "wiretale", "lab", "up", "same-host", "--name", name]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in "ab"]
+    try:
+        said = [process.communicate(timeout=60)[1] for process in both]
+        assert sorted(process.returncode for process in both) == [0, 2], said
+        assert len(namespaces(name)) == 3
+        assert f"{name} " in wiretale("list").stdout
+    finally:
+        assert wiretale("down", name).returncode == 0
+    assert namespaces(name) == []
+
+
+def test_a_setting_that_the_kernel_lacks_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    name = f"s{os.getpid()}"
+    (tmp_path / "odd.toml").write_text('[sysctl]\n"net.ipv4.no_such_setting" = 1\n')
+    up = wiretale("up", str(tmp_path / "odd.toml"), "--name", name)
+    assert (up.returncode, up.stderr.count("\n")) == (2, 1), up.stderr
+    assert "sysctl net.ipv4.no_such_setting = 1" in up.stderr and namespaces(name) == []
+
+
+def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
+    if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
+        pytest.skip("needs wiretale-traffic, which is not installed")
+    done = wiretale("run", "s6-narrow-link", "-o", str(tmp_path), "--json")
+    assert done.returncode == 0, done.stderr
+    row = last_json(done.stdout)
+    assert row["packets_sent"] == 2352
+    assert abs(row["packets_received"] - 1257) <= 3
+    assert abs(row["latency_ms"] - 162) <= 8
+    assert abs(row["queue_packets"] - 19) <= 1
+    assert row["throughput_bps"] == pytest.approx(1e6, rel=0.01)
+    assert row["published"]["packets_received"] == 1257
+    assert row["capture_drops"] == {"before": 0, "after": 0}
+    truth = truth_rows(tmp_path / "truth.parquet", "direction = 0 AND block_sequence IS NOT NULL")
+    assert sum(fate["fate"] == "delivered" for fate in truth) == row["packets_received"]
+    assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]
+
+
+def test_the_check_measures_what_the_link_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
+        pytest.skip("needs wiretale-traffic, which is not installed")
+    from wiretale.traffic.lab import check
+
+    monkeypatch.setattr(check, "TRIALS", (check.Trial(5e6, True),))
+    monkeypatch.setattr(check, "SECONDS", 1)
+    result = check.check_lab()
+    (trial,) = result["trials"]
+    assert trial["carried_bps"] == pytest.approx(5e6, rel=0.1)
+    assert trial["overruns"] == trial["not_delivered"] == 0
+    assert 0 <= trial["error_us_median"] <= trial["error_us_p99"] <= trial["error_us_max"]
+    assert "at 100 Mbit/s" in result["verdict"]
+
+
+def test_a_lab_whose_program_is_missing_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wiretale.traffic import program
+
+    monkeypatch.setattr(program.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(program.shutil, "which", lambda name, path=None: None)
+    with pytest.raises(WiretaleError, match="ip is missing: apt-get install iproute2") as caught:
+        program.find_program("ip")
+    assert caught.value.exit_code == 5
