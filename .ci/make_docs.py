@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.catalogue import Page, chapters
+from wiretale.analyzer.findings.catalogue import Page, chapters
 
 DOCS = Path(__file__).parents[1] / "docs"
 

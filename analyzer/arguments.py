@@ -77,7 +77,7 @@ def output_path(path: str | os.PathLike[str]) -> Path:
 def link_rate(rate: float | str | None) -> int | None:
     """Bit/s of a link's rate given as such or as text."""
     if isinstance(rate, str):
-        from wiretale.analyzer.rate_parse import parse_rate
+        from wiretale.analyzer.units import parse_rate
 
         return parse_rate(rate)
     if rate is None:
@@ -108,7 +108,7 @@ def time_ns(time: Time) -> int | None:
     if time is None:
         return None
     if isinstance(time, str):
-        from wiretale.analyzer.time_parse import parse_time
+        from wiretale.analyzer.time import parse_time
 
         ns = parse_time(time)
     elif isinstance(time, int):

@@ -143,7 +143,7 @@ class Trace:
         excluded = self._core.excluded()
         if excluded is None or excluded[0] < self.totals["packets"]:
             return None
-        from wiretale.analyzer.time_parse import empty_range
+        from wiretale.analyzer.time import empty_range
 
         return empty_range(*excluded, self._options["start_ns"], self._options["end_ns"])
 
@@ -323,7 +323,7 @@ def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
 def check_range(start_ns: int | None, end_ns: int | None) -> None:
     """UsageError for a stretch of time that holds nothing."""
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
-        from wiretale.analyzer.time_parse import show_time
+        from wiretale.analyzer.time import show_time
 
         raise UsageError(f"start {show_time(start_ns)}: expected a time before end {show_time(end_ns)}")
 
@@ -375,7 +375,7 @@ def analyze(
     trace = Trace(core, inputs, options, interrupted)
     if interfaces_only:
         return trace
-    from wiretale.analyzer.findings import find
+    from wiretale.analyzer.findings.registry import find
 
     for finding in find(trace):
         core.add_finding(*finding.row())

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.clock_estimate import Clock
+    from wiretale.analyzer.compare.clock_offset import Clock
 
 STAGES = {"planned": "to be sent", "sent": "sent (log)", "received": "received (log)"}
 CLOCK_EVIDENCE = {

@@ -70,7 +70,7 @@ def main() -> int:
     if problem := missing():
         print(f"accuracy: {problem}", file=sys.stderr)
         return 5
-    from wiretale.analyzer.dissector import Dissector
+    from wiretale.analyzer.verify.tshark import Dissector
 
     with tempfile.TemporaryDirectory(prefix="wtacc") as temporary:
         found = assess(choose(arguments), arguments.keep or Path(temporary), arguments.again)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.dissector import Dissector, Flagged
 from wiretale.analyzer.trace import Trace
+from wiretale.analyzer.verify.tshark import Dissector, Flagged
 
 Row = dict[str, Any]
 AGAIN = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from score.labels import Label
-from wiretale.analyzer.dissector import Dissector, Flagged
 from wiretale.analyzer.trace import Trace
+from wiretale.analyzer.verify.tshark import Dissector, Flagged
 from wiretale.cli.verify import compare_file
 
 CAUSES = {

@@ -212,8 +212,8 @@ def top_finding(capture: Path) -> tuple[str, str]:
 
 def compared_answer(place: Path) -> tuple[str, str]:
     """The place where most was lost, and what `wiretale compare TRACER --receiver-log` says first."""
-    from wiretale.analyzer.vantage import compare_captures
-    from wiretale.analyzer.vantage_answers import answers
+    from wiretale.analyzer.compare.answers import answers
+    from wiretale.analyzer.compare.comparison import compare_captures
 
     with compare_captures(str(place / "after"), receiver_log=str(place / "receiver.json")) as vantage:
         said = list(answers(vantage))

@@ -6,15 +6,15 @@ from __future__ import annotations
 import json
 from typing import IO, TYPE_CHECKING, Any
 
-from wiretale.analyzer.vantage_answers import answers, saw_all, tracer_stage
-from wiretale.analyzer.vantage_tables import lost_packets
+from wiretale.analyzer.compare.answers import answers, saw_all, tracer_stage
+from wiretale.analyzer.compare.packet_tables import lost_packets
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.capture_point import CapturePoint
-    from wiretale.analyzer.clock_estimate import Clock
-    from wiretale.analyzer.loss_ledger import Ledger
-    from wiretale.analyzer.one_way_delay import Delay
-    from wiretale.analyzer.vantage import Vantage
+    from wiretale.analyzer.compare.capture_point import CapturePoint
+    from wiretale.analyzer.compare.clock_offset import Clock
+    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.loss_location import Ledger
+    from wiretale.analyzer.compare.one_way_delay import Delay
 
 SCHEMA = "wiretale.compare/1"
 LOST_MOST = 1000

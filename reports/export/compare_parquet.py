@@ -6,12 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.vantage_tables import packets_sql
+from wiretale.analyzer.compare.packet_tables import packets_sql
 from wiretale.reports.export.destination import output_folder
 from wiretale.reports.export.parquet import FORMATS
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.vantage import Vantage
+    from wiretale.analyzer.compare.comparison import Vantage
 
 
 TABLES = ("packets", "lost")

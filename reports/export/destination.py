@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from wiretale.analyzer.capture_paths import holds_capture
 from wiretale.analyzer.errors import OutputError, UsageError
-from wiretale.analyzer.utf8_name import utf8_name
+from wiretale.analyzer.printable import utf8_name
 
 LINKS_MOST = 40  # as the kernel
 PAGE_SUFFIXES = ("", ".html", ".htm")

@@ -9,9 +9,9 @@ from math import isinf
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.fail_condition import Condition
-    from wiretale.analyzer.run_diff import Change, Difference, FlowPair
-    from wiretale.analyzer.run_load import Run
+    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.fail_condition import Condition
+    from wiretale.analyzer.diff.run import Run
 
 SCHEMA = "wiretale.diff/1"
 MOST = 5

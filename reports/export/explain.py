@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.catalogue import Page
-from wiretale.analyzer.explanation import Explained, left_out
+from wiretale.analyzer.findings.catalogue import Page
+from wiretale.analyzer.findings.explain import Explained, left_out
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.verdict_compare import Comparison
+    from wiretale.analyzer.verify.comparison import Comparison
 
 SCHEMA = "wiretale.verify/1"
 

@@ -13,9 +13,9 @@ from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.explanation import Explained, carried, explain
-from wiretale.analyzer.survey import LIMITS
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.findings.explain import Explained, carried, explain
+from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.cost_text import cost_text
 from wiretale.reports.flow_choice import choose_flows

@@ -6,17 +6,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.loss_ledger import PLACES
+from wiretale.analyzer.compare.answers import answers
+from wiretale.analyzer.compare.loss_location import PLACES
+from wiretale.analyzer.compare.packet_tables import losses_by_time, lost_packets
 from wiretale.analyzer.units import UNKNOWN, show_count, show_duration, show_share
-from wiretale.analyzer.vantage_answers import answers
-from wiretale.analyzer.vantage_tables import losses_by_time, lost_packets
 from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.compare_figures import delays_over_time, distribution, losses_over_time, sankey
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.loss_ledger import Ledger
-    from wiretale.analyzer.vantage import Vantage
+    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.loss_location import Ledger
 
 DIAGRAMS_MOST = 8
 LOST_MOST = 500

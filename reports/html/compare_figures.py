@@ -11,13 +11,13 @@ from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.loss_ledger import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
+from wiretale.analyzer.compare.loss_location import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
 from wiretale.analyzer.units import show_count, show_share
 from wiretale.reports.compare_words import stage_name
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.one_way_delay import Delay
+    from wiretale.analyzer.compare.one_way_delay import Delay
 
 BAR = 0.035  # half a stage's width; stages are 1 apart
 THIN = 0.012  # what is drawn of a loss, however small

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.experiment_figures import experiment_figures

@@ -8,7 +8,7 @@ from array import array
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.reports.html.packing import encoded, numbered_words
 from wiretale.reports.trouble_words import trouble_sums
 

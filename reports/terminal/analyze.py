@@ -16,11 +16,11 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.explanation import Explained, explain
-from wiretale.analyzer.finding import named, row_at
+from wiretale.analyzer.findings.explain import Explained, explain
+from wiretale.analyzer.findings.model import named, row_at
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import (
     UNKNOWN,
     plural,

@@ -10,18 +10,18 @@ from typing import IO, TYPE_CHECKING
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from wiretale.analyzer.loss_ledger import PLACES
+from wiretale.analyzer.compare.answers import answers
+from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_count, show_duration, show_share
-from wiretale.analyzer.vantage_answers import answers
 from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
 from wiretale.reports.terminal.analyze import make_console, section
 from wiretale.reports.terminal.verify import plain_grid
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.loss_ledger import Ledger
-    from wiretale.analyzer.vantage import Vantage
+    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.loss_location import Ledger
 
 
 def captures_block(vantage: Vantage) -> RenderableType:

@@ -17,8 +17,8 @@ from wiretale.reports.terminal.analyze import STYLES, make_console, section
 from wiretale.reports.terminal.verify import plain_grid
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.fail_condition import Condition
-    from wiretale.analyzer.run_diff import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.fail_condition import Condition
 
 MOST = 5
 FLOW_CHANGES = 6

@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.catalogue import Page, chapters, pages
-from wiretale.analyzer.explanation import Explained, carried, left_out, parted_words
+from wiretale.analyzer.findings.catalogue import Page, chapters, pages
+from wiretale.analyzer.findings.explain import Explained, carried, left_out, parted_words
+from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.survey import LIMITS
 from wiretale.analyzer.units import plural, show_bytes, show_rate, show_share
 from wiretale.reports.cost_text import cost_text
 from wiretale.reports.terminal.analyze import CAPTURES_SHOWN, INDENT, STYLES, capture_line, captures_left, make_console

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.time_parse import show_time
+from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from wiretale.analyzer.units import UNKNOWN, plural, show_count
 from wiretale.reports.terminal.analyze import INDENT, make_console, section
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.verdict_compare import Comparison, Difference, Reason
+    from wiretale.analyzer.verify.comparison import Comparison, Difference, Reason
 
 WIDE = 80  # columns that the tables need
 

@@ -14,7 +14,7 @@ from scapy.all import IP, UDP, Raw, fragment
 from checkout import ROOT, Run
 from wiretale.analyzer import theory
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.rate_parse import parse_rate, parse_size
+from wiretale.analyzer.units import parse_rate, parse_size
 from wiretale.reports.export.theory import theory_object
 
 COPY = Path(__file__).parent / "published" / "theory.csv"

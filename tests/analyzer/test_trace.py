@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wiretale
 from checkout import SAMPLES
-from wiretale.analyzer.time_parse import parse_time, show_time
+from wiretale.analyzer.time import parse_time, show_time
 from wiretale.analyzer.units import prefixed, show_duration, show_share
 
 

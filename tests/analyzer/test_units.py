@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkout import UNIT_SPELLINGS
-from wiretale.analyzer.fail_condition import parse_condition
+from wiretale.analyzer.diff.fail_condition import parse_condition
 from wiretale.traffic.experiment.plan import read_plan
 from wiretale.traffic.lab.profile import load_profile
 from wiretale.traffic.program import find_program

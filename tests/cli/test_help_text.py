@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wiretale.analyzer.run_measures import MEASURES
+from wiretale.analyzer.diff.measures import MEASURES
 from wiretale.cli import COMMANDS, program
 from wiretale.cli.help_text import fit_command
 

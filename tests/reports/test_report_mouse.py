@@ -452,7 +452,7 @@ def test_a_link_opens_a_flow_that_is_not_listed(page: Page, many: Path, tmp_path
 
 def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
     from wiretale.analyzer.display_filter import flow_filter
-    from wiretale.analyzer.finding import named
+    from wiretale.analyzer.findings.model import named
 
     shown = opened.page.page.evaluate(
         "[...state.flows.number.keys()].map(row => ({...flowAt(row), filter: displayFilter(row), bytes: state.flows.bytes[row],"

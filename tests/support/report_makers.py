@@ -32,7 +32,7 @@ def analyze_report(folder: Path) -> Path:
 
 def compare_report(folder: Path) -> Path:
     """Three points, with losses before the tracer and behind it."""
-    from wiretale.analyzer.vantage import compare_captures
+    from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.reports.html.compare import write_report
 
     points = Points()

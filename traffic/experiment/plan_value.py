@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.quantity import parse_bit_rate, parse_bytes, parse_count, parse_duration
-from wiretale.analyzer.units import one_of
+from wiretale.analyzer.units import one_of, parse_bit_rate, parse_bytes, parse_count, parse_duration
 
 Value = TypeVar("Value")
 Default = TypeVar("Default")

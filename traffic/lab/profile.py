@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.quantity import parse_bit_rate, split_number
-from wiretale.analyzer.units import one_of
+from wiretale.analyzer.units import one_of, parse_bit_rate, split_number
 
 MEMBERS = {"description", "mtu", "card", "seed", "both", "forward", "reverse", "sysctl", "scenario", "published"}
 CARD_LEAST, CARD_MOST = 1000, 10**15  # bit/s
@@ -226,7 +225,7 @@ def link_bps(profile: Profile) -> int | None:
 
     None if one direction has no rate of its own, such as a trace's.
     """
-    from wiretale.analyzer.rate_parse import parse_rate
+    from wiretale.analyzer.units import parse_rate
 
     rates = []
     for spec in (profile.forward, profile.reverse):

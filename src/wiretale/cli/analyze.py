@@ -149,7 +149,7 @@ def link_bps(arguments: argparse.Namespace) -> int | None:
     """The rate that --link gives. UsageError for one that is none."""
     if arguments.link is None:
         return None
-    from wiretale.analyzer.rate_parse import parse_rate
+    from wiretale.analyzer.units import parse_rate
 
     return parse_rate(arguments.link)
 

@@ -13,7 +13,7 @@ from wiretale.cli.parser import exit_codes
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.vantage import Vantage
+    from wiretale.analyzer.compare.comparison import Vantage
     from wiretale.cli.parser import Commands
 
 DESCRIPTION = """\
@@ -120,9 +120,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 def compare(arguments: argparse.Namespace) -> int:
     """Runs the command."""
+    from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.printable import printable
-    from wiretale.analyzer.vantage import compare_captures
 
     if arguments.json and arguments.report == STDOUT:
         raise UsageError("--json and --report -: expected only one, because both write to standard output")

@@ -57,10 +57,10 @@ def add_command(commands: Commands) -> None:
 
 def diff(arguments: argparse.Namespace) -> int:
     """Runs the command."""
-    from wiretale.analyzer.fail_condition import parse_condition
+    from wiretale.analyzer.diff.difference import diff_runs
+    from wiretale.analyzer.diff.fail_condition import parse_condition
+    from wiretale.analyzer.diff.run import load_run
     from wiretale.analyzer.printable import printable
-    from wiretale.analyzer.run_diff import diff_runs
-    from wiretale.analyzer.run_load import load_run
 
     conditions = [parse_condition(text) for text in arguments.fail_if]  # before anything is read
     difference = diff_runs(load_run(arguments.before), load_run(arguments.after))

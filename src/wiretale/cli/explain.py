@@ -66,7 +66,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 def show_list(as_json: bool) -> None:
     """Every code and title."""
-    from wiretale.analyzer.catalogue import pages
+    from wiretale.analyzer.findings.catalogue import pages
 
     if as_json:
         found = [{"code": page.code, "title": page.title} for page in pages().values()]
@@ -79,7 +79,7 @@ def show_list(as_json: bool) -> None:
 
 def show_page(code: str, as_json: bool) -> None:
     """The page of a code."""
-    from wiretale.analyzer.catalogue import page_of
+    from wiretale.analyzer.findings.catalogue import page_of
 
     page = page_of(code)
     if as_json:
@@ -99,7 +99,7 @@ def chosen_findings(trace: Trace, code: str | None) -> list[Row]:
 
 def show_trace(trace: Trace, arguments: argparse.Namespace, link_bps: int | None) -> None:
     """Headlines and findings."""
-    from wiretale.analyzer.explanation import explain as explain_transfers
+    from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     found = chosen_findings(trace, arguments.code)
     shown = found[: arguments.top]
@@ -122,13 +122,13 @@ def explain(arguments: argparse.Namespace) -> int:
         show_list(arguments.json)
         return 0
     if arguments.code:
-        from wiretale.analyzer.catalogue import page_of
+        from wiretale.analyzer.findings.catalogue import page_of
 
         page_of(arguments.code)
     if not arguments.files:
         show_page(arguments.code, arguments.json)
         return 0
-    from wiretale.analyzer.rate_parse import parse_rate
+    from wiretale.analyzer.units import parse_rate
 
     link_bps = parse_rate(arguments.link) if arguments.link is not None else None
     trace = read(arguments, keep_packets=False)

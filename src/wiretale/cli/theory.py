@@ -64,7 +64,7 @@ def add_command(commands: Commands) -> None:
 def show_theory(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from wiretale.analyzer import theory
-    from wiretale.analyzer.rate_parse import parse_rate, parse_size
+    from wiretale.analyzer.units import parse_rate, parse_size
     from wiretale.reports.export.theory import theory_object
 
     link = theory.Link(

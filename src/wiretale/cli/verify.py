@@ -16,9 +16,9 @@ from wiretale.cli.whole_number import whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.dissector import Dissector, Flagged
     from wiretale.analyzer.trace import Trace
-    from wiretale.analyzer.verdict_compare import Comparison
+    from wiretale.analyzer.verify.comparison import Comparison
+    from wiretale.analyzer.verify.tshark import Dissector, Flagged
     from wiretale.cli.parser import Commands
 
 DESCRIPTION = """\
@@ -101,8 +101,8 @@ def pieces(frames: Iterable[tuple[int, Flagged]]) -> Iterator[dict[int, Flagged]
 def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
     """Wiretale's events beside what Wireshark flags. InputError when Wireshark cannot read what wiretale could."""
     from wiretale.analyzer.errors import InputError
-    from wiretale.analyzer.frame_events import FrameEvents, around
-    from wiretale.analyzer.verdict_compare import Comparison
+    from wiretale.analyzer.verify.comparison import Comparison
+    from wiretale.analyzer.verify.frame_events import FrameEvents, around
 
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)
@@ -143,7 +143,7 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
 
 def verify(arguments: argparse.Namespace) -> int:
     """Runs the command."""
-    from wiretale.analyzer.dissector import Dissector
+    from wiretale.analyzer.verify.tshark import Dissector
 
     paths = lasting_paths(arguments.files)
     dissector = Dissector()

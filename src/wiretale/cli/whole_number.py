@@ -22,7 +22,7 @@ def whole_number(least: int, most: int = MOST) -> Callable[[str], int]:
     bounds = f"from {least}" if most == MOST else f"from {least} to {most}"
 
     def parse(text: str) -> int:
-        from wiretale.analyzer.quantity import parse_count
+        from wiretale.analyzer.units import parse_count
 
         count = parse_count(text)
         if count is None or not least <= count <= most:
@@ -36,7 +36,7 @@ def size(least: int, most: int) -> Callable[[str], int]:
     """An option's type: bytes, as `8192`, `9k` or `64KiB`."""
 
     def parse(text: str) -> int:
-        from wiretale.analyzer.quantity import parse_bytes
+        from wiretale.analyzer.units import parse_bytes
 
         count = parse_bytes(text)
         if count is None or not least <= count <= most:

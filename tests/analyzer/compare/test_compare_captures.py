@@ -22,8 +22,8 @@ from capture_points import (
     translated,
     udp,
 )
-from wiretale.analyzer.loss_ledger import Ledger
-from wiretale.analyzer.vantage import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.loss_location import Ledger
 
 RUN = 77
 
@@ -121,7 +121,7 @@ def test_kernel_and_application_are_told_apart(tmp_path: Path) -> None:
 def test_the_tracer_alone_answers_whether_it_saw_it_all(
     tmp_path: Path, received: int, dropped: int, saw: bool | None
 ) -> None:
-    from wiretale.analyzer.vantage_answers import saw_all
+    from wiretale.analyzer.compare.answers import saw_all
 
     points = Points(roles=("tracer",))
     for n in range(1000):

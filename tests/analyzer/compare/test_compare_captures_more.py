@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from scapy.all import IP
 
 from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
-from wiretale.analyzer.endpoint_log import merge_reports
-from wiretale.analyzer.loss_ledger import Ledger, settle, stages_of
-from wiretale.analyzer.vantage import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.endpoint_log import merge_reports
+from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
 
 RUN = 9
 

@@ -16,8 +16,8 @@ import pytest
 from checkout import ROOT
 from dropping_path import missing, wait_until
 from traced_path import PORT, RECEIVER, TracedPath, traced_path
-from wiretale.analyzer.loss_ledger import Ledger
-from wiretale.analyzer.vantage import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.loss_location import Ledger
 
 pytestmark = pytest.mark.xdist_group("live")
 

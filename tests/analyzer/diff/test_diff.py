@@ -14,10 +14,10 @@ from scapy.all import IP, TCP, Ether, wrpcap
 
 from checkout import Run as Runner
 from talk import Talk
+from wiretale.analyzer.diff.difference import diff_runs
+from wiretale.analyzer.diff.fail_condition import parse_condition
+from wiretale.analyzer.diff.run import load_run
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.fail_condition import parse_condition
-from wiretale.analyzer.run_diff import diff_runs
-from wiretale.analyzer.run_load import load_run
 
 Write = Callable[..., Path]
 

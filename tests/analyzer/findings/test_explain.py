@@ -14,10 +14,13 @@ from rich.console import Console
 import wiretale
 from checkout import CAPTURES, ROOT, Run
 from plain_wire import Connection, Wire
-from wiretale import analyzer
-from wiretale.analyzer import catalogue, explanation, findings, verdict_rules
+from wiretale.analyzer import findings as rules
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.survey import LIMITS, fitted
+from wiretale.analyzer.findings import catalogue
+from wiretale.analyzer.findings import explain as explanation
+from wiretale.analyzer.findings import registry as findings
+from wiretale.analyzer.findings import retransmission as verdict_rules
+from wiretale.analyzer.findings.transfers import LIMITS, fitted
 from wiretale.reports.terminal.explain import explain_parts
 
 FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter"}
@@ -25,9 +28,7 @@ FIELDS = {"rank", "code", "severity", "scope", "flow", "sentence", "cost", "cost
 
 def codes_in_rules() -> set[str]:
     """Codes that stand in the sources of the rules."""
-    folder = Path(analyzer.__path__[0])
-    files = set(folder.glob("*_rules.py")) - {folder / "difference_rules.py"}
-    text = "".join(path.read_text() for path in files)
+    text = "".join(path.read_text() for path in Path(rules.__path__[0]).glob("*.py"))
     starred = set(re.findall(r'\*\((?:one, )?"([a-z-]+)"', text))
     return starred | {kind.code for kind in verdict_rules.KINDS} | {"events-dropped", "blocks-dropped"}
 

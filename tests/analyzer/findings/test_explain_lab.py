@@ -12,7 +12,7 @@ import pytest
 import wiretale
 from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 from traffic_ends import undisturbed
-from wiretale.analyzer.explanation import Explained, explain
+from wiretale.analyzer.findings.explain import Explained, explain
 
 pytestmark = pytest.mark.xdist_group("live")
 

@@ -14,7 +14,7 @@ import pytest
 
 import wiretale
 from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
-from wiretale.analyzer import survey
+from wiretale.analyzer.findings import transfers as survey
 from wiretale.cli import main
 
 RTT = 20.0

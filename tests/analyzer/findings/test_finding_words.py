@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from drawn_trace import DrawnTrace
-from wiretale.analyzer import verdict_rules
-from wiretale.analyzer.catalogue import pages
-from wiretale.analyzer.explanation import carried, explain
-from wiretale.analyzer.finding import Finding
-from wiretale.analyzer.findings import RULES, find
+from wiretale.analyzer.findings import retransmission as verdict_rules
+from wiretale.analyzer.findings.catalogue import pages
+from wiretale.analyzer.findings.explain import carried, explain
+from wiretale.analyzer.findings.model import Finding
+from wiretale.analyzer.findings.registry import RULES, find
 
 SEEDS = 300
 SELDOM = {

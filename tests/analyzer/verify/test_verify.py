@@ -24,11 +24,11 @@ from plain_wire import RST, SYN, Connection, Wire
 from scene import cut, sent_by
 from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
-from wiretale.analyzer.difference_rules import FIRST_BEFORE, RULES, UNEXPLAINED
-from wiretale.analyzer.dissector import FIELDS, Dissector, Flagged, read_line
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.frame_events import FrameEvents, around
-from wiretale.analyzer.verdict_compare import KINDS, Around, Comparison, compare, pairs
+from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, compare, pairs
+from wiretale.analyzer.verify.frame_events import FrameEvents, around
+from wiretale.analyzer.verify.reasons import FIRST_BEFORE, RULES, UNEXPLAINED
+from wiretale.analyzer.verify.tshark import FIELDS, Dissector, Flagged, read_line
 from wiretale.cli.doctor import version_numbers
 from wiretale.cli.verify import LISTED, compare_file, show
 from wiretale.reports.terminal.verify import print_comparison

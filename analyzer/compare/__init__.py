@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of one traffic at two or more capture points, joined packet by packet."""

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One transfer seen from several capture points: packets matched, clocks compared, losses placed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.capture_paths import check_apart
+from wiretale.analyzer.compare.capture_point import ROLES, CapturePoint, find_files, load_point
+from wiretale.analyzer.compare.clock_offset import Clock, estimate_clock
+from wiretale.analyzer.compare.direction import find_headings
+from wiretale.analyzer.compare.endpoint_log import EndpointLog, read_logs
+from wiretale.analyzer.compare.flow_matching import pair_flows
+from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
+from wiretale.analyzer.compare.one_way_delay import Delay, find_delays, hops_of
+from wiretale.analyzer.compare.packet_matching import (
+    Floors,
+    columns,
+    group,
+    lay_out,
+    match_by_id,
+    match_by_time,
+    match_recut,
+    path_order,
+)
+from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.query import SETTINGS
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: of the receiver's log: counters of its socket alone, not of the host
+SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
+MEMORY_LEAST, MEMORY_MOST = 512 * 2**20, 2 * 2**30  # bytes of tables; beyond, they go to a folder of temporary files
+HEADINGS = (1, -1)
+NO_RUN = -1  # of a log that tells none
+RUNS_MOST = 50  # tests without a log that have a ledger of their own
+NEVER = str(-(2**62))  # a least delay that everything is above
+
+# What became of each packet: `had{p}` says that it was at the point, seen there or by what came after.
+FATES = """
+CREATE TABLE fates AS
+WITH far AS (SELECT flow, 1 - direction AS direction, max(upto) AS upto FROM acknowledged GROUP BY flow, direction),
+    arrived AS (SELECT DISTINCT flow, direction, key1 FROM crossings JOIN headings USING (flow, direction)
+        WHERE kind = 0 AND CASE WHEN heading > 0 THEN p{last} ELSE p0 END IS NOT NULL)
+SELECT crossings.*, heading, crossings.kind = 0 AND crossings.key1::HUGEINT + key2 - {place} <= upto
+        AND CASE WHEN heading > 0 THEN p{last} ELSE p0 END IS NULL AND arrived.key1 IS NULL AS proven
+FROM crossings JOIN headings USING (flow, direction) LEFT JOIN far USING (flow, direction)
+    LEFT JOIN arrived ON crossings.flow = arrived.flow AND crossings.direction = arrived.direction
+        AND crossings.key1 = arrived.key1
+"""
+
+
+@dataclass
+class Vantage:
+    """What several capture points and the logs of both ends tell together."""
+
+    connection: duckdb.DuckDBPyConnection
+    points: list[CapturePoint]
+    logs: list[EndpointLog]
+    clocks: list[Clock] = field(default_factory=list)
+    delays: list[Delay] = field(default_factory=list)
+    #: all packets, by heading; then blocks or bytes of each test
+    ledgers: list[Ledger] = field(default_factory=list)
+    flows: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a file was damaged or cut short."""
+        return any(point.damage for point in self.points)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The result of a query over the tables, as dicts; for small results."""
+        result = self.connection.execute(sql)
+        names = [column[0] for column in result.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def close(self) -> None:
+        """Frees the tables."""
+        self.connection.close()
+
+
+def memory_bound() -> int:
+    """A quarter of the machine's memory, within bounds."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(MEMORY_LEAST, min(MEMORY_MOST, whole // 4))
+
+
+@contextmanager
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Tables in memory up to a bound, beyond in a folder that goes with it; its errors as this package's."""
+    from tempfile import TemporaryDirectory
+
+    import duckdb
+
+    with TemporaryDirectory(prefix="wiretale-") as spilled:
+        connection = duckdb.connect(
+            config={**SETTINGS, "memory_limit": f"{memory_bound() // 2**20}MiB", "temp_directory": spilled}
+        )
+        try:
+            connection.execute("SET preserve_insertion_order = false")
+            yield connection
+        except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.InvalidInputException) as error:
+            raise InputError(f"the captures cannot be compared: {str(error).splitlines()[0]}") from None
+        finally:
+            connection.close()
+
+
+def roles_of(count: int) -> tuple[str, ...]:
+    """What one, two or three captures are. UsageError for more."""
+    if count not in ROLES:
+        raise UsageError(
+            f"{count} captures: expected two or three (sender, tracer and receiver, or sender and receiver)"
+        )
+    return ROLES[count]
+
+
+def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
+    """The least delays, as the clocks show them."""
+    floors: Floors = {}
+    for (a, b), clock in clocks.items():
+        least = [(s.least_forward_ns, s.least_back_ns) for s in clock.stretches]
+        forth = [f for f, _ in least if f is not None]
+        back = [r for _, r in least if r is not None]
+        offset = clock.sql("{time}")
+        floors[a, b] = (f"({offset} + {min(forth):.0f})", "0") if forth else (NEVER, "0")
+        floors[b, a] = ("0", f"({min(back):.0f} - {offset})") if back else (NEVER, "0")
+    return floors
+
+
+def match(connection: duckdb.DuckDBPyConnection, count: int, same_clock: bool) -> dict[tuple[int, int], Clock]:
+    """Fills `crossings`, and returns how the clocks differ."""
+    pair_flows(connection, count)
+    lay_out(connection, count)
+    group(connection, count)
+    find_headings(connection, count)
+    match_by_id(connection, count)
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    clocks = {pair: estimate_clock(connection, *pair, same=same_clock) for pair in pairs}
+    floors = floors_of(clocks)
+    match_by_time(connection, count, floors)
+    match_recut(connection, count, floors)
+    return clocks
+
+
+def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
+    """Fills `fates`: the crossings with heading, and whether an acknowledgment proves that they arrived."""
+    connection.execute(
+        FATES.format(
+            last=count - 1,
+            place=2**40,
+        )
+    )
+
+
+def had(order: Sequence[int], place: int) -> str:
+    """SQL: that a packet was at a point, by the order of its way: seen there or later; at the first, seen at all."""
+    if not place:
+        return "true"
+    later = " OR ".join(f"w{point}" for point in order[place:])
+    return f"(coalesce(proven, false) OR {later})"
+
+
+def where_lost(count: int, heading: int) -> str:
+    """SQL: the place where a packet was lost, NULL when it arrived."""
+    order = path_order(count, heading)
+    places = {1: (), 2: ("network",), 3: ("before_tracer", "after_tracer")}[count]
+    cases = "".join(f"WHEN NOT {had(order, n + 1)} THEN '{place}' " for n, place in enumerate(places))
+    return f"CASE {cases}END" if cases else "NULL::VARCHAR"
+
+
+def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
+    """Fills `outcomes`: fates with `place`, where each was lost."""
+    connection.execute(
+        f"CREATE TABLE outcomes AS SELECT *, CASE WHEN copy THEN NULL WHEN heading > 0 THEN {where_lost(count, 1)} "
+        f"ELSE {where_lost(count, -1)} END AS place FROM fates"
+    )
+    connection.execute("DROP TABLE fates; DROP TABLE crossings")
+
+
+def captured(vantage: Vantage, rows: str, amount: str, heading: int) -> tuple[dict[str, int | None], dict[str, int]]:
+    """What each point saw of these rows, and what it must have had; by the names of stages on the way."""
+    count = len(vantage.points)
+    order, places = path_order(count, heading), ROLES[count]
+    seen = [
+        f"coalesce(sum({amount}) FILTER (w{p}{' OR p' + str(p) + ' IS NOT NULL' if not n else ''}), 0)"
+        for n, p in enumerate(order)
+    ]
+    unions = [f"coalesce(sum({amount}) FILTER ({had(order, n)}), 0)" for n in range(count)]
+    row = vantage.connection.execute(f"SELECT {', '.join([*seen, *unions])} FROM ({rows})").fetchone() or ()
+    numbers = [int(value) for value in row]
+    return dict(zip(places, numbers[:count], strict=True)), dict(zip(places, numbers[count:], strict=True))
+
+
+def roles_on_the_way(vantage: Vantage, heading: int) -> list[str]:
+    """The points' roles in the order of the way."""
+    return [vantage.points[number].role for number in path_order(len(vantage.points), heading)]
+
+
+def last_dropped(vantage: Vantage, heading: int) -> int | None:
+    """What the last capture on the way dropped, by its file."""
+    return vantage.points[path_order(len(vantage.points), heading)[-1]].dropped if len(vantage.points) > 1 else None
+
+
+def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
+    """All packets that go one way. None of a single capture, which tells of them only that it saw them."""
+    if len(vantage.points) < 2:
+        return None
+    rows = f"FROM outcomes WHERE heading = {heading} AND NOT copy"
+    counts, unions = captured(vantage, rows, "1", heading)
+    if not any(unions.values()):
+        return None
+    roles = roles_on_the_way(vantage, heading)
+    stages = stages_of(ROLES[len(vantage.points)], roles, counts)
+    ledger = Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages)
+    settle(ledger, unions, capture_dropped=last_dropped(vantage, heading))
+    told = vantage.rows(
+        f"SELECT count(*) FILTER (copy) AS copies, count(*) FILTER (NOT copy AND place IS NOT NULL AND "
+        f"({columns(len(vantage.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
+        f"FROM outcomes WHERE heading = {heading}"
+    )[0]
+    ledger.copies, ledger.incomplete = told["copies"], told["incomplete"]
+    return ledger
+
+
+def run_rows(vantage: Vantage, run: int, tcp: bool) -> str:
+    """SQL: the blocks of a run, or the pieces of its streams, each once."""
+    seen = columns(len(vantage.points), "bool_or(w{p}) AS w{p}, any_value(p{p}) AS p{p}")
+    which = f"kind = 0 AND (flow, direction) IN (SELECT (flow, direction) FROM runs WHERE run = {run} AND tcp)"
+    if not tcp:
+        which = f"kind = 2 AND key2 // 65536 = {run}"
+    return (
+        f"SELECT max(key2) AS size, max(key1) AS number, heading, bool_or(proven) AS proven, {seen} "
+        f"FROM outcomes WHERE {which} GROUP BY flow, direction, key1, {'kind' if tcp else 'key2'}, heading"
+    )
+
+
+def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: EndpointLog | None) -> Ledger:
+    """The blocks of one test, one way; of TCP the bytes of its streams."""
+    rows = f"SELECT * FROM ({run_rows(vantage, run, tcp)}) WHERE heading = {heading}"
+    counts, unions = captured(vantage, rows, "size" if tcp else "1", heading)
+    log = log or EndpointLog(run, None)
+    if tcp:
+        counts["sent"], counts["received"] = log.sent_bytes, log.received_bytes
+    else:
+        highest = vantage.connection.execute(f"SELECT max(number) + 1 FROM ({rows})").fetchone()
+        numbered = int(highest[0]) if highest and highest[0] is not None else 0
+        counts["sent"], counts["received"] = log.sent, log.received
+        if log.sent is not None:
+            failed = bool(log.send_errors) and numbered > log.sent
+            counts["planned"] = log.planned if log.planned is not None else numbered if failed else None
+    roles = roles_on_the_way(vantage, heading)
+    unit = "bytes" if tcp else "blocks"
+    title = f"{unit} of run {run}" if run >= 0 else f"{unit} of the test"
+    title += f", {roles[0]} → {roles[-1]}" if len(roles) > 1 else ""
+    ledger = Ledger(unit, title, stages_of(ROLES[len(roles)], roles, counts), run=run)
+    settle(
+        ledger,
+        unions,
+        None if tcp else log.host_dropped,
+        log.host_dropped_source in SOCKET_COUNTERS,
+        None if tcp else last_dropped(vantage, heading),
+    )
+    ledger.notes = list(run_notes(ledger, log))
+    return ledger
+
+
+def run_notes(ledger: Ledger, log: EndpointLog) -> Iterator[str]:
+    """What the numbers rest on, and where they contradict each other."""
+    if log.send_errors:
+        told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(log.send_errors.items()))
+        yield f"the sender's log tells of failed sends: {told}"
+    if log.host_dropped:
+        yield f"the receiver's kernel dropped {log.host_dropped:,} ({log.host_dropped_source or 'by its log'})"
+    sent = next((stage for stage in ledger.stages if stage.name == "sent"), None)
+    if sent and sent.missed:
+        yield f"captures and receiver show {sent.missed:,} {ledger.unit} more than the sender's log says it sent"
+    if log.complete is False:
+        yield "the test did not come to its end"
+
+
+def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[EndpointLog]]:
+    """The logs of each test, way forth first. One without a number is of the only test that the captures have."""
+    named: dict[int, list[EndpointLog]] = {}
+    only = next(iter(found)) if len(found) == 1 else NO_RUN
+    for log in logs:
+        named.setdefault(only if log.run is None else log.run, []).append(log)
+    return named
+
+
+def run_ledgers(vantage: Vantage) -> Iterator[Ledger]:
+    """One for each test and way that a capture or a log tells of."""
+    found = vantage.rows(
+        "SELECT DISTINCT run, tcp, heading FROM runs JOIN headings USING (flow, direction) ORDER BY run, heading DESC"
+    )
+    runs = {one["run"] for one in found}
+    logs = logs_by_run(vantage.logs, runs)
+    shown = 0
+    for one in found:
+        told: list[EndpointLog | None] = [*logs.get(one["run"], [None])]
+        log = told[HEADINGS.index(one["heading"])] if len(told) > 1 else told[0]
+        shown += not log
+        if log or (not one["tcp"] and shown <= RUNS_MOST):
+            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], log)
+    # A receiver's log tells of all its tests: those that no capture has are left out, unless it has none of them.
+    for run, those in logs.items() if not runs & set(logs) else []:
+        for log in those:
+            yield run_ledger(vantage, run, log.protocol == "tcp", 1, log)
+
+
+def list_flows(vantage: Vantage, most: int = 1000) -> list[dict[str, Any]]:
+    """The flows with most packets: ends at each point, and what was lost where."""
+    count = len(vantage.points)
+    ends = columns(
+        count,
+        "(SELECT any_value(CASE WHEN flip THEN list_select(fields, [1, 4, 5, 2, 3, 6]) ELSE fields END) FROM members "
+        "JOIN conversations{p} USING (conversation, incarnation) WHERE point = {p} AND members.flow = o.flow) AS ends{p}",
+    )
+    places = ", ".join(
+        f"count(*) FILTER (place = '{place}') AS {place}" for place in ("before_tracer", "after_tracer", "network")
+    )
+    seen = columns(count, "count(*) FILTER (w{p} AND NOT copy) AS seen_{p}")
+    return vantage.rows(
+        f"SELECT flow, direction, any_value(heading) AS heading, {ends}, count(*) FILTER (NOT copy) AS packets, {seen}, "
+        f"count(*) FILTER (copy) AS copies, count(*) FILTER (proven) AS proven, {places} "
+        f"FROM outcomes AS o GROUP BY flow, direction ORDER BY packets DESC, flow, direction LIMIT {most}"
+    )
+
+
+def capture_notes(vantage: Vantage) -> Iterator[str]:
+    """What weakens the result."""
+    for point in vantage.points:
+        if point.dropped:
+            yield (
+                f"the {point.role}'s capture dropped {plural(point.dropped, 'packet')} by its own statistics: as many that "
+                "seem to be lost before it may have passed unseen"
+            )
+        if point.unread:
+            yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
+    told: set[str] = set()
+    known = {ledger.run for ledger in vantage.ledgers}
+    left = sum(log.run is not None and log.run not in known for log in vantage.logs)
+    if left:
+        yield f"{plural(left, 'test')} of the logs are in no capture"
+    for ledger in vantage.ledgers:
+        for stage in ledger.stages:
+            if stage.role in ROLES[3] and stage.missed and stage.role not in told:
+                told.add(stage.role)
+                yield f"{ledger.title}: the {stage.role}'s capture missed {stage.missed:,} of {stage.had:,} {ledger.unit}"
+
+
+def alone(vantage: Vantage) -> Iterator[str]:
+    """Conversations that only one capture has."""
+    for point in vantage.points if len(vantage.points) > 1 else []:
+        row = vantage.rows(
+            f"SELECT count(*) AS flows FROM (SELECT flow FROM members GROUP BY flow HAVING count(*) = 1 "
+            f"AND any_value(point) = {point.number})"
+        )[0]
+        if row["flows"]:
+            yield f"{plural(row['flows'], 'conversation')} only the {point.role}'s capture has"
+
+
+@contextmanager
+def compare_captures(
+    *paths: str, sender_log: str | None = None, receiver_log: str | None = None, same_clock: bool = False
+) -> Iterator[Vantage]:
+    """Compares the captures of one, two or three points, in the order of the way. InputError, UsageError."""
+    roles = roles_of(len(paths))
+    logs = read_logs(sender_log, receiver_log)
+    if len(paths) == 1 and not logs:
+        raise UsageError("expected two captures, or one capture and --sender-log or --receiver-log")
+    files = [find_files(path) for path in paths]
+    check_apart(files)
+    with database() as connection:
+        points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
+        vantage = Vantage(connection, points, logs)
+        clocks = match(connection, len(points), same_clock)
+        vantage.clocks = [clocks[pair] for pair in sorted(clocks)]
+        find_fates(connection, len(points))
+        place_losses(connection, len(points))
+        ledgers = (packet_ledger(vantage, heading) for heading in HEADINGS)
+        vantage.ledgers = [*run_ledgers(vantage), *(one for one in ledgers if one)]
+        vantage.delays = find_delays(vantage, hops_of(clocks, len(points)))
+        vantage.flows = list_flows(vantage)
+        vantage.notes = [*capture_notes(vantage), *alone(vantage)]
+        yield vantage

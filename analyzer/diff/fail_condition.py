@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a change is too much: `goodput<-5%`, `rtt_p99 > 20ms`.
+
+CONDITION  MEASURE OPERATOR VALUE
+OPERATOR   < <= > >= == !=
+VALUE      a number with %: of the first run's value; else the difference itself, with a unit of the measure or none
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from wiretale.analyzer.diff.difference import Difference
+from wiretale.analyzer.diff.measures import BYTES, COUNT, MEASURES, RATE, TIME, Measure, Unit
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import SIZE_UNITS, one_of, parse_bit_rate, parse_duration, scaled
+
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+GRAMMAR = re.compile(
+    r"\s*([A-Za-z_][\w-]*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d]*)\s*"
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One of them."""
+
+    text: str
+    measure: Measure
+    compare: Callable[[float, float], bool]
+    bound: float
+    relative: bool
+
+    def value(self, difference: Difference) -> float | None:
+        """The change that is compared: in percent, or in the measure's unit. None when it cannot be known."""
+        for change in difference.changes:
+            if change.measure is self.measure:
+                return change.percent if self.relative else change.difference
+        return None
+
+    def holds(self, difference: Difference) -> bool | None:
+        """Whether the change is too much; None when it cannot be known."""
+        value = self.value(difference)
+        return None if value is None else self.compare(value, self.bound)
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition from its text. UsageError that tells what was expected."""
+    found = GRAMMAR.fullmatch(text)
+    if not found:
+        raise UsageError(
+            f"--fail-if {text!r}: expected MEASURE OPERATOR VALUE, as in 'goodput<-5%' or 'rtt_p99>20ms' "
+            f"(operators: {' '.join(OPERATORS)})"
+        )
+    name, sign, number, unit = found.groups()
+    measure = MEASURES.get(name.lower().replace("-", "_"))
+    if measure is None:
+        raise UsageError(f"--fail-if {text!r}: there is no measure {name!r} (expected {one_of(MEASURES)})")
+    if unit == "%":
+        return Condition(text, measure, OPERATORS[sign], float(number), True)
+    bound = value_in(measure.unit, number, unit)
+    if bound is None:
+        units = one_of(["%", *filter(None, measure.unit.factors)])
+        hint = " (bit/s; bytes are not taken)" if measure.unit is RATE else ""
+        raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
+    return Condition(text, measure, OPERATORS[sign], bound, False)
+
+
+def value_in(kind: Unit, number: str, unit: str) -> float | None:
+    """A number with a unit of the measure, or with any other spelling of its kind; None for a unit of another kind."""
+    if unit in kind.factors:
+        return float(number) * kind.factors[unit]
+    spelled = f"1{unit}"
+    factor: Decimal | int | None = None
+    if kind is RATE:
+        factor = parse_bit_rate(spelled)
+    elif kind is TIME:
+        factor = parse_duration(spelled)
+    elif kind in (BYTES, COUNT):
+        factor = scaled(spelled, SIZE_UNITS if kind is BYTES else ("",))
+    return float(number) * float(factor) if factor else None

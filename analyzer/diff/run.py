@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run to be compared with another: a capture, a folder of captures, the tables of an analysis, or a generator's reports."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.compare.endpoint_log import part, read_reports
+from wiretale.analyzer.diff.measures import Values
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.printable import utf8_name
+
+if TYPE_CHECKING:
+    import duckdb
+
+TABLES = ("interfaces", "flows", "directions", "findings")
+FLOWS_MOST = 100_000
+NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
+
+# One flow; round trips are those of the direction that has most of them. What a direction cannot tell (null) counts for
+# nothing, unless no direction can.
+BY_FLOW = f"""
+SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
+    any_value(f.destination) AS destination, any_value(f.destination_port) AS destination_port, any_value(f.path) AS path,
+    arg_max(d.goodput_bps, d.payload_bytes) AS goodput, arg_max(d.throughput_bps, d.payload_bytes) AS throughput,
+    sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum(d.ip_bytes) AS ip_bytes,
+    min(f.first_ns) AS first_ns, max(f.last_ns) AS last_ns,
+    sum(d.retransmissions) AS retransmitted, sum(d.data_packets) AS data_packets,
+    sum(d.spurious_retransmissions) AS spurious, sum(d.lost_upstream) AS lost_upstream,
+    sum(d.lost_downstream) AS lost_downstream, sum(d.blocks_lost) AS blocks_lost,
+    sum({NUMBERED}) FILTER (blocks IS NOT NULL) AS numbered,
+    arg_max(d.rtt_ns_min, d.rtt_samples) AS rtt_min,
+    arg_max(d.rtt_ns_median, d.rtt_samples)::DOUBLE * max(d.rtt_samples) AS rtt_median,
+    arg_max(d.rtt_ns_p99, d.rtt_samples)::DOUBLE * max(d.rtt_samples) AS rtt_p99,
+    max(d.rtt_samples) FILTER (d.rtt_ns_median IS NOT NULL) AS samples,
+    sum(d.jitter_ns::DOUBLE * d.blocks) AS jitter, sum(d.blocks) FILTER (d.jitter_ns IS NOT NULL) AS jittered,
+    sum(coalesce(d.out_of_order, 0) + coalesce(d.blocks_out_of_order, 0)) AS out_of_order, sum(d.fragments) AS fragments,
+    sum(d.incomplete_datagrams) AS incomplete_datagrams, sum(d.zero_windows) AS zero_windows,
+    sum(d.packets) AS packets, sum(d.payload_bytes) AS bytes
+FROM flows AS f JOIN directions AS d USING (flow) GROUP BY flow
+"""
+SUMS = (
+    *("useful_bytes", "ip_bytes", "retransmitted", "data_packets", "spurious", "lost_upstream", "lost_downstream"),
+    *("blocks_lost", "numbered", "rtt_median", "rtt_p99", "samples", "jitter", "jittered", "out_of_order", "fragments"),
+    *("incomplete_datagrams", "zero_windows", "packets", "bytes"),
+)
+TOTAL = f"""
+SELECT {", ".join(f"sum({name}) AS {name}" for name in SUMS)}, min(rtt_min) AS rtt_min, min(first_ns) AS first_ns,
+    max(last_ns) AS last_ns, count(*) AS flows FROM each_flow
+"""
+
+
+@dataclass
+class Part:
+    """A flow of a run, or a test of a generator: what it is known by, from the most exact to the least, and its measures."""
+
+    label: str
+    keys: tuple[tuple[object, ...], ...]
+    size: float
+    values: Values
+
+
+@dataclass
+class Run:
+    """One of two runs."""
+
+    path: str
+    #: capture, tables, reports or experiment
+    kind: str
+    total: Values
+    parts: list[Part] = field(default_factory=list)
+    #: code, severity and sentence
+    findings: list[tuple[str, str, str]] = field(default_factory=list)
+    damaged: bool = False
+
+
+def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> float | None:
+    """A quotient; None when it cannot be known."""
+    return None if part_of is None or not whole else factor * part_of / whole
+
+
+def number(value: object) -> float | None:
+    """As a float: sums come as decimals."""
+    return None if value is None else float(value)  # type: ignore[arg-type]
+
+
+def values_of(row: dict[str, Any]) -> Values:
+    """The measures of a flow or of all."""
+    r = {name: number(value) for name, value in row.items() if name in {*SUMS, "rtt_min", "first_ns", "last_ns"}}
+    span = int(row["last_ns"] - row["first_ns"]) if row["first_ns"] is not None else None
+    plain = ("spurious", "lost_upstream", "lost_downstream", "blocks_lost", "rtt_min", "out_of_order", "fragments")
+    return {
+        "goodput": ratio(r["useful_bytes"], span, 8e9),
+        "throughput": ratio(r["ip_bytes"], span, 8e9),
+        "retransmissions": ratio(r["retransmitted"], r["data_packets"], 100.0),
+        "block_loss": ratio(r["blocks_lost"], r["numbered"], 100.0),
+        "rtt_median": ratio(r["rtt_median"], r["samples"]),
+        "rtt_p99": ratio(r["rtt_p99"], r["samples"]),
+        "jitter": ratio(r["jitter"], r["jittered"]),
+        "duration": span,
+        **{name: r[name] for name in (*plain, "incomplete_datagrams", "zero_windows", "packets", "bytes")},
+    }
+
+
+def end_name(address: object, port: object) -> str:
+    """address:port."""
+    return f"{address}" if port is None else f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
+
+
+def flow_part(row: dict[str, Any]) -> Part:
+    """A flow. Its goodput is that of the direction with more payload, over that direction's time."""
+    ends = end_name(row["source"], row["source_port"]), end_name(row["destination"], row["destination_port"])
+    values = {**values_of(row), "goodput": number(row["goodput"]), "throughput": number(row["throughput"])}
+    keys = (
+        (row["protocol"], *ends, row["path"]),
+        (row["protocol"], row["source"], row["destination"], row["destination_port"]),
+        (row["protocol"], row["destination_port"]),
+        (row["protocol"],),
+    )
+    return Part(f"{row['protocol']} {ends[0]} → {ends[1]}", keys, float(row["bytes"] or 0), values)
+
+
+def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
+    """Rows as dicts."""
+    result = connection.execute(sql)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -> Run:
+    """The measures, from the tables of an analysis."""
+    connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW}")
+    (whole,) = dicts(connection, TOTAL)
+    parts = [
+        flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MOST}")
+    ]
+    found = dicts(connection, "SELECT code, severity, sentence FROM findings")
+    total = values_of(whole)
+    total["flows"] = float(whole["flows"])
+    total["findings"] = float(sum(row["severity"] in ("warning", "error") for row in found))
+    if not whole["flows"]:  # nothing came: that is known
+        total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
+    damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
+    return Run(path, kind, total, parts, [(r["code"], r["severity"], r["sentence"]) for r in found], damaged)
+
+
+def load_capture(path: str) -> Run:
+    """A capture, or a folder of them."""
+    from wiretale.analyzer.query import connect
+    from wiretale.analyzer.trace import analyze
+
+    with connect(analyze(path)) as connection:
+        return run_of_tables(connection, path, "capture")
+
+
+def load_tables(path: str) -> Run:
+    """What `wiretale analyze -o` wrote. InputError when it is incomplete."""
+    import duckdb
+
+    from wiretale.analyzer.query import SETTINGS
+
+    if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
+        raise InputError(f"{path}: expected tables of wiretale.analyze/2, found those of wiretale.analyze/1")
+    with utf8_name(Path(path)) as folder, duckdb.connect(config=dict(SETTINGS)) as connection:
+        try:
+            for name in TABLES:
+                file = str(folder / f"{name}.parquet").replace("'", "''")
+                connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{file}')")
+            return run_of_tables(connection, path, "tables")
+        except duckdb.Error as error:
+            raise InputError(
+                f"{path}: expected the complete tables of `wiretale analyze -o`: {str(error).splitlines()[0]}"
+            ) from None
+
+
+def mbit(end: dict[str, Any]) -> float | None:
+    """A rate in bit/s."""
+    rate = end.get("rate_mbit_s")
+    return rate * 1e6 if isinstance(rate, (int, float)) else None
+
+
+def test_values(report: dict[str, Any], way: str = "") -> Values:
+    """The measures of one test, one way."""
+    sender, receiver = part(report, f"{way}sender"), part(report, f"{way}receiver")
+    numbers = {
+        name: value
+        for source in (sender, receiver)
+        for name, value in source.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    sent, got = numbers.get("blocks_sent"), numbers.get("blocks_received")
+    lost = numbers.get("blocks_lost")
+    seconds = receiver.get("elapsed_s") or sender.get("elapsed_s")
+    return {
+        "goodput": mbit(receiver),
+        "throughput": mbit(sender),
+        "block_loss": ratio(lost, sent, 100.0),
+        "blocks_lost": lost,
+        "out_of_order": numbers.get("blocks_out_of_order"),
+        "jitter": numbers.get("jitter_ns"),
+        "host_dropped": numbers.get("host_dropped"),
+        "duration": seconds * 1e9 if isinstance(seconds, (int, float)) else None,
+        "packets": got,
+        "bytes": numbers.get("bytes_received"),
+    }
+
+
+def test_part(report: dict[str, Any], label: str | None, way: str = "") -> Part:
+    """A test, by its name or by what it does."""
+    test = part(report, "test")
+    sizes = test.get("sizes")
+    what = (
+        str(test.get("protocol") or "test"),
+        "way back" if way else str(test.get("direction") or "forward"),
+        ",".join(map(str, sizes)) if isinstance(sizes, list) else "",
+    )
+    name = label or " ".join(
+        filter(None, (what[0], what[1], what[2] and f"{what[2]} B", f"to port {test.get('port')}"))
+    )
+    values = test_values(report, way)
+    return Part(
+        f"{name} ← back" if way and label else name,
+        ((name, way), (*what, test.get("port")), what[:2]),
+        values["bytes"] or 0,
+        values,
+    )
+
+
+def run_of_tests(path: str, kind: str, tests: Iterable[tuple[dict[str, Any], str | None]]) -> Run:
+    """A run of a generator's reports. Totals of rates are weighted by time."""
+    parts = []
+    for report, label in tests:
+        parts.append(test_part(report, label))
+        if part(report, "reverse_sender") or part(report, "reverse_receiver"):
+            parts.append(test_part(report, label, "reverse_"))
+    total = {
+        name: sum_of(parts, name)
+        for name in ("blocks_lost", "out_of_order", "host_dropped", "duration", "packets", "bytes")
+    }
+    for name in ("goodput", "throughput", "jitter", "block_loss"):
+        total[name] = mean_of(parts, name, "duration" if name in ("goodput", "throughput") else "packets")
+    return Run(path, kind, {**total, "flows": float(len(parts))}, parts)
+
+
+def sum_of(parts: Sequence[Part], name: str) -> float | None:
+    """Of those that know it."""
+    known = [value for one in parts if (value := one.values.get(name)) is not None]
+    return sum(known) if known else None
+
+
+def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
+    """Weighted; of those that know both."""
+    known = [
+        (v, w) for one in parts if (v := one.values.get(name)) is not None and (w := one.values.get(weight)) is not None
+    ]
+    whole = sum(w for _, w in known)
+    if not known:
+        return None
+    return sum(v * w for v, w in known) / whole if whole else sum(v for v, _ in known) / len(known)
+
+
+def load_experiment(path: str) -> Run:
+    """What `wiretale experiment run` wrote: the report of each session of each test."""
+    tests: list[tuple[dict[str, Any], str | None]] = []
+    for file in sorted(Path(path, "raw").glob("*.json")):
+        try:
+            data = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: {error}") from None
+        name = str(part(data, "test").get("name") or file.stem) if isinstance(data, dict) else file.stem
+        sessions = data.get("sessions") if isinstance(data, dict) else None
+        for n, session in enumerate(sessions if isinstance(sessions, list) else []):
+            report = part(session, "report") if isinstance(session, dict) else {}
+            if report:
+                tests.append((report, name if len(sessions or []) == 1 else f"{name} session {n + 1}"))
+    if not tests:
+        raise InputError(f"{path}: expected an experiment with at least one completed test")
+    return run_of_tests(path, "experiment", tests)
+
+
+def load_reports(path: str) -> Run:
+    """What wiretale-traffic printed with --json."""
+    return run_of_tests(path, "reports", [(report, None) for report in read_reports(path)])
+
+
+def begins_as_json(path: str) -> bool:
+    """Whether a file's first character opens an object."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def load_run(path: str) -> Run:
+    """A run, by what the path holds. InputError when that is nothing of the kind."""
+    if os.path.isdir(path):
+        if Path(path, "flows.parquet").is_file():
+            return load_tables(path)
+        if Path(path, "experiment.json").is_file():
+            return load_experiment(path)
+        return load_capture(path)
+    if path != "-" and os.path.isfile(path) and begins_as_json(path):
+        return load_reports(path)
+    return load_capture(path)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tshark's verdicts against those of wiretale."""

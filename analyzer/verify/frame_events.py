@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events of one capture file in the order of its frames: tables have them in the order of flows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.findings.model import row_at, rows_with
+from wiretale.analyzer.verify.comparison import Around
+from wiretale.analyzer.verify.reasons import FIRST_BEFORE
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
+    from wiretale.analyzer.trace import Trace
+    from wiretale.analyzer.verify.tshark import End
+
+DETAILS_READ = 100_000  # of events
+EVENTS_A_FLOW_MOST, EVENTS_MOST = 10_000, 4_000_000  # analysis_state.h
+ENDS = ("source", "source_port", "destination", "destination_port")
+
+
+class FrameEvents:
+    """Rows are made as they are taken: millions of them as Python objects would take more memory than the analysis."""
+
+    def __init__(self, events: Table) -> None:
+        self._events = events
+        self._frames = array("d", events.packed("frame", "d"))
+        self._order = array("Q", sorted(range(len(events)), key=self._frames.__getitem__))
+        self._next = 0
+
+    def take(self, last_frame: float) -> dict[int, list[dict[str, Any]]]:
+        """The events that were not yet taken, up to a frame."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        while self._next < len(self._order) and self._frames[self._order[self._next]] <= last_frame:
+            row = self._events.rows(self._order[self._next], self._order[self._next] + 1)[0]
+            found.setdefault(row["frame"], []).append(row)
+            self._next += 1
+        return found
+
+
+def flow_ends(row: Iterable[Any]) -> frozenset[End]:
+    """As the dissector names them."""
+    source, source_port, destination, destination_port = row
+    return frozenset({(str(source), str(source_port)), (str(destination), str(destination_port))})
+
+
+def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End], list[int]]:
+    """Flows between the same ends that only VLANs or tunnels tell apart."""
+    by_ends: dict[frozenset[End], list[int]] = {}
+    for flow, row in enumerate(zip(*map(flows.column, ENDS), strict=True)) if paths else ():
+        by_ends.setdefault(flow_ends(row), []).append(flow)
+    return {ends: numbers for ends, numbers in by_ends.items() if len({paths.get(flow) for flow in numbers}) > 1}
+
+
+def full_flows(trace: Trace) -> dict[frozenset[End], float]:
+    """Conversations that had more events than are kept, with the last frame of which one is."""
+    counts = trace.events.rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
+    found = {}
+    for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_A_FLOW_MOST]:
+        last = max(array("d", trace.events.packed("frame", "d", flows=[flow])))
+        found[flow_ends(row_at(trace.flows, flow)[name] for name in ENDS)] = last
+    return found
+
+
+def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
+    """The ends of these flows."""
+    return frozenset(flow_ends(row_at(trace.flows, flow)[name] for name in ENDS) for flow in flows)
+
+
+def begun_flows(trace: Trace) -> list[int]:
+    """TCP flows of which no handshake was captured."""
+    columns = (trace.flows.column(name) for name in ("protocol", "initiator_known"))
+    return [
+        flow for flow, (protocol, known) in enumerate(zip(*columns, strict=True)) if protocol == "tcp" and not known
+    ]
+
+
+def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
+    """Those of them in which something was sent again that came by before the capture began."""
+    if not begun:
+        return set()
+    rows = (row_at(trace.events, number) for number in trace.events.rows_where("detail")[:DETAILS_READ])
+    return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
+
+
+def cut_flows(trace: Trace) -> frozenset[int]:
+    """TCP flows with options that the snap length cut: how many ACKs had SACK is then null."""
+    columns = (trace.directions.column(name) for name in ("flow", "packets", "sack_acks", "syns"))
+    return frozenset(
+        flow
+        for flow, packets, sacks, syns in zip(*columns, strict=True)
+        if packets and sacks is None and syns is not None
+    )
+
+
+def around(trace: Trace) -> Around:
+    """What the tables tell of why verdicts may differ."""
+    paths = {flow: path for flow, path in enumerate(trace.flows.column("path")) if path}
+    shared = shared_flows(trace.flows, paths)
+    full = len(trace.events) >= EVENTS_MOST
+    begun = begun_flows(trace)
+    return Around(
+        shared_flows=frozenset(flow for flows in shared.values() for flow in flows),
+        shared_ends=shared.keys(),
+        paths=paths,
+        dropped=trace.totals["events_dropped"],
+        full_ends=full_flows(trace),
+        full_from=max(array("d", trace.events.packed("frame", "d"))) if full else inf,
+        cut_flows=cut_flows(trace),
+        one_way_ends=ends_in(trace, rows_with(trace.flows, "one_way")),
+        begun_ends=ends_in(trace, begun),
+        resumed_ends=ends_in(trace, resumed_flows(trace, begun)),
+    )
