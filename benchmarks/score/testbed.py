@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sender, tracer and receiver as network namespaces, two wiretale-link in a row between them, three captures."""
+"""Network namespaces for sender, tracer and receiver, with two wiretale-link in a row between them and three captures.
+
+A run writes into one folder: a capture of each point, the log of each link, the kernel trace of the sender and the change of
+the TCP counters. Offloads are off, so that a packet in a capture is a segment."""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from score.scenarios import Scenario
 
 SENDER, RECEIVER = "10.214.1.1", "10.214.1.2"
 MACS = {"sender": "02:00:0a:d6:01:01", "receiver": "02:00:0a:d6:01:02"}
-POINTS = ("sender", "tracer", "receiver")  # where is captured
+POINTS = ("sender", "tracer", "receiver")  # of capture
 SNAPLEN = 128
 PROGRAMS = ("ip", "ethtool", "sysctl", "tcpdump", "iperf3")
 UDP_PORT = 41_901
@@ -33,11 +36,11 @@ COUNTERS = {
 
 
 class PathError(Exception):
-    """The path could not be made, or a run on it is of no use."""
+    """The path could not be set up, or a run on it cannot be scored."""
 
 
 def run(*command: str) -> str:
-    """What a command that has to work says."""
+    """Returns the output of a command. Raises PathError if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise PathError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
@@ -45,7 +48,7 @@ def run(*command: str) -> str:
 
 
 def find_link() -> str | None:
-    """The wiretale-link beside the interpreter, built in this folder, or in PATH."""
+    """Returns the wiretale-link beside the interpreter, else that of build/bin, else that in PATH."""
     places = (Path(sys.executable).parent, Path(__file__).parents[2] / "build" / "bin")
     return next((str(place / "wiretale-link") for place in places if (place / "wiretale-link").is_file()), None) or (
         shutil.which("wiretale-link")
@@ -63,7 +66,7 @@ def missing() -> str | None:
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> None:
-    """PathError when it is not so in time."""
+    """Raises PathError if the condition does not hold within `seconds`."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:
@@ -72,7 +75,6 @@ def wait_until(is_so: Callable[[], bool], what: str, seconds: float = 10) -> Non
 
 
 def stop(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> None:
-    """Ends a program that ends at a signal."""
     process.send_signal(number)
     try:
         process.wait(timeout=10)
@@ -82,7 +84,7 @@ def stop(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> None:
 
 
 class Testbed:
-    """The namespaces, made once; a run starts links and captures of its own."""
+    """The namespaces. They serve all runs; each run starts its own links and captures."""
 
     def __init__(self) -> None:
         self.names = {end: f"wtacc{os.getpid()}{end[0]}" for end in POINTS}
@@ -93,11 +95,10 @@ class Testbed:
         self.links: list[subprocess.Popen[bytes]] = []
 
     def inside(self, end: str, *command: str) -> list[str]:
-        """A command of one of the hosts."""
         return ["ip", "netns", "exec", self.names[end], *command]
 
     def make(self) -> None:
-        """Hosts and wires; between the wires nothing passes yet."""
+        """Creates hosts and wires. No packet passes until the links start."""
         for name in self.names.values():
             run("ip", "netns", "add", name)
             for which in ("all", "default"):
@@ -107,7 +108,7 @@ class Testbed:
         run(*f"ip -n {tracer} link add before type veth peer name behind".split())
         for end, wire in (("sender", "left"), ("receiver", "right")):
             run(*f"ip -n {self.names[end]} link add path type veth peer {wire} netns {tracer}".split())
-            # One segment a packet: also what is sent again is one packet each time.
+            # One segment per packet, because the kernel would join retransmissions otherwise.
             run(*f"ip -n {self.names[end]} link set path address {MACS[end]} gso_max_segs 1".split())
             self.bring_up(end, "path")
         for wire in ("left", "before", "behind", "right"):
@@ -121,17 +122,14 @@ class Testbed:
             run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
 
     def bring_up(self, end: str, wire: str) -> None:
-        """Without offloads: what is captured are packets."""
         run(*self.inside(end, *f"ethtool -K {wire} tso off gso off gro off tx off rx off".split()))
         run(*f"ip -n {self.names[end]} link set {wire} up".split())
 
     def remove(self) -> None:
-        """All of it."""
         for name in self.names.values():
             subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=20)
 
     def start_link(self, number: int, scenario: Scenario, folder: Path) -> None:
-        """One of the two links."""
         wires = (("left", "before"), ("behind", "right"))[number]
         log = folder / f"link{number + 1}.log"
         arguments = ["--forward", scenario.spec(number, False), "--reverse", scenario.spec(number, True)]
@@ -145,7 +143,7 @@ class Testbed:
 
     @contextlib.contextmanager
     def linked(self, scenario: Scenario, folder: Path) -> Iterator[None]:
-        """Both links at work."""
+        """Runs both links; at the end their logs are converted to CSV."""
         try:
             for number in range(2):
                 self.start_link(number, scenario, folder)
@@ -160,7 +158,7 @@ class Testbed:
 
     @contextlib.contextmanager
     def captured(self, point: str, folder: Path) -> Iterator[None]:
-        """A capture at a point; it is an error if it lost a packet."""
+        """Captures at a point. Raises PathError if tcpdump lost a packet."""
         wire = "behind" if point == "tracer" else "path"
         log = folder / f"{point}.log"
         options = f"-i {wire} -n -p -U --immediate-mode -B 32768 -s {SNAPLEN} --time-stamp-precision=nano -Z root -w"
@@ -170,7 +168,7 @@ class Testbed:
         try:
             wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
             yield
-            time.sleep(0.2)  # it writes what came last
+            time.sleep(0.2)  # until tcpdump has written the last packets
         finally:
             stop(process)
         lost = re.search(r"^(\d+) packets? dropped by kernel", log.read_text(), re.M)
@@ -178,7 +176,6 @@ class Testbed:
             raise PathError(f"tcpdump lost packets: {log.read_text().strip()}")
 
     def counters(self) -> dict[str, int]:
-        """What the hosts' TCP has counted."""
         found: dict[str, int] = {}
         for end, names in COUNTERS.items():
             text = run(*self.inside(end, "cat", "/proc/net/snmp", "/proc/net/netstat"))
@@ -188,13 +185,11 @@ class Testbed:
         return found
 
     def set_up(self, scenario: Scenario) -> None:
-        """The hosts' kernels."""
         settings = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_timestamps": "1", **scenario.sysctl}
         for end in ("sender", "receiver"):
             run(*self.inside(end, "sysctl", "-qw", *(f"{name}={value}" for name, value in settings.items())))
 
     def talk(self, scenario: Scenario) -> None:
-        """The transfer."""
         talk = scenario.talk
         if talk.udp_bps:
             server = ["iperf3", "-s", "-1", "-p", str(UDP_PORT)]
@@ -215,11 +210,10 @@ class Testbed:
             receiving.communicate(timeout=10)
 
     def listens(self) -> bool:
-        """Whether the receiver does."""
         return " 0A " in run(*self.inside("receiver", "cat", "/proc/net/tcp", "/proc/net/tcp6"))
 
     def is_quiet(self) -> bool:
-        """Whether every connection is over at both ends."""
+        """Returns whether all connections are closed at both ends (TIME_WAIT, CLOSE, LISTEN)."""
         lines = [
             line.split()
             for end in ("sender", "receiver")
@@ -228,7 +222,6 @@ class Testbed:
         return all(line[3] in ("06", "07", "0A") for line in lines if line[1] != "local_address")
 
     def carry_out(self, scenario: Scenario, folder: Path) -> None:
-        """One run: captures, the links' truth and the kernel's, in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         self.set_up(scenario)
         before = self.counters()
@@ -245,7 +238,6 @@ class Testbed:
 
 @contextlib.contextmanager
 def new_testbed() -> Iterator[Testbed]:
-    """Made, and removed whatever happens."""
     made = Testbed()
     try:
         made.make()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the studies again, shortened, in labs on this machine, and writes docs/studies.md: measured beside published.
+"""Repeats the published studies, shortened, in labs on this machine, and writes docs/studies.md: measured beside published.
 
-PYTHONPATH=benchmarks python -m studies [-o DIR]                     as `make studies` does; about twelve minutes, root
-PYTHONPATH=benchmarks python -m studies --only anomalies [-o DIR]    puts only that section anew into the document
+PYTHONPATH=benchmarks python -m studies [-o DIR]                     about twelve minutes, as root; `make studies` runs it
+PYTHONPATH=benchmarks python -m studies --only anomalies [-o DIR]    replaces that section of the document
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from studies.answers import answers
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.run import run_study
 
-ANOMALIES_TITLE = "The anomalies, explained"
-QUESTIONS_TITLE = "The questions that the studies left open"
+ANOMALIES_TITLE = "Anomalies and their top finding"
+QUESTIONS_TITLE = "Open questions of the studies"
 TARGET = Path(__file__).parents[2] / "docs" / "studies.md"
 INTRODUCTION = """\
-# The studies, run again
+# The studies, repeated
 
-Made by `make studies` ({date}, {machine}, {minutes:.0f} minutes); do not edit. Every figure is from a test in a lab
-([lab.md](lab.md)) with `wiretale-traffic`, a time-bounded version of what the study did: the shapes are what is compared,
-except in S6, where the figures themselves are. Published figures are as their authors gave them; rates are of payload: TCP's
-by the receiver, UDP's in S2 to S4 as it left the link. The studies' machines are not these: a 100 Mb/s network card is a token
-bucket here, and the hosts share {cores} cores with the link between them.
+Made by `make studies` ({date}, {machine}, {minutes:.0f} minutes); do not edit. Each figure is from a shortened test of a study
+with `wiretale-traffic` in a lab ([lab.md](lab.md)). Compare the shapes, because the machines differ: a network card of 100 Mb/s
+is a token bucket, and the hosts share {cores} cores with the link. In S6 the figures themselves are comparable. Rates are of
+payload: for TCP at the receiver, for UDP in S2 to S4 at the end of the link. Published figures are unchanged.
 """
 
 
 def cell(value: Any) -> str:
-    """A value of a table; a dash for what is not known."""
+    """Formats a value; – stands for an unknown one."""
     if value is None:
         return "–"
     if isinstance(value, list):
@@ -50,7 +49,7 @@ def cell(value: Any) -> str:
 
 
 def markdown(headings: str, rows: Sequence[Sequence[Any]]) -> str:
-    """A table; headings are parted by |."""
+    """Returns a Markdown table; headings are separated by |."""
     names = [name.strip() for name in headings.split("|")]
     lines = [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     lines += [f"| {' | '.join(cell(value) for value in row)} |" for row in rows]
@@ -58,7 +57,6 @@ def markdown(headings: str, rows: Sequence[Sequence[Any]]) -> str:
 
 
 def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
-    """All rows of the simulation."""
     results = run_study("s6", folder, None, lambda text: print(f"    {text}", file=sys.stderr))
     pairs = (
         ("packets_sent", "packets_sent"),
@@ -77,12 +75,11 @@ def s6_section(folder: Path) -> tuple[str, list[dict[str, Any]]]:
         for row in results["rows"]
     ]
     headings = "case | sent | received | kibps | latency ms | jitter ms | queued | differs"
-    text = "Measured / published, from the captures alone. How it was counted: [lab.md](lab.md).\n\n"
+    text = "Measured / published, from the captures alone. [lab.md](lab.md) explains the counts.\n\n"
     return text + markdown(headings, rows), results["rows"]
 
 
 def sweep_section(tables: dict[str, list[runs.Row]]) -> str:
-    """The 27 tests over each connection."""
     headings = "block bytes | TCP Mbit/s | % | UDP Mbit/s | % | UDP+12 Mbit/s | %"
     parts = [f"{name}:\n\n{markdown(headings, rows)}" for name, rows in tables.items()]
     findings = [(name, *sweep_findings(rows)) for name, rows in tables.items()]
@@ -97,7 +94,7 @@ def sweep_section(tables: dict[str, list[runs.Row]]) -> str:
 
 
 def sweep_findings(rows: list[runs.Row]) -> runs.Row:
-    """UDP's rate over TCP's, and percents received."""
+    """Returns the median ratio of UDP's to TCP's rate, the median percent received of UDP, the least of TCP."""
     from statistics import median
 
     ratios = [row[3] / row[1] for row in rows if row[1] and row[3]]
@@ -106,21 +103,21 @@ def sweep_findings(rows: list[runs.Row]) -> runs.Row:
     return median(ratios) if ratios else None, median(udp) if udp else None, min(tcp, default=None)
 
 
-# What has to be said to a table.
+# Remarks below a table, by section.
 REMARKS = {
     "mix": (
-        "The study's UDP lost up to half of what it sent beside TCP. Here both leave through the sender's card, which holds UDP "
-        "back and drops nothing, so that UDP keeps its 10 Mbit/s and TCP has what is left."
+        "In the study UDP lost up to half of its packets beside TCP. In the lab both leave through the sender's card, which "
+        "delays UDP and drops nothing, so UDP keeps its 10 Mbit/s and TCP has the rest."
     ),
     "parallel": (
         "The published figures of the staggered sessions cannot be means over their 40 s: together they would be 8.5 Gbit in "
-        "60 s, and the wire carries 5.7. The first two are what one session has alone and what two have each."
+        "60 s, and the wire carries 5.7. The first two fit one session alone and each of two sessions."
     ),
 }
 
 
 class Page:
-    """The document as it grows; what fails is said in it, and the rest goes on."""
+    """The document. If a section fails, it contains the error, and the other sections are still run."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -128,7 +125,6 @@ class Page:
         self.failed = False
 
     def section(self, title: str, name: str, run: Callable[[], Any], show: Callable[[Any], str]) -> None:
-        """Runs a study's part and adds its table."""
         started = time.monotonic()
         print(f"==> {title}", file=sys.stderr)
         try:
@@ -136,7 +132,7 @@ class Page:
             body = show(self.found[name])
         except WiretaleError as error:
             self.failed = True
-            body = f"Could not be run here: {error}\n"
+            body = f"Could not be run: {error}\n"
             print(f"    {error}", file=sys.stderr)
         print(f"    {time.monotonic() - started:.0f} s", file=sys.stderr)
         remark = f"\n{REMARKS[name]}\n" if name in REMARKS else ""
@@ -158,29 +154,28 @@ SECTIONS = (
     ),
     (
         *("S4: blocks at full speed over 1 Gb/s", "blocks", runs.block_benchmark),
-        "protocol | block bytes | sent Mbit/s | received Mbit/s | lost | of them dropped by the receiver's host | out of order | "
+        "protocol | block bytes | sent Mbit/s | received Mbit/s | lost | dropped by the receiver's host | out of order | "
         "packets lost by the link, all sizes",
     ),
     (
-        *("Who loses UDP blocks on a switch that is not congested", "who", runs.udp_losses),
-        "profile | receive buffer, bytes | sent | out of the link | lost by the link | in the tracer's capture | received | "
-        "dropped by the receiver's host",
+        *("UDP losses by place on a switch without congestion", "who", runs.udp_losses),
+        "profile | receive buffer, bytes | sent | delivered by the link | lost by the link | in the tracer's capture | "
+        "received | dropped by the receiver's host",
     ),
     (
         *("TCP's losses and retransmissions", "retransmitted", runs.tcp_retransmissions),
-        "profile | segments | lost by the link | sent again | received %",
+        "profile | segments | lost by the link | retransmitted | received %",
     ),
     (
-        *("What takes the wire: of 100 Mb/s, and of 45 Mb/s with 20 ms each way", "shares", runs.bandwidth_shares),
-        "profile | protocol | block bytes | sent Mbit/s | received Mbit/s | received % | payload % | headers, framing, sent "
-        "again % | responses (the other way) % | idle before the data (set-up) % | idle between (slow start, pauses) % | "
-        "idle behind it %",
+        *("Use of the link: 100 Mb/s, and 45 Mb/s with 20 ms each way", "shares", runs.bandwidth_shares),
+        "profile | protocol | block bytes | sent Mbit/s | received Mbit/s | received % | payload % | headers, "
+        "framing, retransmissions % | responses (reverse direction) % | idle before the data (set-up) % | idle between (slow "
+        "start, pauses) % | idle after it %",
     ),
 )
 
 
 def make_page(folder: Path) -> Page:
-    """Runs everything."""
     page = Page()
     page.section("S6: one UDP flow over one link", "s6", lambda: s6_section(folder / "s6"), lambda made: str(made[0]))
     for title, name, run, headings in SECTIONS:
@@ -192,7 +187,6 @@ def make_page(folder: Path) -> Page:
 
 
 def explain_anomalies(page: Page, folder: Path) -> None:
-    """What was odd in the studies, and what `wiretale explain` says of it."""
     page.section(
         ANOMALIES_TITLE, "anomalies", lambda: anomalies(folder), lambda rows: anomalies_section(rows, markdown)
     )
@@ -200,7 +194,7 @@ def explain_anomalies(page: Page, folder: Path) -> None:
 
 
 def with_section(text: str, title: str, section: str) -> str:
-    """The document with this section in place of the one of that title, or before the last one."""
+    """Returns the document with a section replaced; if it has none of that title, inserted before the questions."""
     heads = [place for place, line in enumerate(text.splitlines()) if line.startswith("## ")]
     lines = text.splitlines(keepends=True)
     begin = next((place for place in heads if lines[place].strip() == f"## {title}"), None)
@@ -212,7 +206,6 @@ def with_section(text: str, title: str, section: str) -> str:
 
 
 def renew_anomalies(folder: Path) -> Page:
-    """Runs that part alone and puts it into the document."""
     page = Page()
     explain_anomalies(page, folder)
     TARGET.write_text(with_section(TARGET.read_text("utf-8"), ANOMALIES_TITLE, page.parts[0]), "utf-8")
@@ -220,12 +213,12 @@ def renew_anomalies(folder: Path) -> Page:
 
 
 def main() -> int:
-    """Runs the studies and writes the document; 3 when a part could not be run."""
+    """Runs the studies and writes the document. Returns 3 if a section could not be run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help="keep captures, truths and the S6 report there"
+        "-o", "--output", type=Path, metavar="DIR", help="keep captures, logs of the links and the S6 report in DIR"
     )
-    parser.add_argument("--only", choices=["anomalies"], help="run that part alone, and leave the others as they are")
+    parser.add_argument("--only", choices=["anomalies"], help="run one section and keep the others")
     arguments = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wiretale-studies-") as temporary:
@@ -238,7 +231,6 @@ def main() -> int:
 
 
 def write_page(page: Page, started: float) -> None:
-    """The whole document."""
     introduction = INTRODUCTION.format(
         date=datetime.date.today().isoformat(),
         machine=f"Linux {platform.release().split('-')[0]}",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was odd in the studies, rebuilt in labs: does the top finding name the cause that the lab knows?
+"""Anomalies of the studies, reproduced in labs whose cause is known: does the top finding name it?
 
-Which codes explain an anomaly, and what the link must have done to its packets, is written down here, before anything is run.
+ANOMALIES lists the codes that explain each anomaly and the fate that the link must have given to its packets. They are fixed
+before a run, so a result cannot influence them.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from wiretale.analyzer.errors import WiretaleError
 Row = tuple[Any, ...]
 Test = tuple[str | int, ...]
 IPERF = ("--udp", "--size", 1470)
-NOT_REBUILT = """
-Not rebuilt here: that UDP had six times TCP's rate on one LAN (S2) and lost up to half beside TCP (S5), neither of which shows
-between these hosts; and the receiver that hangs when the end markers are lost (S1), which is a fault of
-that program. That the cause is the same in a lab does not prove what it was on the studies' networks.
+NOT_REPRODUCED = """
+Not reproduced: UDP with six times the rate of TCP on one LAN (S2) and UDP losses of up to half beside TCP (S5), because neither
+occurs between these hosts; the receiver that hangs if the end markers are lost (S1), because that is a fault of its program. The
+cause in a lab does not prove the cause on the networks of the studies.
 """
-HEADINGS = "study, anomaly as published | rebuilt by | what the link did | top finding | is that the cause"
+HEADINGS = "study, anomaly as published | reproduced by | fate of packets on the link | top finding | names the cause"
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """One of them, and what must be found."""
+    """A published anomaly, the test that reproduces it, and the expected result."""
 
     name: str
     published: str
-    tests: tuple[Test, ...]  # sent together
-    causes: tuple[str, ...]  # codes of findings, any of which explains it
+    tests: tuple[Test, ...]  # run at the same time
+    causes: tuple[str, ...]  # codes of findings; each explains it
     profile: str = ""
-    link: str = ""  # TOML of a profile, where none that comes with wiretale is like it
-    point: str = "after"  # which capture is explained: near the receiver, as the studies' tracer
-    lost_by: tuple[str, ...] = ()  # fates of most of what the link lost; none: it must have lost next to nothing
-    receiver: tuple[str, ...] = ()  # options of the receiving program; with a log, captures are compared with it
-    compared: bool = False
+    link: str = ""  # TOML of a profile, if `profile` is empty
+    point: str = "after"  # capture to explain: after the link, near the receiver, as in the studies
+    lost_by: tuple[str, ...] = ()  # fates of most losses on the link; if empty, at most 0.1% may be lost
+    receiver: tuple[str, ...] = ()  # options of the receiving program
+    compared: bool = False  # `wiretale compare` with the receiver's log answers, not `explain`
     remark: str = ""
 
 
@@ -58,7 +59,7 @@ queue = 200
 ANOMALIES = (
     Anomaly(
         "narrow",
-        "S6: on 1 Mb/s half of the packets of 1.9 Mb/s are lost, and those that come take 162 ms",
+        "S6: on 1 Mb/s half of the packets of 1.9 Mb/s are lost, and the others take 162 ms",
         (("--udp", "--size", 972, "--rate", "1846800", "--time", 4),),
         ("udp-above-path",),
         profile="s6-narrow-link",
@@ -66,7 +67,7 @@ ANOMALIES = (
     ),
     Anomaly(
         "wlan",
-        "S5: over 802.11b no more than 6.5 Mb/s come through, whatever is offered",
+        "S5: 802.11b carries at most 6.5 Mb/s at any offered rate",
         ((*IPERF, "--rate", "25M", "--time", 3),),
         ("udp-above-path",),
         profile="wlan-b",
@@ -82,21 +83,21 @@ ANOMALIES = (
     ),
     Anomaly(
         "wire",
-        "S5: of 100 Mb/s offered to a wire of 100 Mb/s 95.9 come through",
+        "S5: a wire of 100 Mb/s carries 95.9 of 100 Mb/s offered",
         ((*IPERF, "--rate", "100M", "--time", 3),),
         ("wire-full",),
         profile="same-switch",
     ),
     Anomaly(
         "wire-tcp",
-        "S5: the most that TCP brings over a wire of 100 Mb/s is 94.4",
+        "S5: TCP reaches at most 94.4 Mb/s on a wire of 100 Mb/s",
         (("--time", 4),),
         ("wire-full",),
         profile="same-switch",
     ),
     Anomaly(
         "small",
-        "S2: the smaller the blocks, the slower is UDP (64 bytes)",
+        "S2: UDP is slower with smaller blocks (64 bytes)",
         (("--udp", "--size", 64, "--time", 2),),
         ("small-packets",),
         profile="same-switch",
@@ -137,10 +138,10 @@ ANOMALIES = (
     ),
     Anomaly(
         "order",
-        "S4: UDP blocks come out of order",
+        "S4: UDP blocks arrive out of order",
         (("--udp", "--size", 1000, "--rate", "30M", "--time", 2),),
         ("blocks-reordered",),
-        link=WIRE_WITH.format(what="some packets overtaken", forward='reorder = "0.5%"\ndistance = 3'),
+        link=WIRE_WITH.format(what="reordered packets", forward='reorder = "0.5%"\ndistance = 3'),
     ),
     Anomaly(
         "mix",
@@ -151,14 +152,14 @@ ANOMALIES = (
     ),
     Anomaly(
         "three",
-        "S5: three TCP sessions, each begun later, do not share evenly",
+        "S5: three TCP sessions with staggered starts do not share evenly",
         (("--streams", 3, "--time", 4, "--stagger", 1),),
         ("unfair-share",),
         profile="same-switch",
     ),
     Anomaly(
         "wan-tcp",
-        "S3: TCP over the WAN brings 0.18 to 0.56 MB/s, a fraction of its rate",
+        "S3: TCP over the WAN reaches 0.18 to 0.56 MB/s, a fraction of its rate",
         (("--time", 4),),
         ("loss-limited-window", "recovery-limited", "timeout-stalls"),
         profile="wan",
@@ -167,7 +168,7 @@ ANOMALIES = (
     ),
     Anomaly(
         "far-tcp",
-        "S2: from LAN to LAN over 45 Mb/s TCP has half of what UDP has",
+        "S2: from LAN to LAN over 45 Mb/s TCP has half the rate of UDP",
         (("--size", 8192, "--count", 128),),
         ("slow-start",),
         profile="lan-to-lan",
@@ -177,7 +178,7 @@ ANOMALIES = (
 
 
 def run_anomaly(one: Anomaly, folder: Path) -> Row:
-    """Rebuilds one, explains its capture, and judges that."""
+    """Reproduces an anomaly, and returns its row of the table."""
     place = folder / f"anomaly-{one.name}"
     place.mkdir(parents=True, exist_ok=True)
     profile = one.profile
@@ -188,20 +189,19 @@ def run_anomaly(one: Anomaly, folder: Path) -> Row:
     with study_lab(profile, place, apart=udp_alone, captured=True, receiver=one.receiver) as lab:
         lab.send_together(one.tests)
     code, sentence = compared_answer(place) if one.compared else top_finding(place / one.point)
-    done, as_meant = link_did(lab, one)
-    verdict = judge(one, code, as_meant)
-    return one.published, rebuilt(one), done, f"`{code}`: {sentence}" if code else sentence, verdict
+    fates, as_expected = link_fates(lab, one)
+    verdict = judge(one, code, as_expected)
+    return one.published, commands_of(one), fates, f"`{code}`: {sentence}" if code else sentence, verdict
 
 
-def judge(one: Anomaly, code: str, as_meant: bool) -> str:
-    """Whether the cause was found; of a lab that did something else nothing is claimed."""
-    if not as_meant:
-        return "the link did not do what was meant: no verdict"
-    return "yes" if code in one.causes else f"no: {' or '.join(f'`{cause}`' for cause in one.causes)} was expected"
+def judge(one: Anomaly, code: str, as_expected: bool) -> str:
+    if not as_expected:
+        return "no verdict: the link did not lose as expected"
+    return "yes" if code in one.causes else f"no: expected {' or '.join(f'`{cause}`' for cause in one.causes)}"
 
 
 def top_finding(capture: Path) -> tuple[str, str]:
-    """Code and sentence of what `wiretale explain` says first."""
+    """Returns code and sentence of the first finding."""
     from wiretale.analyzer.trace import analyze
 
     rows = analyze(str(capture)).findings.rows()
@@ -211,7 +211,7 @@ def top_finding(capture: Path) -> tuple[str, str]:
 
 
 def compared_answer(place: Path) -> tuple[str, str]:
-    """The place where most was lost, and what `wiretale compare TRACER --receiver-log` says first."""
+    """Returns the place with most losses, and the answers of `wiretale compare TRACER --receiver-log`."""
     from wiretale.analyzer.compare.answers import answers
     from wiretale.analyzer.compare.comparison import compare_captures
 
@@ -222,22 +222,22 @@ def compared_answer(place: Path) -> tuple[str, str]:
     return most, " ".join(said)
 
 
-def link_did(lab: StudyLab, one: Anomaly) -> tuple[str, bool]:
-    """What the truth says of the packets from the sender, and whether that is what was to be rebuilt."""
+def link_fates(lab: StudyLab, one: Anomaly) -> tuple[str, bool]:
+    """Returns the fates of the sender's packets on the link, and whether they are as the anomaly needs them."""
     rows = lab.truth(
         "SELECT fate, count(*) FROM truth WHERE direction = 0 GROUP BY fate ORDER BY fate = 'delivered' DESC, count(*) DESC"
     )
     (late,), *_ = lab.truth("SELECT count(*) FROM truth WHERE direction = 0 AND reordered")
     lost = [(fate, count) for fate, count in rows if fate != "delivered"]
-    told = [f"{count:,} packets {fate}" if fate == "delivered" else f"{count:,} lost ({fate})" for fate, count in rows]
-    told += [f"{late:,} held back"] if late else []
+    fates = [f"{count:,} packets {fate}" if fate == "delivered" else f"{count:,} lost ({fate})" for fate, count in rows]
+    fates += [f"{late:,} held back"] if late else []
     most = lost[0][0] if lost else ""
     small = sum(count for _, count in lost) <= 0.001 * sum(count for _, count in rows)
-    return ", ".join(told), small if not one.lost_by else most in one.lost_by
+    return ", ".join(fates), small if not one.lost_by else most in one.lost_by
 
 
-def rebuilt(one: Anomaly) -> str:
-    """The profile and the commands."""
+def commands_of(one: Anomaly) -> str:
+    """Returns the profile and the commands that reproduce an anomaly."""
     where = f"`{one.profile}`" if one.profile else one.link.split('"')[1]
     commands = [" ".join(map(str, test)) for test in one.tests]
     kinds = {command: commands.count(command) for command in commands}
@@ -248,25 +248,26 @@ def rebuilt(one: Anomaly) -> str:
 
 
 def anomalies(folder: Path) -> list[Row]:
-    """All of them, one after the other; one that cannot be run says so."""
+    """Returns the rows of all anomalies; if one cannot be run, its row contains the reason."""
     rows = []
     for one in ANOMALIES:
         print(f"  {one.name}", file=sys.stderr)
         try:
             rows.append(run_anomaly(one, folder))
         except WiretaleError as error:
-            rows.append((one.published, rebuilt(one), "–", f"could not be run here: {error}", "not known"))
+            rows.append((one.published, commands_of(one), "–", f"could not be run: {error}", "unknown"))
     return rows
 
 
 def anomalies_section(rows: list[Row], table: Callable[[str, list[Row]], str]) -> str:
-    """The table with what it is."""
     right = sum(row[-1] == "yes" for row in rows)
     text = (
-        "What was odd in the studies, rebuilt with `wiretale-traffic send` in a lab (profile, then the sender's options), "
-        "in 2 to 6 seconds each. The top finding is the first that `wiretale explain` gives of the capture behind the link "
-        "(`after`, near the receiver) or before it; where a receiver's log is needed, `wiretale compare` answers in its "
-        "place. Whether it names the cause is judged by its code, which was written down before, and by the link's own "
-        f"record of what it did to the packets. Here {right} of {len(rows)} are explained by the top finding.\n\n"
+        "Anomalies of the studies, reproduced with `wiretale-traffic send` in a lab in 2 to 6 seconds each (profile, then the "
+        "sender's options). The top finding is the first of `wiretale explain` for the capture after the link (near the "
+        "receiver) or before it; if the cause must be read from the receiver's log, `wiretale compare` answers. It names the "
+        "cause if its code is one that was listed before the run, and if the link's own log shows the expected losses. "
+        f"The top finding names the cause of {right} of {len(rows)}.\n\n"
     )
-    return text + table(HEADINGS, [tuple(str(cell).replace("|", "\\|") for cell in row) for row in rows]) + NOT_REBUILT
+    return (
+        text + table(HEADINGS, [tuple(str(cell).replace("|", "\\|") for cell in row) for row in rows]) + NOT_REPRODUCED
+    )

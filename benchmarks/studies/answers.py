@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The open questions of the studies: a sentence for each, from what was measured, or that it stays open."""
+"""Answers to the open questions of the studies, from the measured rows; a question without rows stays open."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import Any
 
 from studies.runs import BLOCKS_BYTES
 
-OPEN = "Open: the tests that would answer it could not be run here."
+OPEN = "Open: the tests that would answer it could not be run."
 
 
 def same_host(rows: list[tuple[Any, ...]]) -> str:
-    """The same question where there is no network."""
     if not rows:
         return ""
     if any(row[4] or None in (row[6], row[7]) for row in rows):
-        return " Of the same host nothing can be said from this run."
+        return " This run does not answer it for one host."
     parts = [
-        f"{row[2] - row[6]:,} of {row[2]:,} with {row[1]:,} bytes, where its kernel dropped {row[7]:,} datagrams"
+        f"{row[2] - row[6]:,} of {row[2]:,} with {row[1]:,} bytes (its kernel dropped {row[7]:,} datagrams)"
         for row in rows
     ]
-    return f" On the same host, with no network between the two, the receiver lost as well: {'; '.join(parts)}."
+    return f" If both programs run on one host, without a network, the receiver loses blocks too: {'; '.join(parts)}."
 
 
 def at_full_speed(rows: list[tuple[Any, ...]]) -> str:
-    """What was lost of UDP over 1 Gb/s, and who dropped it."""
     lost = [row for row in rows if row[0] == "UDP" and row[4]]
     if not lost:
         return ""
@@ -35,7 +33,6 @@ def at_full_speed(rows: list[tuple[Any, ...]]) -> str:
 
 
 def who_loses(found: dict[str, Any]) -> str:
-    """UDP losses without congestion."""
     rows = [row for row in found.get("who") or [] if row[0] == "same-switch"]
     if not rows:
         return OPEN
@@ -45,35 +42,34 @@ def who_loses(found: dict[str, Any]) -> str:
         return "Open: the receiver did not report in this run."
     if link_lost or captured != sent:
         return (
-            f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer saw {captured:,}, so that the network was "
-            "not without loss in this run."
+            f"Open: of {sent:,} blocks the link lost {link_lost:,} and the tracer captured {captured:,}, so the network "
+            "had losses in this run."
         )
-    told = f", and its kernel says that it dropped {dropped:,} datagrams" if dropped is not None else ""
+    kernel = f", and its kernel dropped {dropped:,} datagrams" if dropped is not None else ""
     fast = at_full_speed(found.get("blocks") or [])
-    here = same_host([row for row in found["who"] if row[0] == "same-host"])
+    one_host = same_host([row for row in found["who"] if row[0] == "same-host"])
     return (
-        f"In these runs the receiver. Of {sent:,} blocks the link delivered every one, and the tracer near the receiver saw "
-        f"{captured:,}; with a receive buffer of {buffer:,} bytes the program got {got:,}{told}; with {large[1]:,} bytes it got "
-        f"{large[6]:,}.{fast}{here} So a network without any loss is enough to lose blocks, and a tracer near the receiver "
-        "tells. Which it was in the studies stays open: this link was told to lose nothing, and their switches are not here."
+        f"In these runs the receiver loses them. The link delivered all of {sent:,} blocks, and the tracer near the receiver "
+        f"captured {captured:,}; with a receive buffer of {buffer:,} bytes the program received {got:,}{kernel}; with "
+        f"{large[1]:,} bytes it received {large[6]:,}.{fast}{one_host} So blocks can be lost although the network loses none, "
+        "and a tracer near the receiver shows it. The cause in the studies stays open, because this link was set to lose "
+        "nothing and their switches cannot be tested."
     )
 
 
 def retransmitted(found: dict[str, Any]) -> str:
-    """TCP's losses."""
     rows = {row[0]: row for row in found.get("retransmitted") or []}
     if len(rows) < 2:
         return OPEN
     clean, lossy = rows["same-switch"], rows["wan"]
     return (
-        f"Where the link lost {clean[2]} segments ({clean[0]}) {clean[3]} were sent again, and where it lost {lossy[2]:,} "
-        f"({lossy[0]}) {lossy[3]:,} were, with {lossy[4] or 0:.0f} % of the blocks received: TCP hides losses by "
-        "retransmitting them, and a capture before the loss shows each. On a switch without loss there are none."
+        f"They are retransmitted: if the link lost {clean[2]} segments ({clean[0]}), {clean[3]} were retransmitted; if it lost "
+        f"{lossy[2]:,} ({lossy[0]}), {lossy[3]:,} were, and {lossy[4] or 0:.0f} % of the blocks were received. A capture before "
+        "the loss shows each retransmission."
     )
 
 
 def udp_slower(found: dict[str, Any]) -> str:
-    """Fragmentation, or what else."""
     rows = {(row[1], row[2]): row[1:] for row in found.get("shares") or [] if row[0] == "same-switch"}
     sizes = {row[0]: row for row in (found.get("sweep27") or {}).get("same-switch", [])}
     try:
@@ -83,45 +79,38 @@ def udp_slower(found: dict[str, Any]) -> str:
     if None in (tcp[3], whole[3], cut[3], small[1], small[3]):
         return OPEN
     return (
-        f"Not by what fragmentation adds to the wire: blocks of 8192 bytes in six fragments each arrived at {cut[3]:.1f} Mbit/s "
+        f"The overhead of fragments is not the cause: blocks of 8192 bytes in six fragments each arrived at {cut[3]:.1f} Mbit/s "
         f"({cut[4]:.0f} % received), unfragmented ones of 1472 bytes at {whole[3]:.1f} ({whole[4]:.0f} %), TCP at {tcp[3]:.1f}. "
-        f"With small blocks UDP is slower: of 64 bytes it carried {small[3]:.1f} Mbit/s and TCP {small[1]:.1f}, because each "
-        "block is a packet with 66 bytes of headers and framing, and TCP joins them. Fragments cost where packets are lost: a "
-        "block is gone with any of its fragments. Whether the studies' hosts were slowed by reassembly stays open: it cannot "
-        "be told from figures without captures."
+        f"UDP is slower with small blocks: with 64 bytes it carried {small[3]:.1f} Mbit/s and TCP {small[1]:.1f}, because each "
+        "block is a packet with 66 bytes of headers and framing, while TCP joins blocks into full segments. Fragments have a "
+        "cost if packets are lost, because a block is lost with any of its fragments. Whether reassembly slowed the hosts of the "
+        "studies stays open, because it cannot be determined from figures without captures."
     )
 
 
 def share_words(row: tuple[Any, ...]) -> str:
-    """A protocol's share of the wire, and what takes the rest."""
     _, protocol, size, _, _, _, payload, headers, responses, before, between, after = row
     return (
         f"{protocol} with {size}-byte blocks: payload {payload:.1f} %, headers and framing {headers:.1f} %, idle "
-        f"{before + between + after:.1f} % ({before:.1f} connection set-up, {between:.1f} slow start and pauses, {after:.1f} the "
-        f"end), and responses took {responses:.1f} % of the way back"
+        f"{before + between + after:.1f} % ({before:.1f} connection set-up, {between:.1f} slow start and pauses, {after:.1f} at "
+        f"the end), responses {responses:.1f} % of the reverse direction"
     )
 
 
 def shares(found: dict[str, Any]) -> str:
-    """Who gets the bandwidth."""
     rows = found.get("shares")
     if not rows:
         return OPEN
     near = [share_words(row) for row in rows if row[0] == "same-switch"]
     far = [share_words(row) for row in rows if row[0] != "same-switch"]
     return (
-        "Of 100 Mb/s on one switch, "
-        + "; ".join(near)
-        + ". Of 45 Mb/s with 20 ms each way, for 4 MB, "
-        + "; ".join(far)
-        + ". So "
-        "on a switch headers take most of what is not payload, and over a distance set-up and slow start do, the more the "
-        "shorter the transfer."
+        f"On one switch with 100 Mb/s, {'; '.join(near)}. Over 45 Mb/s with 20 ms each way, for 4 MB, {'; '.join(far)}. So "
+        "headers are the largest overhead on a switch; over a distance it is set-up and slow start, and their share grows if the "
+        "transfer is shorter."
     )
 
 
 def sending_and_receiving(found: dict[str, Any]) -> str:
-    """How far apart the rates are: UDP's of the wire, and what the program got of it."""
     rows = [row for row in found.get("blocks") or [] if row[2] and row[3] and row[4] is not None]
     apart = {name: [100 * abs(row[2] - row[3]) / row[2] for row in rows if row[0] == name] for name in ("TCP", "UDP")}
     if not all(apart.values()):
@@ -129,14 +118,14 @@ def sending_and_receiving(found: dict[str, Any]) -> str:
     tcp, udp = apart["TCP"], apart["UDP"]
     got = [100 - 100 * row[4] / (BLOCKS_BYTES // row[1]) for row in rows if row[0] == "UDP"]
     return (
-        f"At full speed over 1 Gb/s they differ by {min(tcp):.1f} to {max(tcp):.1f} % for TCP, which counts what its own buffer "
-        f"took as sent. UDP's differ by {min(udp):.1f} to {max(udp):.1f} % at the two ends of the link, but the program got "
-        f"{min(got):.0f} to {max(got):.0f} % of the blocks: what its host drops was received, and never arrived."
+        f"At full speed over 1 Gb/s they differ by {min(tcp):.1f} to {max(tcp):.1f} % for TCP, because the sender counts bytes "
+        f"as sent that are still in its socket buffer. For UDP they differ by {min(udp):.1f} to {max(udp):.1f} % at the "
+        f"two ends of the link, but the program received {min(got):.0f} to {max(got):.0f} % of the blocks: its "
+        "host dropped the others."
     )
 
 
 def small_and_large(found: dict[str, Any]) -> str:
-    """The same number of packets."""
     rows = {(row[0], row[1], row[2]): row for row in found.get("transfers") or []}
     parts = []
     for network in ("LAN", "WLAN", "WAN"):
@@ -147,31 +136,28 @@ def small_and_large(found: dict[str, Any]) -> str:
     if not parts:
         return OPEN
     return (
-        "100 blocks over TCP of 4096 and of 60 000 bytes, 14.6 times as much, took "
-        + ", ".join(parts)
-        + ": where the rate is what "
-        "limits, bytes are what costs; where round trips do, large blocks cost much less than so many times."
+        f"100 blocks over TCP of 4096 and of 60 000 bytes, which is 14.6 times as much, took {', '.join(parts)}. If the rate is "
+        "the limit, the time grows with the bytes; if round trips are, large blocks take much less than 14.6 times as long."
     )
 
 
 QUESTIONS = (
     (
         "Why does UDP lose blocks on a switch with no congestion: the network, or a receiver that was overrun? Did a dedicated "
-        "tracer machine near the receiver see them all? What about the same host?",
+        "tracer near the receiver capture them all? Is it the same on one host?",
         who_loses,
     ),
     ("Are TCP's losses on that path retransmitted, or were there none?", retransmitted),
     ("Why is UDP slower than TCP on the same switch: fragmentation at the IP layer?", udp_slower),
     (
-        "How much of the network's bandwidth does each protocol get, and what takes the rest: connection set-up, headers, "
-        "responses, slow start?",
+        "How much of the bandwidth does each protocol get, and how much do connection set-up, headers, responses and slow "
+        "start take?",
         shares,
     ),
     ("How far apart are the sending rate and the receiving rate?", sending_and_receiving),
-    ("What does the same number of packets cost at a small and at a large size?", small_and_large),
+    ("How long does the same number of blocks take at a small and at a large size?", small_and_large),
 )
 
 
 def answers(found: dict[str, Any]) -> str:
-    """All questions, each with its answer."""
     return "\n".join(f"**{question}** {answer(found)}\n" for question, answer in QUESTIONS)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab in which a study's tests are run one after the other, with the captures and the truth of all of them."""
+"""A lab that runs the tests of a study, one after the other or together.
+
+The link's log of all packets is written when the lab is removed; wire_rates() and truth() must be called after that."""
 
 from __future__ import annotations
 
@@ -30,14 +32,13 @@ Report = dict[str, Any]
 
 @dataclass
 class StudyLab:
-    """Two hosts, a receiver that waits, and what was seen."""
+    """Two hosts and a receiver that listens; `reports` grows with each test."""
 
     lab: Lab
     folder: Path
     reports: list[Report] = field(default_factory=list)
 
     def start(self, *options: str | int | float) -> subprocess.Popen[str]:
-        """Starts a sender."""
         command = [find_program("wiretale-traffic"), "send", ADDRESSES["receiver"][0], "--port", str(PORT), "--json"]
         return subprocess.Popen(
             self.lab.inside("sender", *real_time(SENDER_PRIORITY), *command, "--wait", "5", *map(str, options)),
@@ -48,7 +49,7 @@ class StudyLab:
         )
 
     def finish(self, process: subprocess.Popen[str]) -> Report:
-        """What a sender reports at its end; a test that was cut short as well."""
+        """Waits for a sender and returns its report, also if the test was interrupted."""
         try:
             said, wrong = process.communicate(timeout=LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -63,15 +64,13 @@ class StudyLab:
         return report
 
     def send(self, *options: str | int | float) -> Report:
-        """One test."""
         return self.finish(self.start(*options))
 
     def send_together(self, tests: Sequence[Sequence[str | int | float]]) -> list[Report]:
-        """Several at the same time."""
         return [self.finish(process) for process in [self.start(*options) for options in tests]]
 
     def truth(self, query: str) -> list[tuple[Any, ...]]:
-        """A question to the truth, once the lab is down; its table is named truth."""
+        """Queries the log of the link; its table is named truth."""
         import duckdb
 
         path = str(self.folder / "truth.parquet").replace("'", "''")
@@ -80,9 +79,9 @@ class StudyLab:
             return connection.execute(query).fetchall()
 
     def wire_rates(self) -> dict[int, float | None]:
-        """Mbit/s of the blocks of each UDP test as they left the link, by its run: what the receiver had to cope with.
+        """Returns the Mbit/s of each UDP test at the end of the link, by run; None if it has under RATE_LEAST blocks.
 
-        The receiving program's own times say as much about when it was scheduled. None: too few for a rate.
+        The link gives the rate, because times of the receiving program depend on its scheduling.
         """
         rows = self.truth(
             "SELECT block_run, count(*), max(out_ns) - min(out_ns) FROM truth WHERE direction = 0 AND protocol = 17 "
@@ -96,7 +95,7 @@ class StudyLab:
         }
 
     def overruns(self) -> int:
-        """Packets that the emulation itself lost: the run is worth less then."""
+        """Returns the packets that the emulator itself failed to carry; if there are any, the run should be repeated."""
         return sum(direction["overruns"] for direction in link_summary(self.folder)["directions"])
 
 
@@ -104,7 +103,7 @@ class StudyLab:
 def study_lab(
     profile: str, folder: Path, *, apart: bool = False, captured: bool = False, receiver: Sequence[str] = ()
 ) -> Iterator[StudyLab]:
-    """A lab of that profile. `apart`: TCP takes a cable of its own, for tests whose data is UDP alone."""
+    """Runs a lab of a profile. If `apart` is set, TCP has its own cable, so that UDP data has the link alone."""
     folder.mkdir(parents=True, exist_ok=True)
     with lab_for_run(load_profile(profile), folder) as lab, ExitStack() as stack:
         if captured:
@@ -115,7 +114,7 @@ def study_lab(
         process = subprocess.Popen(
             lab.inside("receiver", *real_time(RECEIVER_PRIORITY), *command, *receiver),
             stdin=subprocess.DEVNULL,
-            stdout=stack.enter_context((folder / "receiver.json").open("w")),  # with --json among the options
+            stdout=stack.enter_context((folder / "receiver.json").open("w")),  # if `receiver` contains --json
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -129,17 +128,16 @@ def study_lab(
 
 
 def received(report: Report) -> Report:
-    """The receiver's side of a report; empty when it did not come."""
+    """Returns the receiver's part of a report, empty if it is missing."""
     return report["receiver"] or {}
 
 
 def rate_mbit(report: Report, wire: dict[int, float | None] | None = None) -> float | None:
-    """Payload that arrived, from the first block to the last; by the wire where that knows the test."""
+    """Returns the rate of received payload: that of the link if `wire` has it, else that of the receiver."""
     rate: float | None = (wire or {}).get(report["test"]["run"], received(report).get("rate_mbit_s"))
     return rate
 
 
 def percent_received(report: Report) -> float | None:
-    """Of the blocks that were sent."""
     got = received(report).get("blocks_received")
     return None if got is None else 100 * got / report["blocks_sent"]

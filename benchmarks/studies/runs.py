@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The studies' tests, shortened, in labs: each function gives the rows of a table, measured beside published."""
+"""Shortened tests of the studies in labs. Each function returns the rows of a table with measured and published figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 2
 MIX_SECONDS = 4
 STAGGER_SECONDS = 2.5
 
-# The figures as their authors published them.
+# Published figures, unchanged.
 SWEEP = """\
 medium,profile,offered,published
 wire 100 Mb/s,same-switch,10,10
@@ -66,7 +66,7 @@ WAN,wan,tcp,4096,0.18,100
 WAN,wan,udp,20000,0.39,6
 """
 SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-# Profile, bytes of each TCP and of each UDP test: the study sent 8 MiB.
+# Profile, bytes of each TCP and of each UDP test. The study sent 8 MiB.
 CONNECTIONS = {
     "same-switch": (1 << 20, 1 << 20),
     "same-lan": (1 << 21, 1 << 20),
@@ -78,7 +78,6 @@ BLOCKS_BYTES = 40_000_000  # of each size
 
 
 def table(text: str) -> Iterator[dict[str, str]]:
-    """Rows of published figures."""
     return csv.DictReader(io.StringIO(text))
 
 
@@ -97,7 +96,7 @@ def rate_sweep(folder: Path) -> list[Row]:
 
 
 def tcp_udp_mix(folder: Path) -> list[Row]:
-    """S5: TCP and UDP sessions at once over 100 Mb/s: sessions, what is measured, measured and published Mbit/s each."""
+    """S5: TCP and UDP sessions at once over 100 Mb/s: sessions, protocol, measured and published Mbit/s each."""
     rows: list[Row] = []
     tcp_test = ("--time", MIX_SECONDS)
     udp_test = ("--udp", "--size", IPERF_UDP, "--rate", "10M", "--time", MIX_SECONDS)
@@ -112,12 +111,11 @@ def tcp_udp_mix(folder: Path) -> list[Row]:
 
 
 def streams_of(report: Report) -> list[float]:
-    """Mbit/s of each stream."""
     return [stream["rate_mbit_s"] for stream in received(report).get("streams", [])]
 
 
 def parallel_tcp(folder: Path) -> list[Row]:
-    """S5: one, three at once, three started one after the other: what, rates of each, published."""
+    """S5: one session, three at once, three with staggered starts: rates of each, published."""
     with study_lab("same-switch", folder / "parallel") as lab:
         alone = lab.send("--time", 5)
         together = lab.send("--streams", 3, "--time", 8)
@@ -152,7 +150,6 @@ def file_transfers(folder: Path) -> list[Row]:
 
 
 def transfer_row(row: dict[str, str], report: Report, wire: dict[int, float | None]) -> Row:
-    """A transfer as a row."""
     rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
     return (
         *(row["network"], row["protocol"].upper(), int(row["size"])),
@@ -180,14 +177,13 @@ def controller_sweep(folder: Path) -> dict[str, list[Row]]:
 
 
 def sweep_cells(measured: dict[tuple[str, int], Report], size: int, wire: dict[int, float | None]) -> Row:
-    """Rate and percent of the three tests of a size."""
     reports = [measured[name, size] for name in ("tcp", "udp", "udp+12")]
     return tuple(value for report in reports for value in (rate_mbit(report, wire), percent_received(report)))
 
 
 def block_benchmark(folder: Path) -> list[Row]:
-    """S4: blocks of four sizes at full speed over 1 Gb/s: protocol, size, Mbit/s sent and received, lost, of them dropped by
-    the receiver's host, out of order; and what the link lost of all sizes together."""
+    """S4: blocks of four sizes at full speed over 1 Gb/s: protocol, size, Mbit/s sent and received, lost, dropped by the
+    receiver's host, out of order, and packets lost by the link for all sizes together."""
     rows: list[Row] = []
     for protocol in ("udp", "tcp"):
         with study_lab("same-lan", folder / f"blocks-{protocol}", apart=protocol == "udp") as lab:
@@ -213,8 +209,8 @@ LOSING = (
 
 
 def udp_losses(folder: Path) -> list[Row]:
-    """Who loses: profile, receive buffer, blocks sent, delivered and lost by the link, captured, received, dropped by the
-    receiver's host."""
+    """UDP losses by place: profile, receive buffer, blocks sent, delivered and lost by the link, captured, received, dropped
+    by the receiver's host."""
     rows: list[Row] = []
     for profile, buffer in LOSING:
         place = folder / f"who-{profile}-{buffer}"
@@ -225,7 +221,7 @@ def udp_losses(folder: Path) -> list[Row]:
 
 
 def out_of_link(lab: StudyLab) -> Row:
-    """Blocks that the link delivered, and that it did not, by its truth; blocks in the capture next to the receiver."""
+    """Returns the blocks that the link delivered and lost, and the blocks in the capture next to the receiver."""
     from wiretale.analyzer.trace import analyze
 
     (delivered, lost), *_ = lab.truth(
@@ -237,12 +233,12 @@ def out_of_link(lab: StudyLab) -> Row:
 
 
 def at_receiver(report: Report) -> Row:
-    """Blocks that the receiving program got, and datagrams that its host says it dropped."""
+    """Returns the blocks that the program received and the datagrams that its kernel dropped."""
     return received(report).get("blocks_received"), received(report).get("host_dropped")
 
 
 def tcp_retransmissions(folder: Path) -> list[Row]:
-    """TCP with losses and without: profile, blocks, lost by the link, sent again by the capture, percent received."""
+    """TCP with losses and without: profile, blocks, lost by the link, retransmitted by the capture, percent received."""
     from wiretale.analyzer.trace import analyze
 
     rows: list[Row] = []
@@ -258,7 +254,7 @@ def tcp_retransmissions(folder: Path) -> list[Row]:
     return rows
 
 
-# Profile, bit/s and bytes that each IP packet takes more on it, protocol, block, bytes in all.
+# Profile, bit/s, overhead of an IP packet in bytes, protocol, block size, bytes in total.
 SHARES = (
     ("same-switch", 100e6, 38, "tcp", 8192, "12M"),
     ("same-switch", 100e6, 38, "udp", 1472, "12M"),
@@ -276,15 +272,15 @@ FROM truth
 
 
 def bandwidth_shares(folder: Path) -> list[Row]:
-    """What takes the wire while each protocol sends as fast as it can: profile, protocol, size, rates, percent received, shares
-    of the wire: payload, headers and framing, responses, idle before the data, while it is sent, and behind it."""
+    """Use of the link at full speed: profile, protocol, size, rates, percent received, shares of the link: payload, headers and
+    framing, responses, idle before, between and after the data."""
     rows: list[Row] = []
     for profile, line_bps, overhead, protocol, size, count in SHARES:
         with study_lab(profile, folder / f"shares-{profile}-{protocol}-{size}", apart=protocol == "udp") as lab:
             report = lab.send(f"--{protocol}", "--size", size, "--bytes", count)
         (wire, responses, span_ns, before_ns, after_ns), *_ = lab.truth(SHARES_QUERY.format(overhead=overhead))
         payload = report["bytes_sent"]
-        line = line_bps * span_ns / 8e9  # bytes that the wire could have carried
+        line = line_bps * span_ns / 8e9  # bytes that the link can carry in that time
         share = (100 * payload / line, 100 * (wire - payload) / line, 100 * responses / line)
         before, after = 100 * before_ns / span_ns, 100 * after_ns / span_ns
         idle = (before, max(100 - 100 * wire / line - before - after, 0.0), after)
