@@ -188,7 +188,7 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # The daemon's: with all of it but main() and its lines on stderr.
-CAPTURE_SOURCES = $(filter-out capture/src/main.c capture/src/say.c,$(wildcard capture/src/*.c common/*.c))
+CAPTURE_SOURCES = $(filter-out capture/src/main.c,$(wildcard capture/src/*.c common/*.c))
 
 build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
 	$(call say,compiling $<)

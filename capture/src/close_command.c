@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "close_runner.h"
-#include "say.h"
+#include "common/log.h"
 
 void close_command_start(struct close_command *command, const char *text) {
     int ends[2];
@@ -20,10 +20,10 @@ void close_command_start(struct close_command *command, const char *text) {
     if (text && (!copy || !text[strspn(text, " ")]))
         fail(EXIT_USAGE, "--on-close: expected a command");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        fail(EXIT_UNREADABLE, "no socket for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "no socket for --on-close: %s", strerror(errno));
     command->pid = fork();
     if (command->pid < 0)
-        fail(EXIT_UNREADABLE, "no process for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "no process for --on-close: %s", strerror(errno));
     if (!command->pid)
         close_runner_run(ends[1], copy);
     free(copy);
@@ -37,7 +37,7 @@ void close_command_become(struct close_command *command, const struct identity *
     if (status && !lstat(status, &begin.status_is))
         snprintf(begin.status, sizeof begin.status, "%s", status);
     if (send(command->fd, &begin, sizeof begin, MSG_NOSIGNAL) != (ssize_t)sizeof begin)
-        fail(EXIT_UNREADABLE, "the process for --on-close is gone: %s", strerror(errno));
+        fail(EXIT_IO, "the process for --on-close is gone: %s", strerror(errno));
 }
 
 void close_command_run(struct close_command *command, const char *folder, const char *name) {
@@ -47,8 +47,8 @@ void close_command_run(struct close_command *command, const char *folder, const 
         return;
     bool sent = send(command->fd, path, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
     if (!sent && !command->behind)
-        warn_of("--on-close cannot keep up or is gone: it is not run for %s and maybe others",
-                name);
+        log_warning("--on-close cannot keep up or is gone: it is not run for %s and maybe others",
+                    name);
     command->behind = !sent;
 }
 
@@ -68,7 +68,7 @@ static bool send_end(const struct close_command *command, int tries) {
 void close_command_end(struct close_command *command, int seconds) {
     int tries = seconds * 20;
     if (!send_end(command, tries))
-        warn_of("--on-close cannot keep up or is gone: it is not run for all files");
+        log_warning("--on-close cannot keep up or is gone: it is not run for all files");
     close(command->fd);
     for (; tries; tries--) {
         if (waitpid(command->pid, NULL, WNOHANG))

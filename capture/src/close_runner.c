@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "descriptors.h"
-#include "say.h"
 
 #define AT_ONCE      4
 #define WORDS_MOST   64
@@ -76,7 +76,7 @@ static void run_for(struct runner *runner, char *path) {
         return free(path);
     int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
     if (failed)
-        warn_of("--on-close %s: %s", words[0], strerror(failed));
+        log_warning("--on-close %s: %s", words[0], strerror(failed));
     else
         runner->running++;
     for (unsigned i = 0; words[i]; i++)
@@ -90,9 +90,9 @@ static void collect_ended(struct runner *runner) {
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         runner->running--;
         if (status)
-            warn_of("--on-close %s: process %d ended with %s %d", runner->words[0], (int)pid,
-                    WIFSIGNALED(status) ? "signal" : "exit code",
-                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+            log_warning("--on-close %s: process %d ended with %s %d", runner->words[0], (int)pid,
+                        WIFSIGNALED(status) ? "signal" : "exit code",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     }
 }
 
@@ -161,7 +161,7 @@ static void ignore_signals(posix_spawnattr_t *attributes) {
 static void keep_one_descriptor(int fd) {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
-        fail(EXIT_UNREADABLE, "no input for --on-close: %s", strerror(errno));
+        fail(EXIT_IO, "no input for --on-close: %s", strerror(errno));
     descriptors_keep(&fd, 1);
 }
 
@@ -197,7 +197,7 @@ _Noreturn void close_runner_run(int fd, char *text) {
         run_round(&runner);
     while (runner.count) {
         char *path = next_waiting(&runner);
-        warn_of("the capture was killed: --on-close is not run for %s", path ? path : "a file");
+        log_warning("the capture was killed: --on-close is not run for %s", path ? path : "a file");
         free(path);
     }
     _exit(0);

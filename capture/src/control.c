@@ -11,7 +11,7 @@
 
 #include "clock_watch.h"
 #include "common/clock.h"
-#include "say.h"
+#include "common/log.h"
 
 #define ROUND_MS 100
 #define CLIENT_NS                                                                                  \
@@ -42,7 +42,7 @@ void control_take_signals(struct control *control) {
     signal(SIGPIPE, SIG_IGN);
     control->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (control->signal_fd < 0)
-        fail(EXIT_UNREADABLE, "no signalfd: %s", strerror(errno));
+        fail(EXIT_IO, "no signalfd: %s", strerror(errno));
 }
 
 static void stop(struct control *control) {
@@ -51,7 +51,7 @@ static void stop(struct control *control) {
     if (!control->stop_asked_ns) {
         control->stop_asked_ns = now;
     } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
-        warn_of(
+        log_warning(
             "interrupted again: what is not written yet is lost; the next start recovers the file");
         _exit(EXIT_INTERRUPTED);
     }
@@ -76,7 +76,7 @@ static void watch_clock(struct control *control, struct rounds *rounds) {
     int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
     if (!step)
         return;
-    warn_of("the clock was set by %+.9f s", (double)step / NS_PER_S);
+    log_warning("the clock was set by %+.9f s", (double)step / NS_PER_S);
     atomic_fetch_add(&control->output->clock_step_ns, step);
     chunk_queue_wake(&control->capture->queue);
 }
@@ -104,7 +104,7 @@ static void tell_begin(struct rounds *rounds, const struct status *status) {
     if (rounds->told || status->state != STATUS_CAPTURING)
         return;
     rounds->told = true;
-    say_plain("capturing");
+    log_plain("capturing");
 }
 
 static void send_status(struct control *control, const struct status *status, bool fresh_only) {
@@ -130,7 +130,7 @@ static void tell_status(struct control *control, struct rounds *rounds, int64_t 
     status_text(&status, text, sizeof text);
     if (interval_due) {
         rounds->interval_at_ns += interval;
-        say("%s", text);
+        log_info("%s", text);
     }
     if (clients_due) {
         rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
@@ -158,7 +158,7 @@ static int exit_code(const struct capture *capture, bool over) {
     unsigned absent = 0;
     for (uint32_t i = 0; over && i < capture->device_count; i++)
         if (!capture->devices[i].counts) {
-            warn_of("%s did not come within -a duration:", capture->devices[i].name);
+            log_warning("%s did not come within -a duration:", capture->devices[i].name);
             absent++;
         }
     return absent && absent == capture->device_count ? EXIT_MISSING : EXIT_DONE;

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 
 #include "common/json.h"
+#include "common/log.h"
 #include "device.h"
-#include "say.h"
 
 struct listed {
     const pcap_if_t *interface;
@@ -133,6 +133,6 @@ int device_list(bool json) {
     }
     pcap_freealldevs(all);
     if (fflush(stdout))
-        fail(EXIT_UNREADABLE, "the list cannot be written: %s", strerror(errno));
+        fail(EXIT_IO, "the list cannot be written: %s", strerror(errno));
     return EXIT_DONE;
 }

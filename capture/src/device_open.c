@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/log.h"
 #include "device.h"
 #include "display_filter.h"
-#include "say.h"
 
 #define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
 #define ANY        "any"

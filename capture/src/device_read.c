@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "device.h"
-#include "say.h"
 
 #define ROUND_PACKETS 8192 /* between two looks at the clock */
 #define ROUND_MS      100
@@ -187,7 +187,7 @@ static bool is_lost(const struct device *device) {
 }
 
 static void lose(struct device *device) {
-    warn_of("%s is gone; waiting for it", device->name);
+    log_warning("%s is gone; waiting for it", device->name);
     while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
         continue;
     publish(device);
@@ -205,7 +205,7 @@ static void read_round(struct device *device) {
         return;
     }
     if (count == PCAP_ERROR) {
-        warn_of("%s: %s; waiting for it to come up", device->name, pcap_geterr(device->handle));
+        log_warning("%s: %s; waiting for it to come up", device->name, pcap_geterr(device->handle));
     }
     if (count < ROUND_PACKETS) {
         end_round(device, begun - RETIRE_NS);
@@ -218,12 +218,13 @@ static void read_round(struct device *device) {
 static void wait_round(struct device *device) {
     enum open_result result = device_open(device);
     if (result == OPEN_DONE) {
-        say("%s is there: reading it", device->name);
+        log_info("%s is there: reading it", device->name);
         atomic_store(&device->state, DEVICE_READING);
         return;
     }
     if (result != OPEN_ABSENT && !device->told) /* it is there, but not as it was */
-        warn_of("%s cannot be opened: %s; tried again until it can", device->name, device->reason);
+        log_warning("%s cannot be opened: %s; tried again until it can", device->name,
+                    device->reason);
     device->told = result != OPEN_ABSENT;
     end_round(device, realtime_ns() - RETIRE_NS);
     wait_packets(device);

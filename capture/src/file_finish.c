@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "file_compress.h"
 #include "file_keeper.h"
 #include "file_recover.h"
-#include "say.h"
 
 #define WAITING_MOST 64u /* files that wait, each with open descriptors */
 #define WAITING_SYNCED                                                                             \
@@ -45,7 +45,7 @@ bool file_publish(const struct finisher *finisher, struct finished *file) {
     for (int i = 1; i < NAMES_TRIED; i++) {
         if (!renameat2(file->folder_fd, file->temporary, file->folder_fd, name, RENAME_NOREPLACE)) {
             if (i > 1)
-                warn_of("%s was there already: this one is %s", file->name, name);
+                log_warning("%s was there already: this one is %s", file->name, name);
             strcpy(file->name, name);
             return true;
         }
@@ -59,10 +59,10 @@ bool file_publish(const struct finisher *finisher, struct finished *file) {
 static void compress(struct finisher *finisher, struct finished *file, bool behind) {
     if (behind) {
         if (!finisher->warned)
-            warn_of("compression cannot keep up: some files stay uncompressed");
+            log_warning("compression cannot keep up: some files stay uncompressed");
         finisher->warned = true;
     } else if (!file_compress(file)) {
-        warn_of("%s was not compressed: %s", file->name, strerror(errno));
+        log_warning("%s was not compressed: %s", file->name, strerror(errno));
     }
 }
 
@@ -99,9 +99,9 @@ static void note_lost(struct finisher *finisher, const struct finished *file) {
         packets += file->counts[i].written;
     }
     pthread_mutex_unlock(&finisher->lock);
-    warn_of("%s is gone: it was removed before it had its name; its %llu packets are lost, and "
-            "counted as dropped by the disk",
-            file->name, (unsigned long long)packets);
+    log_warning("%s is gone: it was removed before it had its name; its %llu packets are lost, and "
+                "counted as dropped by the disk",
+                file->name, (unsigned long long)packets);
 }
 
 /* Not there by its temporary name. */
@@ -110,8 +110,8 @@ static void say_gone(struct finisher *finisher, const struct finished *file) {
     if (!fstat(file->fd, &told) && !told.st_nlink)
         note_lost(finisher, file);
     else
-        warn_of("%s has another name than %s: it was moved before it was finished", file->name,
-                file->temporary);
+        log_warning("%s has another name than %s: it was moved before it was finished", file->name,
+                    file->temporary);
 }
 
 /* Of an earlier run's file nobody asked this run for anything. */
@@ -119,8 +119,9 @@ static void note_unnamed(struct finisher *finisher, const struct finished *file,
                          const char *reason) {
     if (!file->recovered)
         finisher->unnamed = true;
-    warn_of("%s stays as %s: %s; %s", file->name, file->temporary, reason,
-            finisher->keeper ? "no later start names it: rename it" : "the next start names it");
+    log_warning("%s stays as %s: %s; %s", file->name, file->temporary, reason,
+                finisher->keeper ? "no later start names it: rename it"
+                                 : "the next start names it");
 }
 
 /* Publishes it, or keeps it for later; it is freed, now or then. */
@@ -129,7 +130,8 @@ static void settle(struct finisher *finisher, struct finished *file) {
         announce(finisher, file);
         release(file);
     } else if (may_come_right(finisher)) {
-        warn_of("%s cannot be named yet: %s; it is tried again", file->temporary, strerror(errno));
+        log_warning("%s cannot be named yet: %s; it is tried again", file->temporary,
+                    strerror(errno));
         file->next = finisher->stuck;
         finisher->stuck = file;
         finisher->stuck_count++;
@@ -172,7 +174,7 @@ static void finish(struct finisher *finisher, struct finished *file, unsigned wa
     if (finisher->compress)
         compress(finisher, file, waiting > WAITING_MOST / 2);
     if (waiting < WAITING_SYNCED && fdatasync(file->fd))
-        warn_of("%s may not be on the disk: %s", file->name, strerror(errno));
+        log_warning("%s may not be on the disk: %s", file->name, strerror(errno));
     settle(finisher, file);
 }
 
@@ -231,8 +233,8 @@ static void finish_leftovers(struct finisher *finisher) {
     while (!file_recover_is_done(&finisher->left) && monotonic_ns() < until)
         finish_leftover(finisher);
     if (!file_recover_is_done(&finisher->left))
-        warn_of("%zu files of earlier runs are left for the next start",
-                finisher->left.count - finisher->left.next);
+        log_warning("%zu files of earlier runs are left for the next start",
+                    finisher->left.count - finisher->left.next);
 }
 
 static void *run(void *argument) {

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "descriptors.h"
 #include "sandbox.h"
-#include "say.h"
 
 struct answer {
     int reason; /* 0: done */
@@ -80,13 +80,13 @@ void file_keeper_start(struct file_keeper *keeper, struct finisher *finisher, st
     int made = folder_create(folder, file.name, file.temporary);
     if (made < 0 || fchown(made, identity->user, identity->group) ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-        fail(EXIT_UNREADABLE, "no file can be made in %s: %s", folder->path, strerror(errno));
+        fail(EXIT_IO, "no file can be made in %s: %s", folder->path, strerror(errno));
     if (folder->lock_fd >= 0 && fchown(folder->lock_fd, folder->owner, folder->group))
-        warn_of("the lock of %s stays root's: %s", folder->path, strerror(errno));
+        log_warning("the lock of %s stays root's: %s", folder->path, strerror(errno));
     finisher->begun_ns = realtime_ns();
     pid_t pid = fork();
     if (pid < 0)
-        fail(EXIT_UNREADABLE, "no process: %s", strerror(errno));
+        fail(EXIT_IO, "no process: %s", strerror(errno));
     if (!pid)
         keep(ends[1], finisher, folder, &file);
     close(ends[1]);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "block.h"
+#include "common/log.h"
 #include "file_compress.h"
-#include "say.h"
 
 #define CUT_COMMENT                                                                                \
     "the capture was ended by force: packets after the last one here and the numbers of drops "    \
@@ -29,11 +29,11 @@ static int open_left(int folder_fd, const char *temporary) {
     int fd = openat(folder_fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         if (errno == EACCES)
-            warn_of("%s is of an earlier run that was another user's: it is left as it is",
-                    temporary);
+            log_warning("%s is of an earlier run that was another user's: it is left as it is",
+                        temporary);
         else if (errno != ENOENT && errno != ELOOP && errno != ENXIO)
-            warn_of("%s cannot be opened: %s; it is left for the next start", temporary,
-                    strerror(errno));
+            log_warning("%s cannot be opened: %s; it is left for the next start", temporary,
+                        strerror(errno));
         return -1;
     }
     if (!fstat(fd, &told) && S_ISREG(told.st_mode) && !flock(fd, LOCK_EX | LOCK_NB))
@@ -187,7 +187,7 @@ static bool leave(struct finished *file) {
 static bool recover(struct finished *file) {
     struct recovered found;
     if (!walk_file(file, &found)) {
-        warn_of("%s cannot be read: %s", file->temporary, strerror(errno));
+        log_warning("%s cannot be read: %s", file->temporary, strerror(errno));
         return leave(file);
     }
     struct stat told;
@@ -196,8 +196,8 @@ static bool recover(struct finished *file) {
         if (!fstat(file->fd, &told) && !told.st_size)
             unlinkat(file->folder_fd, file->temporary, 0);
         else
-            warn_of("%s does not begin as files of this program do: it is left as it is",
-                    file->temporary);
+            log_warning("%s does not begin as files of this program do: it is left as it is",
+                        file->temporary);
         return leave(file);
     }
     if (is_published_compressed(file)) {
@@ -205,11 +205,11 @@ static bool recover(struct finished *file) {
         return leave(file);
     }
     if (!cut(file, &found)) {
-        warn_of("%s cannot be recovered: %s", file->temporary, strerror(errno));
+        log_warning("%s cannot be recovered: %s", file->temporary, strerror(errno));
         return leave(file);
     }
-    say("%s, left by a run that was ended by force, has %llu packets", file->name,
-        (unsigned long long)found.packets);
+    log_info("%s, left by a run that was ended by force, has %llu packets", file->name,
+             (unsigned long long)found.packets);
     return true;
 }
 
@@ -217,8 +217,9 @@ static void drop_half_compressed(int folder_fd, int fd, const char *temporary, c
     if (is_half_compressed(folder_fd, fd, name))
         unlinkat(folder_fd, temporary, 0);
     else
-        warn_of("%s has no uncompressed file beside it that it was made from: it is left as it is",
-                temporary);
+        log_warning(
+            "%s has no uncompressed file beside it that it was made from: it is left as it is",
+            temporary);
     close(fd);
 }
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "common/log.h"
 
 void file_ring_open(struct file_ring *ring, const struct settings *settings) {
     *ring = (struct file_ring){.files_max = settings->ring_files,
@@ -94,7 +94,7 @@ void file_ring_add(struct file_ring *ring, int folder_fd, const char *name, uint
         return;
     pthread_mutex_lock(&ring->lock);
     if (!append(ring, name, bytes))
-        warn_of("out of memory: %s stays beyond the ring", name);
+        log_warning("out of memory: %s stays beyond the ring", name);
     else if (earlier)
         sort_in_last(ring);
     while (is_too_much(ring))

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "link_follow.h"
-#include "say.h"
 
 #define FOLDER_MODE 0750
 #define TRIES       100 /* for a name that is not taken */
@@ -65,13 +65,13 @@ static int open_node(struct folder *folder, const struct place *place) {
     if (S_ISSOCK(place->told.st_mode))
         return connect_socket(place->node_fd);
     if (S_ISFIFO(place->told.st_mode))
-        say("%s is a FIFO: waiting for its reader", folder->path);
+        log_info("%s is a FIFO: waiting for its reader", folder->path);
     int fd = openat(place->fd, place->name, O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return -1;
     if (fstat(fd, &opened) || opened.st_dev != place->told.st_dev ||
         opened.st_ino != place->told.st_ino)
-        fail(EXIT_UNREADABLE, "%s has become another file meanwhile", folder->path);
+        fail(EXIT_IO, "%s has become another file meanwhile", folder->path);
     return fd;
 }
 
@@ -84,7 +84,7 @@ static void open_stream(struct folder *folder, const struct settings *settings,
                      ? fcntl(place->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
                      : open_node(folder, place);
     if (folder->fd < 0)
-        fail(EXIT_UNREADABLE, "%s cannot be written: %s", settings->output, strerror(errno));
+        fail(EXIT_IO, "%s cannot be written: %s", settings->output, strerror(errno));
     if (isatty(folder->fd))
         fail(EXIT_USAGE, "-w %s would write packets to the terminal: expected a pipe or a file",
              settings->output);
@@ -124,11 +124,12 @@ bool folder_reopen(struct folder *folder) {
 static void open_folder(struct folder *folder, int parent_fd) {
     folder->parent_fd = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
     if (!open_path(folder))
-        fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
+        fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "the folder %s cannot be used: %s",
              folder->path, strerror(errno));
     link_check(folder->linker, folder->owner, folder->path);
     if (folder->mode & S_IWOTH)
-        warn_of("everybody may write to the folder %s: chmod o-w %s", folder->path, folder->path);
+        log_warning("everybody may write to the folder %s: chmod o-w %s", folder->path,
+                    folder->path);
 }
 
 /* Only a folder that -w names is made, never one that a file is to be in. */
@@ -170,8 +171,7 @@ static void refuse_existing(struct folder *folder, const struct settings *settin
     if (settings->compress && strlen(name) + sizeof COMPRESSED <= sizeof name)
         strcat(name, COMPRESSED);
     if (!fstatat(folder->fd, name, &told, AT_SYMLINK_NOFOLLOW) && told.st_size)
-        fail(EXIT_UNREADABLE,
-             "-w %s: %s is there already: expected another name, a folder, or --overwrite",
+        fail(EXIT_IO, "-w %s: %s is there already: expected another name, a folder, or --overwrite",
              settings->output, name);
 }
 
@@ -215,7 +215,7 @@ int folder_descriptor(const char *output) {
     find_place(&place, output, path);
     link_leave(&place);
     if (place.descriptor >= 0 && fcntl(place.descriptor, F_GETFD) < 0)
-        fail(EXIT_UNREADABLE, "%s cannot be written: %s", output, strerror(errno));
+        fail(EXIT_IO, "%s cannot be written: %s", output, strerror(errno));
     return place.descriptor;
 }
 
@@ -265,7 +265,7 @@ void folder_enter_own(struct folder *folder, const char *name, uid_t user, gid_t
     if (told.st_uid != user)
         fail(EXIT_MISSING, "%s may not write to %s, and the folder %s is another user's", name,
              folder->path, inner.path);
-    say("%s may not write to %s: files go to %s", name, folder->path, inner.path);
+    log_info("%s may not write to %s: files go to %s", name, folder->path, inner.path);
     close(folder->parent_fd);
     inner.parent_fd = folder->fd;
     *folder = inner;

@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "common/log.h"
 
 #define LINKS_MOST 40 /* as the kernel */
 
@@ -33,14 +33,14 @@ void link_own_path(char path[OWN_PATH_ROOM], int fd) {
 }
 
 static _Noreturn void refuse(const char *path, int reason) {
-    fail(reason == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "the folder %s cannot be used: %s",
+    fail(reason == EACCES ? EXIT_MISSING : EXIT_IO, "the folder %s cannot be used: %s",
          *path ? path : ".", strerror(reason));
 }
 
 void link_check(uid_t linker, uid_t owner, const char *path) {
     if (linker && linker != owner)
         fail(
-            EXIT_UNREADABLE,
+            EXIT_IO,
             "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
             "without the link",
             path);
@@ -92,7 +92,7 @@ static void check_owner(struct place *place, const char *path, uid_t linker) {
         return;
     bool foreign = fstat(place->fd, &folder) || (is_shared(&folder) && folder.st_uid != linker);
     if (foreign || (place->linker && place->linker != linker))
-        fail(EXIT_UNREADABLE,
+        fail(EXIT_IO,
              "%s is a symbolic link of another user, which is not followed: name what it leads to",
              path);
     place->linker = linker;
@@ -114,17 +114,17 @@ static void follow(struct walk *walk, int link, const char *name, uid_t linker, 
     strcpy(path, place->path);
     link_join(path, name);
     if (++walk->links > LINKS_MOST)
-        fail(EXIT_UNREADABLE, "%s: too many symbolic links", walk->named);
+        fail(EXIT_IO, "%s: too many symbolic links", walk->named);
     check_owner(place, path, linker);
     ssize_t length = readlinkat(link, "", target, sizeof target - 1);
     if (length <= 0)
-        fail(EXIT_UNREADABLE, "%s is a symbolic link that cannot be read", path);
+        fail(EXIT_IO, "%s is a symbolic link that cannot be read", path);
     target[length] = '\0';
     if (!is_true(place, name, target))
-        fail(EXIT_UNREADABLE, "%s leads to what has no name here: name another folder", path);
+        fail(EXIT_IO, "%s leads to what has no name here: name another folder", path);
     if (snprintf(joined, sizeof joined, "%s%s%s", target, *after ? "/" : "", after) >=
         (int)sizeof joined)
-        fail(EXIT_UNREADABLE, "%s is a symbolic link to a path that is too long", path);
+        fail(EXIT_IO, "%s is a symbolic link to a path that is too long", path);
     strcpy(walk->rest, joined);
     if (*target != '/')
         return;

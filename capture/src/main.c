@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "control.h"
 #include "descriptors.h"
 #include "file_keeper.h"
 #include "file_recover.h"
 #include "privilege.h"
 #include "sandbox.h"
-#include "say.h"
 
 #define READER_NICE    (-10)
 #define COMMAND_WAIT_S 10
@@ -43,7 +43,7 @@ static void add_devices(struct program *program) {
     capture->device_count = settings->interface_count;
     capture->devices = calloc(capture->device_count, sizeof *capture->devices);
     if (!capture->devices)
-        fail(EXIT_UNREADABLE, "out of memory");
+        fail(EXIT_IO, "out of memory");
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct device *device = &capture->devices[i];
         device->capture = capture;
@@ -52,21 +52,22 @@ static void add_devices(struct program *program) {
         if (!device_name(device, settings->interfaces[i]))
             fail(EXIT_MISSING,
                  "-i %s: no interface has that number; expected one that `%s --list` shows",
-                 settings->interfaces[i], say_name());
+                 settings->interfaces[i], program_name());
     }
 }
 
 static void wait_or_fail(const struct device *device) {
     if (!device->capture->settings->wait)
         fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
-             device->name, device->reason, say_name());
-    warn_of("waiting for %s (%s)", device->name, device->reason);
+             device->name, device->reason, program_name());
+    log_warning("waiting for %s (%s)", device->name, device->reason);
 }
 
 static void tell_of_any(const struct device *device) {
     if (device_is_any(device) && !device->capture->settings->no_promiscuous)
-        warn_of("any is never promiscuous: packets to other hosts, as on a mirror port, are not "
-                "recorded; name the interface for those (-i eth0)");
+        log_warning(
+            "any is never promiscuous: packets to other hosts, as on a mirror port, are not "
+            "recorded; name the interface for those (-i eth0)");
 }
 
 static void open_devices(struct program *program) {
@@ -125,7 +126,7 @@ static void lock_output(struct program *program) {
     if (folder->is_stream || folder_lock(folder) || errno != EBUSY)
         return; /* what else is wrong with the folder is met, and told, with its first file */
     status_socket_close(&program->control.status);
-    fail(EXIT_UNREADABLE,
+    fail(EXIT_IO,
          "%s: another wiretale-capture writes the files %s*%s there: expected another folder or "
          "another name (-w FOLDER/NAME.pcapng)",
          folder->path, folder->prefix, folder->suffix);
@@ -138,7 +139,7 @@ static void confine(struct program *program) {
     if (program->identity.changes &&
         !status_socket_give(&program->control.status, program->identity.user,
                             program->identity.group))
-        warn_of("%s stays root's: %s", settings->status, strerror(errno));
+        log_warning("%s stays root's: %s", settings->status, strerror(errno));
     program->finisher.overwrite = settings->overwrite;
     if (program->folder.sealed) {
         lock_output(program);
@@ -154,9 +155,9 @@ static void confine(struct program *program) {
         return;
     program->folder.confined = sandbox_files(&program->folder);
     if (!program->folder.confined)
-        say("this kernel has no Landlock: files are not confined");
+        log_info("this kernel has no Landlock: files are not confined");
     if (!sandbox_calls())
-        say("this kernel has no seccomp: system calls are not confined");
+        log_info("this kernel has no seccomp: system calls are not confined");
 }
 
 static void start_threads(struct program *program) {
@@ -166,7 +167,7 @@ static void start_threads(struct program *program) {
     for (uint32_t i = 0; i < capture->device_count; i++)
         started = started && device_start(&capture->devices[i]);
     if (!started)
-        fail(EXIT_UNREADABLE, "no thread could be started");
+        fail(EXIT_IO, "no thread could be started");
 }
 
 static void prepare_output(struct program *program) {
@@ -183,7 +184,7 @@ static void prepare_output(struct program *program) {
     }
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
                           program->capture.device_count))
-        fail(EXIT_UNREADABLE, "no memory for --buffer %llu",
+        fail(EXIT_IO, "no memory for --buffer %llu",
              (unsigned long long)program->settings.buffer_bytes);
     output_open(&program->output);
 }
@@ -201,21 +202,11 @@ static int end(struct program *program, int code) {
         close_command_end(&program->command, COMMAND_WAIT_S);
     status_take(&status, &program->capture, &program->output);
     status_text(&status, text, sizeof text);
-    say("%s", text);
+    log_info("%s", text);
     status_socket_close(&program->control.status);
     return program->output.folder_gone || program->output.stream_failed || program->finisher.unnamed
-               ? EXIT_UNREADABLE
+               ? EXIT_IO
                : code;
-}
-
-/* Closed ones would become capture files, into which messages would be written. */
-static void hold_standard_streams(void) {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
 }
 
 /* Whoever starts a program that changes its user decides on its files, environment and options. */
@@ -233,13 +224,14 @@ static void close_inherited(const struct settings *settings) {
 
 int main(int count, char **arguments) {
     static struct program program;
-    hold_standard_streams();
-    if (*arguments)
-        say_as(*arguments);
+    reserve_stdio();
+    /* `wiretale` starts this program with its own name as argv[0]. */
+    bool is_front_door = *arguments && !strcmp(*arguments, "wiretale");
+    log_set_program(is_front_door ? "wiretale capture" : *arguments, "");
     refuse_user_id_bit();
     settings_read(&program.settings, count, arguments);
     if (program.settings.quiet)
-        say_less();
+        set_quiet();
     if (program.settings.list)
         return device_list(program.settings.json);
     if (!privilege_may_capture())

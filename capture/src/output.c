@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "output_file.h"
 #include "output_store.h"
 #include "record.h"
-#include "say.h"
 
 #define LOOK_NS (500 * NS_PER_MS)
 #define GRACE_NS                                                                                   \
@@ -161,9 +161,9 @@ static void look_after_file(struct output *output) {
     struct stat told;
     if (output->folder->is_stream || output->fd < 0 || fstat(output->fd, &told) || told.st_nlink)
         return;
-    warn_of("%s was removed while it was written: its %llu packets are lost, and counted as "
-            "dropped by the disk",
-            output->temporary, (unsigned long long)output->packets);
+    log_warning("%s was removed while it was written: its %llu packets are lost, and counted as "
+                "dropped by the disk",
+                output->temporary, (unsigned long long)output->packets);
     for (uint32_t i = 0; i < output->described; i++)
         output_count_lost(output, i, output_counts_since(output, i).written);
     atomic_fetch_sub(&output->total_bytes, output->bytes);
@@ -195,7 +195,7 @@ void output_look(struct output *output, bool idle) {
     int64_t begin_ns = over && !wishes ? output->boundary_ns : realtime_ns();
     output_close(output);
     if (wishes & WISH_REOPEN && !folder_reopen(output->folder))
-        warn_of("%s cannot be opened again: %s; the folder that is open stays in use",
-                output->folder->path, strerror(errno));
+        log_warning("%s cannot be opened again: %s; the folder that is open stays in use",
+                    output->folder->path, strerror(errno));
     output_begin(output, begin_ns);
 }

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "output_store.h"
 #include "record.h"
-#include "say.h"
 
 #define RETRY_NS (250 * NS_PER_MS) /* between two attempts to make a file */
 
@@ -32,15 +32,15 @@ void output_end_stream(struct output *output) {
     output->closed_pipe = errno == EPIPE;
     output->stream_failed = !output->closed_pipe;
     if (!output->closed_pipe && !output->gave_up)
-        warn_of("the stream cannot be written: %s", strerror(errno));
+        log_warning("the stream cannot be written: %s", strerror(errno));
     atomic_store(&output->capture->stopping, true);
     output->gave_up = true;
 }
 
 void output_note_failure(struct output *output, const char *what) {
     if (!output->failing)
-        warn_of("%s: %s; packets are dropped and counted until it works again", what,
-                strerror(errno));
+        log_warning("%s: %s; packets are dropped and counted until it works again", what,
+                    strerror(errno));
     output->failing = true;
     atomic_store(&output->refusing, true);
 }
@@ -48,8 +48,8 @@ void output_note_failure(struct output *output, const char *what) {
 void output_note_success(struct output *output) {
     if (!output->failing)
         return;
-    warn_of("the disk takes packets again; it refused %llu",
-            (unsigned long long)output->failed_packets);
+    log_warning("the disk takes packets again; it refused %llu",
+                (unsigned long long)output->failed_packets);
     output->failing = false;
     atomic_store(&output->refusing, false);
     output->failed_packets = 0;
@@ -169,8 +169,8 @@ static void end_without_folder(struct output *output) {
         (!output->folder->confined && !output->folder->sealed) ||
         (output->reason != ENOENT && output->reason != ESTALE))
         return;
-    warn_of("%s %s is gone, and a confined capture can make no other: it ends; start it again",
-            output->folder->sealed ? "the file in" : "the folder", output->folder->path);
+    log_warning("%s %s is gone, and a confined capture can make no other: it ends; start it again",
+                output->folder->sealed ? "the file in" : "the folder", output->folder->path);
     output->folder_gone = true;
     atomic_store(&output->capture->stopping, true);
 }
@@ -228,14 +228,14 @@ static void finish_file(struct output *output) {
                             .asked_for = output->folder->plain && output->folder->number == 1};
     tell_counts(output);
     if (ftruncate(output->fd, (off_t)output->bytes))
-        warn_of("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
+        log_warning("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
     file.bytes = output->bytes;
     strcpy(file.temporary, output->temporary);
     strcpy(file.name, output->name);
     remember_in(&file, output);
     atomic_fetch_add(&output->files, 1);
     if (!finisher_push(output->finisher, &file)) {
-        warn_of("out of memory: %s stays as %s", output->name, output->temporary);
+        log_warning("out of memory: %s stays as %s", output->name, output->temporary);
         output->finisher->unnamed = true;
         free(file.counts);
     }
@@ -255,7 +255,7 @@ void output_close(struct output *output) {
 
 static _Noreturn void fail_to_begin(const struct output *output) {
     const struct folder *folder = output->folder;
-    int code = output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_UNREADABLE;
+    int code = output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_IO;
     char lock[NAME_ROOM];
     if (folder_lock_is_stuck(folder, lock))
         fail(code,

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "common/log.h"
 #include "user_map.h"
 
 static const char *const default_users[] = {"wiretale", "nobody"};
@@ -42,7 +42,7 @@ static bool may_write(const struct identity *identity, const struct folder *fold
     int status = 0;
     pid_t child = fork();
     if (child < 0)
-        fail(EXIT_UNREADABLE, "no process: %s", strerror(errno));
+        fail(EXIT_IO, "no process: %s", strerror(errno));
     if (!child)
         _exit(set_user(identity) || faccessat(folder->fd, ".", W_OK | X_OK, AT_EACCESS));
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -101,7 +101,8 @@ static bool stays_root(const struct identity *identity, const char *wanted) {
     if (wanted)
         fail(EXIT_MISSING,
              "-Z %s: this user namespace does not let root become another user: -Z root", wanted);
-    say("this user namespace has no other user than root, who it stays, without root's privileges");
+    log_info(
+        "this user namespace has no other user than root, who it stays, without root's privileges");
     return true;
 }
 

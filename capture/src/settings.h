@@ -17,16 +17,17 @@ struct settings {
     const char *interfaces[DEVICES_MAX];
     uint32_t interface_count;
     char *filter;
-    uint32_t snaplen;
+    uint64_t snaplen; /* bytes */
     bool no_promiscuous, immediate;
-    bool wait; /* for an interface that is not there */
-    enum direction_wish direction;
+    bool wait;           /* for an interface that is not there */
+    uint64_t direction;  /* enum direction_wish */
     uint64_t ring_bytes; /* of the kernel, for each interface */
     const char *time_source;
     const char *link_type;
     /* files */
     const char *output;
     enum record_format format;
+    bool pcap;
     bool compress, align;
     bool overwrite; /* the file that -w names */
     uint64_t file_bytes, file_packets;
@@ -41,16 +42,14 @@ struct settings {
     const char *status;
     int64_t interval_ns;
     const char *user;
-    bool quiet, json, list, no_sandbox;
+    bool quiet, json, list, no_sandbox, ignored;
 };
 
 /* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
  * --version. */
-void settings_read(struct settings *settings, int count, char **arguments);
+void settings_read(struct settings *settings, int argc, char **argv);
 void settings_free(struct settings *settings);
 /* For an output that is one stream: fails with one line where an option needs files. */
 void settings_refuse_files(const struct settings *settings);
-/* Prints the help of the program by that name. */
-void settings_help(const char *name);
 
 #endif

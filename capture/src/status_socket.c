@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "link_follow.h"
-#include "say.h"
 
 #define WAITING_MOST 16
 #define SILENT_NS    (5 * NS_PER_S) /* that a line may be left unread */
@@ -31,7 +31,7 @@ static void find_folder(struct status_socket *to, const char *path) {
     link_follow(&place, around);
     to->folder_fd = fcntl(place.fd, F_DUPFD_CLOEXEC, 0);
     if (to->folder_fd < 0 || fstat(to->folder_fd, &folder))
-        fail(EXIT_UNREADABLE, "--status %s: %s", path, strerror(errno));
+        fail(EXIT_IO, "--status %s: %s", path, strerror(errno));
     link_check(place.linker, folder.st_uid, path);
     link_leave(&place);
 }
@@ -52,13 +52,13 @@ static void remove_stale(const struct status_socket *of, const struct sockaddr_u
     if (fstatat(of->folder_fd, of->name, &told, AT_SYMLINK_NOFOLLOW))
         return;
     if (!S_ISSOCK(told.st_mode))
-        fail(EXIT_UNREADABLE, "--status %s: something else is there", path);
+        fail(EXIT_IO, "--status %s: something else is there", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool answered = !connect(fd, (const struct sockaddr *)address, sizeof *address);
     int reason = errno;
     close(fd);
     if (answered || reason != ECONNREFUSED)
-        fail(EXIT_UNREADABLE, "--status %s: another program uses it", path);
+        fail(EXIT_IO, "--status %s: another program uses it", path);
     unlinkat(of->folder_fd, of->name, 0);
 }
 
@@ -68,7 +68,7 @@ static void open_own(struct status_socket *of, const char *path) {
     of->node_fd = openat(of->folder_fd, of->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (of->node_fd < 0 || fstat(of->node_fd, &told) || !S_ISSOCK(told.st_mode) ||
         told.st_uid != geteuid() || told.st_nlink != 1)
-        fail(EXIT_UNREADABLE, "--status %s: something else has taken its place", path);
+        fail(EXIT_IO, "--status %s: something else has taken its place", path);
 }
 
 void status_socket_open(struct status_socket *to, const char *path) {
@@ -85,8 +85,7 @@ void status_socket_open(struct status_socket *to, const char *path) {
     mode_t before = umask(0117); /* the owner and the group */
     if (to->fd < 0 || bind(to->fd, (struct sockaddr *)&address, sizeof address) ||
         listen(to->fd, WAITING_MOST))
-        fail(errno == EACCES ? EXIT_MISSING : EXIT_UNREADABLE, "--status %s: %s", path,
-             strerror(errno));
+        fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "--status %s: %s", path, strerror(errno));
     umask(before);
     open_own(to, path);
 }
@@ -128,7 +127,7 @@ void status_socket_look(struct status_socket *socket, int64_t now) {
         look_at(socket->clients[i], now);
         if (now - socket->clients[i]->read_ns < SILENT_NS)
             continue;
-        say("--status: a client that has not read for 5 s is disconnected");
+        log_info("--status: a client that has not read for 5 s is disconnected");
         drop_client(socket, i);
     }
 }
@@ -148,7 +147,7 @@ static bool make_room(struct status_socket *from, int64_t now) {
     if (silent >= 0)
         drop_client(from, (unsigned)silent);
     else if (!from->told)
-        warn_of("--status has %d clients, which all read: more are refused", CLIENTS_MAX);
+        log_warning("--status has %d clients, which all read: more are refused", CLIENTS_MAX);
     from->told |= silent < 0;
     return silent >= 0;
 }

@@ -429,8 +429,8 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
     "options, said",
     [
         ("-w /tmp/x", "expected -i INTERFACE"),
-        ("-i lo", "-w FOLDER"),
-        ("-i lo --write=", "-w FOLDER"),
+        ("-i lo", "-w DIR"),
+        ("-i lo --write=", "-w DIR"),
         ("-i lo -w /tmp/x -b files:3", "a ring of files: expected -C, -G"),
         ("-i lo -w /tmp/x -C none", "-C 'none': expected a size"),
         ("-i lo -w /tmp/x -b nothing", "filesize:, duration:"),
@@ -438,7 +438,7 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
         ("-i lo -w /tmp/x --wrong", "there is no option --wrong; see `wiretale-capture --help`"),
         ("-i lo -w /tmp/x -f tcp udp", "a filter after -f and another"),
         ("-i lo -w /tmp/x nonsense here", "the filter"),
-        ("-i lo -w /tmp/x -Q sideways", "expected in, out or inout"),
+        ("-i lo -w /tmp/x -Q sideways", "expected in|out|inout"),
         ("-i lo -w /tmp/x -j never", "no such time source"),
     ],
 )

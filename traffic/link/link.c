@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wiretale-link: joins two interfaces by a link that is as bad as it is told to be, and tells what
  * it did. */
-#include <err.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "link_options.h"
 #include "link_summary.h"
 
@@ -24,14 +24,14 @@ static void build_worker(struct link_worker *worker, const struct link_options *
     const char *wrong = link_direction_init(&worker->direction, worker->spec, options->seed, number,
                                             &worker->events, origin, problem, sizeof problem);
     if (wrong)
-        errx(4, "%s", wrong);
+        fail(EXIT_IO, "%s", wrong);
 }
 
 /* As a thread of real time when that is allowed, else as everybody else. */
 static void start_worker(struct link_worker *worker, uint64_t priority, bool *real_time) {
     int wrong = pthread_create(&worker->thread, NULL, link_worker_run, worker);
     if (wrong)
-        errx(5, "cannot start a thread: %s", strerror(wrong));
+        fail(EXIT_MISSING, "cannot start a thread: %s", strerror(wrong));
     struct sched_param parameters = {.sched_priority = (int)priority};
     if (!priority || pthread_setschedparam(worker->thread, SCHED_RR, &parameters))
         *real_time = false;
@@ -62,7 +62,7 @@ static int run(const struct link_options *options) {
         build_worker(&workers[i], options, i, ports, &origin);
     if (options->truth_path &&
         !truth_log_open(&log, options->truth_path, options->seed, realtime_ns()))
-        err(4, "%s: cannot write", options->truth_path);
+        fail(EXIT_IO, "%s: cannot write: %s", options->truth_path, strerror(errno));
     mlockall(MCL_CURRENT); /* as far as it may; not what comes: a limit would then make allocations
                               fail */
     for (unsigned i = 0; i < 2; i++) {
@@ -81,15 +81,17 @@ static int run(const struct link_options *options) {
     link_summary_print(workers, overruns, real_time, options->json);
     int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
-        err(4, "%s: not all of it could be written", options->truth_path);
+        fail(EXIT_IO, "%s: not all of it could be written: %s", options->truth_path,
+             strerror(errno));
     if (failure)
-        errx(4, "cannot write to standard output: %s", strerror(failure));
+        fail(EXIT_IO, "cannot write to standard output: %s", strerror(failure));
     return 0;
 }
 
-int main(int count, char **arguments) {
+int main(int argc, char **argv) {
     static struct link_options options;
-    link_options_parse(&options, count, arguments);
+    log_set_program(argv[0], "");
+    link_options_parse(&options, argc, argv);
     int code = options.print_path ? truth_print(options.print_path) : run(&options);
     link_spec_free(&options.specs[0]);
     link_spec_free(&options.specs[1]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_direction.h"
 
-#include <err.h>
 #include <stdlib.h>
 
+#include "common/log.h"
 #include "packet_id.h"
 #include "random_draw.h"
 
@@ -60,7 +60,7 @@ void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
         finish_codel_drops(direction);
         if (packet && !delay_line_put(&direction->line, packet,
                                       link_server_send(server, start, packet->link_bytes)))
-            errx(1, "out of memory with %u packets under way", direction->line.count);
+            fail(EXIT_MISSING, "out of memory with %u packets under way", direction->line.count);
         packet_queue_rest(&direction->queue, server->free_ns);
     }
 }
@@ -150,7 +150,7 @@ bool link_direction_arrive(struct link_direction *direction, const uint8_t *fram
         return false;
     struct link_packet *packet = link_packet_new(frame, size);
     if (!packet)
-        errx(1, "out of memory for a packet of %u bytes", size);
+        fail(EXIT_MISSING, "out of memory for a packet of %u bytes", size);
     if (arrival_ns < direction->last_arrival_ns)
         arrival_ns = direction->last_arrival_ns;
     direction->last_arrival_ns = arrival_ns;

@@ -20,7 +20,7 @@ struct link_options {
 };
 
 /* Ends the program with code 2 and one line when something is wrong; with 0 after --help and
- * --version. The texts in `arguments` are cut up and referred to. */
-void link_options_parse(struct link_options *options, int count, char **arguments);
+ * --version. `options` refers to the texts in `argv`. */
+void link_options_parse(struct link_options *options, int argc, char **argv);
 
 #endif

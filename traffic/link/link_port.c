@@ -2,7 +2,6 @@
 #include "link_port.h"
 
 #include <arpa/inet.h>
-#include <err.h>
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
@@ -18,6 +17,7 @@
 
 #include "common/block.h"
 #include "common/clock.h"
+#include "common/log.h"
 
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
@@ -27,7 +27,7 @@
 
 static void set(const struct link_port *port, int level, int option, int value, const char *what) {
     if (setsockopt(port->socket, level, option, &value, sizeof value))
-        err(5, "%s: cannot set %s", port->name, what);
+        fail(EXIT_MISSING, "%s: cannot set %s: %s", port->name, what, strerror(errno));
 }
 
 /* Merged segments are no packets of the wire. An interface that has no such thing is as good. */
@@ -51,11 +51,12 @@ void link_port_open(struct link_port *port, const char *name) {
     *port = (struct link_port){.name = name};
     unsigned index = if_nametoindex(name);
     if (!index)
-        errx(4, "%s: no such interface in this network namespace", name);
+        fail(EXIT_IO, "%s: no such interface in this network namespace", name);
     port->socket =
         socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* 0: nothing yet */
     if (port->socket < 0)
-        err(5, "%s: cannot open a packet socket (it needs root or CAP_NET_RAW)", name);
+        fail(EXIT_MISSING, "%s: cannot open a packet socket (it needs root or CAP_NET_RAW): %s",
+             name, strerror(errno));
     set_buffer(port);
     set(port, SOL_SOCKET, SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS");
     set(port, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1, "PACKET_IGNORE_OUTGOING (Linux 4.20)");
@@ -64,10 +65,10 @@ void link_port_open(struct link_port *port, const char *name) {
     struct sockaddr_ll address = {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
     if (bind(port->socket, (struct sockaddr *)&address, sizeof address))
-        err(5, "%s: cannot listen on it", name);
+        fail(EXIT_MISSING, "%s: cannot listen on it: %s", name, strerror(errno));
     struct packet_mreq all = {.mr_ifindex = (int)index, .mr_type = PACKET_MR_PROMISC};
     if (setsockopt(port->socket, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof all))
-        err(5, "%s: cannot see packets for others", name);
+        fail(EXIT_MISSING, "%s: cannot see packets for others: %s", name, strerror(errno));
 }
 
 union control {
@@ -117,7 +118,7 @@ unsigned link_port_receive(struct link_port *port, struct port_frame *frames) {
     }
     int count = recvmmsg(port->socket, messages, PORT_BATCH, MSG_DONTWAIT, NULL);
     if (count < 0 && errno != EAGAIN && errno != EINTR && errno != ENETDOWN)
-        err(4, "%s: cannot receive", port->name);
+        fail(EXIT_IO, "%s: cannot receive: %s", port->name, strerror(errno));
     for (int i = 0; i < count; i++) {
         frames[i].size = messages[i].msg_len;
         frames[i].in_ns = 0;

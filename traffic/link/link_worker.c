@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_worker.h"
 
-#include <err.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "packet_id.h"
 
 #define SLEEP_MOST_NS    INT64_C(100000000)
@@ -114,7 +114,7 @@ static void flush_sometimes(struct link_worker *worker, int64_t now_ns) {
 static void make_frames(struct port_frame *frames) {
     for (unsigned i = 0; i < PORT_BATCH; i++)
         if (!(frames[i].bytes = malloc(FRAME_MOST)))
-            errx(5, "out of memory for %u frames", PORT_BATCH);
+            fail(EXIT_MISSING, "out of memory for %u frames", PORT_BATCH);
 }
 
 void *link_worker_run(void *context) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "truth_log.h"
 
 static const char columns[] =
@@ -67,11 +68,8 @@ static int print_records(const char *path, FILE *file) {
     struct truth_record record;
     if (fread(&header, sizeof header, 1, file) != 1 ||
         memcmp(header.magic, TRUTH_MAGIC, sizeof header.magic) ||
-        header.header_bytes != sizeof header || header.record_bytes != sizeof record) {
-        fprintf(stderr, "wiretale-link: %s: expected a truth file, which begins with %s\n", path,
-                TRUTH_MAGIC);
-        return 4;
-    }
+        header.header_bytes != sizeof header || header.record_bytes != sizeof record)
+        fail(EXIT_IO, "%s: expected a truth file, which begins with %s", path, TRUTH_MAGIC);
     fputs(columns, stdout);
     size_t got;
     while ((got = fread(&record, 1, sizeof record, file)) == sizeof record) {
@@ -79,22 +77,16 @@ static int print_records(const char *path, FILE *file) {
         print_id(&record);
     }
     if (got || ferror(file))
-        fprintf(stderr,
-                "wiretale-link: %s: cut short within a record: the ones before it are printed\n",
-                path);
-    if (fflush(stdout)) {
-        fprintf(stderr, "wiretale-link: cannot write the output: %s\n", strerror(errno));
-        return 4;
-    }
-    return got || ferror(file) ? 3 : 0;
+        log_warning("%s: cut short within a record: the ones before it are printed", path);
+    if (fflush(stdout))
+        fail(EXIT_IO, "cannot write the output: %s", strerror(errno));
+    return got || ferror(file) ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
 int truth_print(const char *path) {
     FILE *file = strcmp(path, "-") ? fopen(path, "rbe") : stdin;
-    if (!file) {
-        fprintf(stderr, "wiretale-link: %s: %s\n", path, strerror(errno));
-        return 4;
-    }
+    if (!file)
+        fail(EXIT_IO, "%s: %s", path, strerror(errno));
     int code = print_records(path, file);
     fclose(file);
     return code;

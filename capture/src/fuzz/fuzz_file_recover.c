@@ -9,28 +9,6 @@
 #include <unistd.h>
 
 #include "file_recover.h"
-#include "say.h"
-
-/* Instead of say.c: a line on stderr for each execution would cost more than the recovery. */
-void say_less(void) {}
-
-void say(const char *format, ...) {
-    (void)format;
-}
-
-void warn_of(const char *format, ...) {
-    (void)format;
-}
-
-void say_plain(const char *format, ...) {
-    (void)format;
-}
-
-void fail(enum exit_code code, const char *format, ...) {
-    (void)code;
-    (void)format;
-    abort();
-}
 
 static void require(bool holds) {
     if (!holds)
