@@ -18,11 +18,20 @@ TABLES = """\
 Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. In Python they speak the
 Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them as Parquet, `--json` as arrays of objects.
 
-Times are int64 nanoseconds since the epoch, sizes bytes, rates bit/s. **A value that the capture cannot tell is null,
-never 0.** A frame number is that of Wireshark, counted in the file that the `interfaces` row names.
+Sizes are bytes, rates bit/s. **A value that cannot be known from the capture is null, never 0.** A frame number is that of
+Wireshark, counted in the file that the `interfaces` row names.
 
-Types: `int` int64, `real` float64, `bool`, `word` a word of a fixed list, `text`, `address` an IP address as text,
-`path` the name of a file.
+| type | JSON, CSV, Python, SQL | Arrow | Parquet |
+| --- | --- | --- | --- |
+| `int`, `real`, `bool` | integer, real, boolean | int64, float64, bool | the same |
+| `time` | integer: ns since the epoch | timestamp[ns, UTC] | timestamp[ns, UTC] |
+| `duration` | integer: ns | duration[ns] | int64: ns, because Parquet has no type for it |
+| `word` of a fixed list | text | dictionary of text | text, dictionary-encoded |
+| `text`, `address`, `path` (a file name) | text | text | text |
+
+`Trace.query()` and `wiretale.analyze(...).flows.with_integers()` give DuckDB integers, because its INTERVAL would round
+durations to microseconds. If you read the Parquet files or Arrow tables with DuckDB, `epoch_ns(first_ns)` is the same integer:
+`SELECT flow, epoch_ns(last_ns) - epoch_ns(first_ns) AS ns FROM 'DIR/flows.parquet'`.
 
 In JSON, C1 controls and bidirectional controls are escaped (`\\u202e`), and a byte of a `path` that is not UTF-8 is a lone
 surrogate: in Python, `os.fsencode()` of what `json.loads()` returns has the name's bytes. In Arrow, Parquet and CSV it is U+FFFD.

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables in DuckDB, by their names."""
+"""The tables in DuckDB, by their names.
+
+Times and durations are int64 ns there: DuckDB's INTERVAL has microseconds, and Python needs pytz to fetch its
+timestamps with a time zone.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config=dict(SETTINGS))
     for name in TABLES:
         if name != "packets":
-            connection.register(name, trace.table(name))
+            connection.register(name, trace.table(name).with_integers())
     return connection
 
 
@@ -36,5 +40,5 @@ def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
     except duckdb.CatalogException as error:
         if NO_PACKETS not in str(error).lower():
             raise
-    connection.register("packets", trace.table("packets"))
+    connection.register("packets", trace.table("packets").with_integers())
     return connection.sql(sql)

@@ -117,6 +117,10 @@ class Table:
     def __arrow_c_schema__(self) -> object:
         return self._core.__arrow_c_schema__()
 
+    def with_integers(self) -> TimesAsIntegers:
+        """The table for DuckDB, whose INTERVAL has microseconds: times and durations are int64 ns."""
+        return TimesAsIntegers(self._core)
+
     def _shown(self) -> tuple[list[str], list[list[str]], str]:
         """Heads, cells and a line that says what is left out: the columns that hold something, first rows."""
         rows = self.rows(0, ROWS_SHOWN)
@@ -139,6 +143,16 @@ class Table:
         head = "".join(f"<th>{escape(h)}</th>" for h in heads)
         body = "".join("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in line) + "</tr>" for line in cells)
         return f"<p>{escape(left)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class TimesAsIntegers:
+    """An Arrow stream of a table in which times and durations are int64 ns."""
+
+    def __init__(self, core: _core.Table) -> None:
+        self._core = core
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._core.__arrow_c_stream__(requested_schema, True)
 
 
 def shown_cell(value: object) -> str:

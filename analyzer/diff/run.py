@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import duckdb
 
 TABLES = ("interfaces", "flows", "directions", "findings")
+TIMES = "* REPLACE (epoch_ns(first_ns) AS first_ns, epoch_ns(last_ns) AS last_ns)"  # Parquet has timestamps
 FLOWS_MOST = 100_000
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
@@ -170,7 +171,8 @@ def load_tables(path: str) -> Run:
         try:
             for name in TABLES:
                 file = str(folder / f"{name}.parquet").replace("'", "''")
-                connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{file}')")
+                columns = "*" if name == "findings" else TIMES
+                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}')")
             return run_of_tables(connection, path, "tables")
         except duckdb.Error as error:
             raise InputError(

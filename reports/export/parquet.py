@@ -32,12 +32,21 @@ def written_tables(packets: bool) -> tuple[str, ...]:
     return (*TABLES, "packets") if packets else TABLES
 
 
+# INT64_MAX and -INT64_MAX, which blocks.sent_ns may hold because it is what the packet says, would be infinity in DuckDB.
+TIME_SQL = """make_timestamp_ns(CASE {0} WHEN 9223372036854775807 THEN 9223372036854775806
+    WHEN -9223372036854775807 THEN -9223372036854775806 ELSE {0} END)::TIMESTAMPTZ_NS"""
+
+
 def rows_of(trace: Trace, name: str, suffix: str) -> str:
     """The SQL that selects a table's rows for a format."""
-    texts = text_columns(trace.table(name)) if suffix == "csv" else []
-    if not texts:
+    table = trace.table(name)
+    if suffix == "csv":
+        changed = {text: csv_sql(text) for text in text_columns(table)}
+    else:
+        changed = {column: TIME_SQL.format(column) for column, kind, *_ in table.columns() if kind == "time"}
+    if not changed:
         return f"FROM {name}"
-    return f"SELECT * REPLACE ({', '.join(f'{csv_sql(text)} AS {text}' for text in texts)}) FROM {name}"
+    return f"SELECT * REPLACE ({', '.join(f'{sql} AS {column}' for column, sql in changed.items())}) FROM {name}"
 
 
 def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet",), packets: bool = False) -> Path:
@@ -54,7 +63,7 @@ def write_tables(trace: Trace, folder: Path, formats: Sequence[str] = ("parquet"
             connection.execute("SET threads = 2; SET memory_limit = '400MB'")
             connection.execute("SET temp_directory = ?", [str(partial / "spilled")])
             if packets:
-                connection.register("packets", trace.table("packets"))
+                connection.register("packets", trace.table("packets").with_integers())
             for name in written_tables(packets):
                 for suffix in formats:
                     target = str(partial / f"{name}.{suffix}").replace("'", "''")

@@ -17,15 +17,27 @@ from checkout import SAMPLES
 from wiretale.analyzer.time import parse_time, show_time
 from wiretale.analyzer.units import prefixed, show_duration, show_share
 
+ARROW_TYPES = {"int": "BIGINT", "time": "TIMESTAMPTZ_NS", "duration": "INTERVAL", "real": "DOUBLE", "bool": "BOOLEAN"}
+AS_INTEGERS = {"time": "epoch_ns({})", "duration": "1000 * epoch_us({})"}  # INTERVAL has microseconds
+
 
 def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
     trace = wiretale.analyze(sample)
     for name in ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "findings"):
         table = trace.table(name)
-        relation = duckdb.connect().from_arrow(table)
-        assert relation.columns == [column[0] for column in table.columns()]
-        rows = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-        assert rows == table.rows()
+        kinds = {column: kind for column, kind, *_ in table.columns()}
+        connection = duckdb.connect()
+        relation = connection.from_arrow(table)
+        assert relation.columns == list(kinds)
+        assert list(map(str, relation.types)) == [ARROW_TYPES.get(kind, "VARCHAR") for kind in kinds.values()]
+        values = relation.project(", ".join(AS_INTEGERS.get(kinds[c], "{}").format(f'"{c}"') for c in kinds))
+        rounded = [
+            [v - v % 1000 if kinds[c] == "duration" and v is not None else v for c, v in row.items()]
+            for row in table.rows()
+        ]
+        assert [list(row) for row in values.fetchall()] == rounded
+        exact = connection.from_arrow(table.with_integers())
+        assert [dict(zip(kinds, row, strict=True)) for row in exact.fetchall()] == table.rows()
         assert repr(table).startswith(f"{name}: {len(table):,} row")
         assert "<table>" in table._repr_html_()
     assert f"{len(trace.flows):,} flow" in repr(trace) and "<table>" in trace._repr_html_()

@@ -313,10 +313,27 @@ def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sampl
     assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
     trace = wiretale.analyze(sample)
     for table in tables:
-        query = f"from '{tmp_path}/out/{table}.parquet'"
-        columns = [c[0] for c in duckdb.sql(f"describe {query}").fetchall()]
-        rows = [dict(zip(columns, row, strict=True)) for row in duckdb.sql(query).fetchall()]
+        kinds = {column: kind for column, kind, *_ in trace.table(table).columns()}
+        columns = [f'epoch_ns("{c}")' if kind == "time" else f'"{c}"' for c, kind in kinds.items()]
+        query = f"select {', '.join(columns)} from '{tmp_path}/out/{table}.parquet'"
+        rows = [dict(zip(kinds, row, strict=True)) for row in duckdb.sql(query).fetchall()]
         assert rows == trace.table(table).rows(), table
+
+
+def test_parquet_has_times_with_a_time_zone_and_words_as_dictionaries(
+    wiretale_run: Any, samples: Path, tmp_path: Path
+) -> None:
+    import duckdb
+
+    assert wiretale_run("analyze", samples / "timeouts.pcap", "-o", tmp_path, "-q").returncode == 0
+    kind, physical = duckdb.sql(
+        f"select logical_type, type from parquet_schema('{tmp_path}/events.parquet') where name = 'time_ns'"
+    ).fetchall()[0]
+    assert "isAdjustedToUTC=1" in kind and "NANOS=NanoSeconds" in kind and physical == "INT64"
+    stored = duckdb.sql(
+        f"select encodings from parquet_metadata('{tmp_path}/events.parquet') where path_in_schema = 'kind'"
+    ).fetchall()
+    assert "DICTIONARY" in stored[0][0]
 
 
 def test_csv_on_stdout(wiretale_run: Any, samples: Path) -> None:

@@ -24,6 +24,7 @@ KINDS = (
 )
 WORDS = _core.vocabulary()
 DETAILS = (None, "fragmentation needed: MTU 1,400", "port unreachable")
+INTEGERS = ("int", "time", "duration")
 Row = dict[str, Any]
 
 
@@ -96,7 +97,7 @@ class DrawnTrace:
         made: Row = {}
         for name, kind, unit in SCHEMA[table]:
             value = self.draw.choice(NUMBERS.get(unit, (1, 64)))
-            made[name] = {"bool": bool(value & 1), "int": value}.get(kind, f"some {name}")
+            made[name] = bool(value & 1) if kind == "bool" else value if kind in INTEGERS else f"some {name}"
             if name in SOMETIMES and self.draw.random() < 0.5:
                 made[name] = None
         return made

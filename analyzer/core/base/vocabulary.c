@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words' texts. */
+/* The words' texts one after another, as Arrow has them in a dictionary. */
 #include "base/vocabulary.h"
 
-static const char *const texts[WORD_COUNT] = {
-#define X(symbol, text) text,
+#include <stddef.h>
+
+struct texts {
+#define X(symbol, text) char symbol[sizeof(text) - 1];
     VOCABULARY(X)
 #undef X
 };
 
+const char word_texts[] =
+#define X(symbol, text) text
+    VOCABULARY(X);
+#undef X
+
+const int32_t word_offsets[WORD_COUNT + 1] = {
+#define X(symbol, text) offsetof(struct texts, symbol),
+    VOCABULARY(X)
+#undef X
+        sizeof(struct texts),
+};
+
 const char *word_text(enum word word) {
-    return (unsigned)word < WORD_COUNT ? texts[word] : "";
+    static const char *const texts[] = {
+#define X(symbol, text) text,
+        VOCABULARY(X)
+#undef X
+    };
+    return texts[word];
 }

@@ -4,6 +4,8 @@
 #ifndef WIRETALE_VOCABULARY_H
 #define WIRETALE_VOCABULARY_H
 
+#include <stdint.h>
+
 #define VOCABULARY(X)                                                                              \
     X(NONE, "")                                                                                    \
     /* protocols (flows.protocol) */                                                               \
@@ -111,5 +113,9 @@ enum word {
 };
 
 const char *word_text(enum word word);
+
+/* All words without a separator; word i is [word_offsets[i], word_offsets[i + 1]). */
+extern const char word_texts[];
+extern const int32_t word_offsets[WORD_COUNT + 1];
 
 #endif

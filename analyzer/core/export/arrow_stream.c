@@ -3,7 +3,6 @@
  * twice. */
 #include "export/arrow_stream.h"
 #include "base/utf8.h"
-#include "base/vocabulary.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -15,18 +14,25 @@
 #define ROWS_AT_ONCE   32 /* whole bytes of a bitmap, no more than a word; 1 kB of stack each */
 
 static const char *const formats[] = {
-    [TYPE_INT] = "l",  [TYPE_REAL] = "g",    [TYPE_BOOL] = "b", [TYPE_WORD] = "u",
-    [TYPE_TEXT] = "u", [TYPE_ADDRESS] = "u", [TYPE_PATH] = "u",
+    [TYPE_INT] = "l",  [TYPE_TIME] = "tsn:UTC", [TYPE_DURATION] = "tDn",
+    [TYPE_REAL] = "g", [TYPE_BOOL] = "b",       [TYPE_WORD] = "i",
+    [TYPE_TEXT] = "u", [TYPE_ADDRESS] = "u",    [TYPE_PATH] = "u",
 };
 
 static bool is_text(const struct column *column) {
     return formats[column->type][0] == 'u';
 }
 
-int arrow_schema_export(const struct schema *schema, struct ArrowSchema *out) {
+int arrow_schema_export(const struct schema *schema, bool integers, struct ArrowSchema *out) {
     struct arrow_field fields[COLUMNS_MAX];
-    for (size_t i = 0; i < schema->column_count; i++)
-        fields[i] = (struct arrow_field){schema->columns[i].name, formats[schema->columns[i].type]};
+    for (size_t i = 0; i < schema->column_count; i++) {
+        uint8_t type = schema->columns[i].type;
+        fields[i] = (struct arrow_field){
+            schema->columns[i].name,
+            formats[integers && type <= TYPE_DURATION ? TYPE_INT : type],
+            type == TYPE_WORD,
+        };
+    }
     return arrow_struct_schema(schema->name, fields, schema->column_count, out);
 }
 
@@ -40,12 +46,15 @@ struct filling {
 static size_t values_size(const struct column *column, size_t rows) {
     if (column->type == TYPE_BOOL)
         return (rows + 7) / 8;
+    if (column->type == TYPE_WORD)
+        return rows * sizeof(int32_t);
     return is_text(column) ? (rows + 1) * sizeof(int32_t) : rows * sizeof(int64_t);
 }
 
 static bool begin_column(struct filling *filling, struct ArrowArray *array,
                          const struct column *column, size_t rows) {
-    if (!arrow_child_begin(array, rows, is_text(column) ? 3 : 2))
+    if (!arrow_child_begin(array, rows, is_text(column) ? 3 : 2) ||
+        (column->type == TYPE_WORD && !arrow_child_set_words(array)))
         return false;
     *filling = (struct filling){.array = array, .values = calloc(1, values_size(column, rows) + 1)};
     array->buffers[1] = filling->values;
@@ -78,9 +87,6 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
                       int64_t value) {
     char address[ADDRESS_TEXT_MAX];
     size_t size;
-    if (type == TYPE_WORD)
-        return append_text(filling, word_text((enum word)value),
-                           strlen(word_text((enum word)value)));
     if (type == TYPE_ADDRESS) {
         size = text_store_address(table->texts, value, address);
         return append_text(filling, address, size);
@@ -116,9 +122,15 @@ static bool fill_column(struct filling *filling, const struct table *table, unsi
     filling->array->null_count += (int64_t)count - __builtin_popcountll(known);
     switch (table->schema->columns[column].type) {
     case TYPE_INT:
+    case TYPE_TIME:
+    case TYPE_DURATION:
     case TYPE_REAL:
         for (size_t i = 0; i < count; i++)
             ((int64_t *)filling->values)[at + i] = rows[i].value[column];
+        return true;
+    case TYPE_WORD:
+        for (size_t i = 0; i < count; i++)
+            ((int32_t *)filling->values)[at + i] = (int32_t)rows[i].value[column];
         return true;
     case TYPE_BOOL:
         for (size_t i = 0; i < count; i++)
@@ -132,6 +144,7 @@ static bool fill_column(struct filling *filling, const struct table *table, unsi
 struct reading {
     const struct table *table;
     struct table_cursor cursor;
+    bool integers; /* times and durations as int64 */
     void *owner;
     void (*disown)(void *owner);
     const char *error;
@@ -186,7 +199,7 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     struct reading *reading = stream->private_data;
-    return arrow_schema_export(reading->table->schema, out);
+    return arrow_schema_export(reading->table->schema, reading->integers, out);
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream) {
@@ -200,12 +213,13 @@ static void release_stream(struct ArrowArrayStream *stream) {
     stream->release = NULL;
 }
 
-int arrow_stream_export(const struct table *table, struct ArrowArrayStream *out, void *owner,
-                        void (*disown)(void *owner)) {
+int arrow_stream_export(const struct table *table, bool integers, struct ArrowArrayStream *out,
+                        void *owner, void (*disown)(void *owner)) {
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return ENOMEM;
-    *reading = (struct reading){.table = table, .owner = owner, .disown = disown};
+    *reading =
+        (struct reading){.table = table, .integers = integers, .owner = owner, .disown = disown};
     *out = (struct ArrowArrayStream){.get_schema = stream_schema,
                                      .get_next = next_batch,
                                      .get_last_error = stream_error,

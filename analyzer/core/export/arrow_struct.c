@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/arrow_struct.h"
+#include "base/vocabulary.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,9 +9,19 @@ static void release_schema(struct ArrowSchema *schema) {
     for (int64_t i = 0; i < schema->n_children; i++)
         if (schema->children[i]->release)
             schema->children[i]->release(schema->children[i]);
+    if (schema->dictionary && schema->dictionary->release)
+        schema->dictionary->release(schema->dictionary);
+    free(schema->dictionary);
     free(schema->children);
     free(schema->private_data);
     schema->release = NULL;
+}
+
+static struct ArrowSchema *words_schema(void) {
+    struct ArrowSchema *words = malloc(sizeof *words);
+    if (words)
+        *words = (struct ArrowSchema){.format = "u", .name = "", .release = release_schema};
+    return words;
 }
 
 int arrow_struct_schema(const char *name, const struct arrow_field *fields, size_t count,
@@ -22,23 +33,44 @@ int arrow_struct_schema(const char *name, const struct arrow_field *fields, size
         free(children);
         return ENOMEM;
     }
-    for (size_t i = 0; i < count; i++) {
-        pointers[i] = &children[i];
-        children[i] = (struct ArrowSchema){.format = fields[i].format,
-                                           .name = fields[i].name,
-                                           .flags = ARROW_FLAG_NULLABLE,
-                                           .release = release_schema};
-    }
     *out = (struct ArrowSchema){.format = "+s",
                                 .name = name,
                                 .n_children = (int64_t)count,
                                 .children = pointers,
                                 .release = release_schema,
                                 .private_data = children};
-    return 0;
+    bool complete = true;
+    for (size_t i = 0; i < count; i++) {
+        pointers[i] = &children[i];
+        children[i] = (struct ArrowSchema){.format = fields[i].format,
+                                           .name = fields[i].name,
+                                           .flags = ARROW_FLAG_NULLABLE,
+                                           .dictionary = fields[i].words ? words_schema() : NULL,
+                                           .release = release_schema};
+        complete = complete && !fields[i].words == !children[i].dictionary;
+    }
+    if (!complete)
+        out->release(out);
+    return complete ? 0 : ENOMEM;
+}
+
+static void release_words(struct ArrowArray *array) {
+    array->release = NULL; /* its buffers are the program's */
+}
+
+bool arrow_child_set_words(struct ArrowArray *child) {
+    static const void *buffers[] = {NULL, word_offsets, word_texts};
+    child->dictionary = malloc(sizeof *child->dictionary);
+    if (child->dictionary)
+        *child->dictionary = (struct ArrowArray){
+            .length = WORD_COUNT, .n_buffers = 3, .buffers = buffers, .release = release_words};
+    return child->dictionary;
 }
 
 static void release_child(struct ArrowArray *array) {
+    if (array->dictionary && array->dictionary->release)
+        array->dictionary->release(array->dictionary);
+    free(array->dictionary);
     for (int64_t i = 0; i < array->n_buffers; i++)
         free((void *)array->buffers[i]);
     free(array->buffers);

@@ -46,6 +46,7 @@ struct ArrowArrayStream {
 
 struct arrow_field {
     const char *name, *format;
+    bool words; /* the values are numbers of words: a dictionary, which is the whole vocabulary */
 };
 
 /* 0, or ENOMEM with nothing to release: structs with one nullable child for each field. */
@@ -55,6 +56,9 @@ int arrow_struct_schema(const char *name, const struct arrow_field *fields, size
 /* A batch of `rows` structs with `count` children, all zero until arrow_child_begin(); false
  * without memory. What was begun of it is released by out->release(out). */
 bool arrow_struct_begin(struct ArrowArray *out, size_t count, size_t rows);
+
+/* Gives a child of words its dictionary; false without memory. */
+bool arrow_child_set_words(struct ArrowArray *child);
 
 /* Makes a child that owns its buffers, since a consumer may move it out of its batch and release it
  * later: each is free()d. The validity is all null, the others are for the caller to set. */

@@ -140,7 +140,9 @@ static char *put_text(char *out, const struct table *table, unsigned type, int64
 
 static char *put_value(char *out, const struct table *table, unsigned type, int64_t value) {
     switch (type) {
-    case TYPE_INT: return put_integer(out, value);
+    case TYPE_INT:
+    case TYPE_TIME:
+    case TYPE_DURATION: return put_integer(out, value);
     case TYPE_REAL: return put_real(out, value);
     case TYPE_BOOL: return value ? put(out, "true", 4) : put(out, "false", 5);
     default: return put_text(out, table, type, value);

@@ -27,8 +27,8 @@ static const struct passage_column columns[] = {
 int passage_schema_export(struct ArrowSchema *out) {
     struct arrow_field fields[COUNT];
     for (size_t i = 0; i < FIXED; i++)
-        fields[i] = (struct arrow_field){columns[i].name, columns[i].format};
-    fields[ENDS] = (struct arrow_field){"ends", "u"};
+        fields[i] = (struct arrow_field){.name = columns[i].name, .format = columns[i].format};
+    fields[ENDS] = (struct arrow_field){.name = "ends", .format = "u"};
     return arrow_struct_schema("passages", fields, COUNT, out);
 }
 

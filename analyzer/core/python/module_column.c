@@ -74,7 +74,7 @@ PyObject *table_total(PyObject *self, PyObject *argument) {
     int64_t total = 0;
     if (column < 0)
         return NULL;
-    if (table->schema->columns[column].type != TYPE_INT)
+    if (table->schema->columns[column].type > TYPE_DURATION)
         return PyErr_Format(PyExc_TypeError, "column %s is not of integers", name);
     while (table_next_of(table, &cursor, (size_t)column + 1, &row)) {
         if (__builtin_add_overflow(total, row.value[column], &total))

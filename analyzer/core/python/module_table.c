@@ -14,8 +14,9 @@
 static PyTypeObject *table_type, *json_type;
 
 static const char *const type_words[] = {
-    [TYPE_INT] = "int",   [TYPE_REAL] = "real",       [TYPE_BOOL] = "bool", [TYPE_WORD] = "word",
-    [TYPE_TEXT] = "text", [TYPE_ADDRESS] = "address", [TYPE_PATH] = "path",
+    [TYPE_INT] = "int",   [TYPE_TIME] = "time", [TYPE_DURATION] = "duration",
+    [TYPE_REAL] = "real", [TYPE_BOOL] = "bool", [TYPE_WORD] = "word",
+    [TYPE_TEXT] = "text", [TYPE_PATH] = "path", [TYPE_ADDRESS] = "address",
 };
 
 /* --- Table ---------------------------------------------------------------------------------- */
@@ -239,12 +240,13 @@ static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
 /* --- Arrow ---------------------------------------------------------------------------------- */
 
 static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"requested_schema", NULL};
+    static char *names[] = {"requested_schema", "integers", NULL};
     PyObject *requested = NULL;
+    int integers = 0;
     struct ArrowArrayStream stream;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &requested))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op", names, &requested, &integers))
         return NULL;
-    if (arrow_stream_export(table_of(self), &stream, self, module_disown))
+    if (arrow_stream_export(table_of(self), integers, &stream, self, module_disown))
         return PyErr_NoMemory();
     Py_INCREF(self);
     return module_stream_capsule(&stream);
@@ -253,7 +255,7 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
 static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
     struct ArrowSchema schema;
     (void)unused;
-    if (arrow_schema_export(table_of(self)->schema, &schema))
+    if (arrow_schema_export(table_of(self)->schema, false, &schema))
         return PyErr_NoMemory();
     return module_schema_capsule(&schema);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables: every column's name, type, unit and meaning, in one place.
  *
- * docs/tables.md is made from this file. Types: INT int64, REAL float64, BOOL, WORD (one of
- * vocabulary.h), TEXT (UTF-8), ADDRESS (an IP address as text). Times are ns since the epoch, sizes
- * bytes, rates bit/s. Null means: cannot be known from this capture, or (where the meaning says so)
- * not judged by this version.
+ * docs/tables.md is made from this file. Types: INT int64, TIME int64 ns since the epoch, DURATION
+ * int64 ns, REAL float64, BOOL, WORD (one of vocabulary.h), TEXT (UTF-8), PATH (bytes), ADDRESS (an
+ * IP address as text). Sizes are bytes, rates bit/s. A value that cannot be known from the capture
+ * is null, never 0.
  */
 #ifndef WIRETALE_SCHEMA_H
 #define WIRETALE_SCHEMA_H
@@ -22,13 +22,13 @@
     X(link_type, INT, "", "LINKTYPE_ number")                                                      \
     X(link_type_name, TEXT, "", "its name as libpcap gives it; null when libpcap has none")        \
     X(snaplen, INT, "bytes", "snap length; null when unlimited or not told")                       \
-    X(time_resolution_ns, INT, "ns", "time stamp resolution; 0 when finer than 1 ns")              \
+    X(time_resolution_ns, DURATION, "ns", "time stamp resolution; 0 when finer than 1 ns")         \
     X(packets, INT, "packets", "packets analyzed (after --filter, --start, --end)")                \
     X(bytes, INT, "bytes", "their lengths on the wire, link header included, without FCS")         \
     X(captured_bytes, INT, "bytes", "bytes of them in the file")                                   \
     X(filtered_packets, INT, "packets", "packets left out by --filter, --start or --end")          \
-    X(first_ns, INT, "ns", "time of the first packet (the least time)")                            \
-    X(last_ns, INT, "ns", "time of the last packet (the greatest time)")                           \
+    X(first_ns, TIME, "ns", "time of the first packet (the least time)")                           \
+    X(last_ns, TIME, "ns", "time of the last packet (the greatest time)")                          \
     X(received, INT, "packets",                                                                    \
       "packets that the capturing system says it received, behind a filter those that passed it;"  \
       " null when the file does not tell")                                                         \
@@ -43,7 +43,7 @@
     X(truncated_packets, INT, "packets", "packets cut by the snap length")                         \
     X(time_unknown, INT, "packets", "packets without a time stamp (simple packet blocks)")         \
     X(backward_steps, INT, "packets", "packets stamped earlier than the one before them")          \
-    X(backward_ns_max, INT, "ns", "the largest such step; null without one")                       \
+    X(backward_ns_max, DURATION, "ns", "the largest such step; null without one")                  \
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(mirror_duplicates, INT, "packets",                                                           \
       "copies of TCP packets made by a mirror port; null where only the interfaces table was "     \
@@ -88,15 +88,15 @@
     X(end, WORD, "", "why the row ends: end_of_capture, idle, evicted, ports_reused")              \
     X(application, WORD, "",                                                                       \
       "blocks, iperf2, iperf3 or rtp, by what its packets say; null: not recognised")              \
-    X(first_ns, INT, "ns", "time of the first packet; null where the file has no times")           \
-    X(last_ns, INT, "ns", "time of the last packet")                                               \
+    X(first_ns, TIME, "ns", "time of the first packet; null where the file has no times")          \
+    X(last_ns, TIME, "ns", "time of the last packet")                                              \
     X(first_capture, INT, "", "interfaces row of the first packet")                                \
     X(first_frame, INT, "frame", "frame of the first packet in that file")                         \
     X(last_frame, INT, "frame", "frame of the last packet in its file")                            \
     X(packets, INT, "packets", "IP packets, both directions")                                      \
     X(wire_bytes, INT, "bytes", "both directions; see directions.wire_bytes")                      \
     X(payload_bytes, INT, "bytes", "both directions; see directions.payload_bytes")                \
-    X(handshake_rtt_ns, INT, "ns",                                                                 \
+    X(handshake_rtt_ns, DURATION, "ns",                                                            \
       "TCP: from the last SYN to the ACK of the SYN-ACK, the whole path's round trip whatever "    \
       "the capture point; null without all three or after a repeated SYN-ACK")                     \
     X(one_way, BOOL, "", "only one direction was captured")                                        \
@@ -185,7 +185,7 @@
       "TCP acknowledgments sent in this direction with SACK blocks; null where options were cut")  \
     X(zero_windows, INT, "packets",                                                                \
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
-    X(zero_window_ns, INT, "ns",                                                                   \
+    X(zero_window_ns, DURATION, "ns",                                                              \
       "TCP: how long the receive window announced in this direction was 0")                        \
     X(window_full, INT, "packets",                                                                 \
       "TCP: segments that fill the window that the receiver announced; null when its scale is "    \
@@ -214,18 +214,19 @@
     X(block_loss_run_max, INT, "", "the longest of them")                                          \
     X(block_restarts, INT, "", "beginnings of the sender after the first")                         \
     X(blocks_head_of_line, INT, "", "TCP: blocks that waited for bytes before their own")          \
-    X(head_of_line_ns_max, INT, "ns", "TCP: the longest such wait")                                \
+    X(head_of_line_ns_max, DURATION, "ns", "TCP: the longest such wait")                           \
     X(rtt_samples, INT, "",                                                                        \
       "TCP: round trips measured from data of this direction to its acknowledgment (Karn's rule)") \
-    X(rtt_ns_min, INT, "ns",                                                                       \
+    X(rtt_ns_min, DURATION, "ns",                                                                  \
       "TCP: the least of them, from the capture point to the receiver and back; null without one") \
-    X(rtt_ns_median, INT, "ns", "exact to 64 samples, then within 1.6%")                           \
-    X(rtt_ns_p99, INT, "ns", "exact to 64 samples, then within 1.6%")                              \
-    X(rtt_ns_max, INT, "ns", "the greatest")                                                       \
-    X(jitter_ns, INT, "ns",                                                                        \
+    X(rtt_ns_median, DURATION, "ns", "exact to 64 samples, then within 1.6%")                      \
+    X(rtt_ns_p99, DURATION, "ns", "exact to 64 samples, then within 1.6%")                         \
+    X(rtt_ns_max, DURATION, "ns", "the greatest")                                                  \
+    X(jitter_ns, DURATION, "ns",                                                                   \
       "interarrival jitter of the numbered units (RFC 3550 section 6.4.1), as iperf has it; null " \
       "where they carry no time")                                                                  \
-    X(delay_variation_ns, INT, "ns", "greatest less least transit time of them; null as above")    \
+    X(delay_variation_ns, DURATION, "ns",                                                          \
+      "greatest less least transit time of them; null as above")                                   \
     X(throughput_bps, INT, "bit/s",                                                                \
       "ip_bytes over last_ns - first_ns, without what a mirror port stored twice; null when that " \
       "is 0")                                                                                      \
@@ -260,31 +261,31 @@
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
-    X(first_ns, INT, "ns", "time of the first packet of this direction")                           \
-    X(last_ns, INT, "ns", "time of the last")                                                      \
-    X(idle_ns_max, INT, "ns",                                                                      \
+    X(first_ns, TIME, "ns", "time of the first packet of this direction")                          \
+    X(last_ns, TIME, "ns", "time of the last")                                                     \
+    X(idle_ns_max, DURATION, "ns",                                                                 \
       "longest time between two packets of this direction; null with fewer than two")              \
-    X(limit_idle_ns, INT, "ns",                                                                    \
+    X(limit_idle_ns, DURATION, "ns",                                                               \
       "TCP: of the time from the 8th packet to the last data, while the sender had nothing to"     \
       " send: all was acknowledged, or the last segment was short; null with fewer packets or"     \
       " one direction")                                                                            \
-    X(limit_delayed_ack_ns, INT, "ns",                                                             \
+    X(limit_delayed_ack_ns, DURATION, "ns",                                                        \
       "TCP: while a short segment waited for an acknowledgment that the receiver held back "       \
       "(Nagle's algorithm and the delayed-ACK timer); null as above")                              \
-    X(limit_window_ns, INT, "ns",                                                                  \
+    X(limit_window_ns, DURATION, "ns",                                                             \
       "TCP: while the receiver's window was full or closed; null as above")                        \
-    X(limit_recovery_ns, INT, "ns",                                                                \
+    X(limit_recovery_ns, DURATION, "ns",                                                           \
       "TCP: while a loss was being mended by fast recovery or go-back-N; null as above")           \
-    X(limit_timeout_ns, INT, "ns",                                                                 \
+    X(limit_timeout_ns, DURATION, "ns",                                                            \
       "TCP: silence that ended with a retransmission by the timer, also one that is only"          \
       " suspected, the whole life long")                                                           \
     X(stall_frames, TEXT, "",                                                                      \
       "TCP: the frames before and after each of these silences, as in `340-341, 90-120`: the five" \
       " longest, longest first; null without one")                                                 \
-    X(limit_slow_start_ns, INT, "ns",                                                              \
+    X(limit_slow_start_ns, DURATION, "ns",                                                         \
       "TCP: data under way, until what was in flight last doubled before any loss; null as "       \
       "above")                                                                                     \
-    X(limit_network_ns, INT, "ns",                                                                 \
+    X(limit_network_ns, DURATION, "ns",                                                            \
       "TCP: data under way otherwise: the congestion window, or the rate of the path; null as"     \
       " above")
 
@@ -293,7 +294,7 @@
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
     X(capture, INT, "", "interfaces row")                                                          \
     X(frame, INT, "frame", "the packet, in that capture's file")                                   \
-    X(time_ns, INT, "ns", "its time; null where the file has none")                                \
+    X(time_ns, TIME, "ns", "its time; null where the file has none")                               \
     X(kind, WORD, "", "what happened")                                                             \
     X(bytes, INT, "bytes", "payload bytes concerned; null where there are none")                   \
     X(related_frame, INT, "frame",                                                                 \
@@ -312,8 +313,8 @@
 #define SERIES_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "directions row of the flow")                                            \
-    X(start_ns, INT, "ns", "start of the bin; bins in which nothing was seen have no row")         \
-    X(width_ns, INT, "ns",                                                                         \
+    X(start_ns, TIME, "ns", "start of the bin; bins in which nothing was seen have no row")        \
+    X(width_ns, DURATION, "ns",                                                                    \
       "its width: 1 ms doubled as often as was needed, the same for the direction")                \
     X(packets, INT, "packets", "IP packets in it")                                                 \
     X(wire_bytes, INT, "bytes", "as in directions")                                                \
@@ -325,7 +326,7 @@
     X(lost, INT, "packets",                                                                        \
       "TCP: segments taken for lost, by what was sent in their place then; those proven needless " \
       "later included; null for other protocols")                                                  \
-    X(rtt_ns, INT, "ns", "TCP: least round trip sampled in it; null without one")                  \
+    X(rtt_ns, DURATION, "ns", "TCP: least round trip sampled in it; null without one")             \
     X(flight_bytes, INT, "bytes",                                                                  \
       "TCP: most bytes sent beyond the highest acknowledgment; null when not known")               \
     X(window_bytes, INT, "bytes",                                                                  \
@@ -363,15 +364,15 @@
       "s) was over")                                                                               \
     X(first_frame, INT, "frame", "first fragment seen")                                            \
     X(last_frame, INT, "frame", "last fragment seen")                                              \
-    X(first_ns, INT, "ns", "its time")                                                             \
-    X(last_ns, INT, "ns", "time of the last")
+    X(first_ns, TIME, "ns", "its time")                                                            \
+    X(last_ns, TIME, "ns", "time of the last")
 
 #define PACKETS_COLUMNS(X)                                                                         \
     X(flow, INT, "", "flows row")                                                                  \
     X(direction, INT, "", "direction of the flow")                                                 \
     X(capture, INT, "", "interfaces row")                                                          \
     X(frame, INT, "frame", "frame in that capture's file")                                         \
-    X(time_ns, INT, "ns", "its time")                                                              \
+    X(time_ns, TIME, "ns", "its time")                                                             \
     X(ip_bytes, INT, "bytes", "IP packet with its headers")                                        \
     X(payload_bytes, INT, "bytes", "transport payload in this packet")                             \
     X(sequence, INT, "bytes",                                                                      \
@@ -390,7 +391,7 @@
       "TCP: flag bits as in the header (FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR "  \
       "128)")                                                                                      \
     X(unique_bytes, INT, "bytes", "TCP: of the payload, seen for the first time")                  \
-    X(rtt_ns, INT, "ns",                                                                           \
+    X(rtt_ns, DURATION, "ns",                                                                      \
       "TCP: round trip of the other direction's data that this acknowledgment completes; null "    \
       "without one")                                                                               \
     X(fragment_offset, INT, "bytes",                                                               \
@@ -404,13 +405,13 @@
       "stream of the run, as its header says; null for a length given by --block-size")            \
     X(sequence, INT, "", "number of the block in its stream; lost ones have no row but an event")  \
     X(bytes, INT, "bytes", "whole block with its header")                                          \
-    X(sent_ns, INT, "ns",                                                                          \
+    X(sent_ns, TIME, "ns",                                                                         \
       "when the sender says that it sent it; null where its header was not read")                  \
-    X(first_ns, INT, "ns", "when its first packet passed here")                                    \
-    X(complete_ns, INT, "ns",                                                                      \
+    X(first_ns, TIME, "ns", "when its first packet passed here")                                   \
+    X(complete_ns, TIME, "ns",                                                                     \
       "when all its bytes, and in TCP all before them, had passed here; null: unfinished")         \
-    X(latency_ns, INT, "ns", "complete_ns - sent_ns: with the offset of the two clocks")           \
-    X(head_of_line_ns, INT, "ns",                                                                  \
+    X(latency_ns, DURATION, "ns", "complete_ns - sent_ns: with the offset of the two clocks")      \
+    X(head_of_line_ns, DURATION, "ns",                                                             \
       "TCP: how long it waited, complete, for bytes before its own; null for UDP")                 \
     X(first_frame, INT, "frame", "first packet")                                                   \
     X(last_frame, INT, "frame", "packet that completed it; null: unfinished")                      \
@@ -448,7 +449,17 @@ enum table_number {
 };
 
 /* A path is bytes, any but NUL; a text is UTF-8. */
-enum column_type { TYPE_INT, TYPE_REAL, TYPE_BOOL, TYPE_WORD, TYPE_TEXT, TYPE_ADDRESS, TYPE_PATH };
+enum column_type {
+    TYPE_INT,
+    TYPE_TIME,
+    TYPE_DURATION, /* up to this one a value is an integer */
+    TYPE_REAL,
+    TYPE_BOOL,
+    TYPE_WORD,
+    TYPE_TEXT,
+    TYPE_ADDRESS,
+    TYPE_PATH
+};
 
 struct column {
     const char *name;

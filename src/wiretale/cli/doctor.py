@@ -42,7 +42,7 @@ TOOLS = (
 )
 # Python packages, with the first version that serves and the first that is known not to (as in setup.cfg).
 MODULES = (
-    ("duckdb", (1, 5), (3,)),
+    ("duckdb", (2,), (3,)),
     ("plotly", (6, 1), (8,)),
     ("jinja2", (3, 1), None),
     ("rich", (13,), None),
