@@ -3,9 +3,9 @@
 
     PYTHONPATH=benchmarks python -m speed.capture
 
-Runs of both programs alternate, so that a slow moment of the machine hits both; the least CPU time of the rounds counts, since
-other work on the machine only ever adds to it. What must not be lost is asked of every round. Exits with 1 when a bound
-is broken. All that is made (namespaces, files) is removed.
+Runs of both programs alternate, so that a slow period of the machine affects both. The lowest CPU time of the rounds counts,
+because other processes can only add to it; losses are checked in every round. The exit status is 1 if a bound is exceeded.
+Namespaces and files are removed at the end.
 """
 
 from __future__ import annotations
@@ -24,69 +24,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from speed.check import Check, print_checks, remove_namespaces, run
+
 PACKETS = 4_000_000
 SIZE = 64
 MILLION = 1_000_000
-ORDINARY = 65534  # a user and a group
+NOBODY = 65534  # user and group
 STALL_SECONDS, STALL_RATE = 2.0, 200_000
 FRAME = "{{ eth(da=02:00:00:00:00:02, sa=02:00:00:00:00:0{number}), fill(0x41, 50) }}"
 DROPPED = re.compile(r"(\d+) (?:by the (?:kernel|interface|queue|disk)|packets dropped by kernel)")
 
 
 @dataclass
-class Check:
-    """A bound: what was measured must not exceed it, or must reach it."""
-
-    what: str
-    measured: float
-    bound: float
-    unit: str = ""
-    digits: int = 0
-    at_least: bool = False
-
-    @property
-    def passed(self) -> bool:
-        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
-
-    def show(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        return (
-            f"{'ok  ' if self.passed else 'FAIL'} {self.what}: {self.measured:,.{self.digits}f} {self.unit}".rstrip()
-            + f" ({sign} {self.bound:,.{self.digits}f})"
-        )
-
-
-@dataclass
 class Run:
-    """What one capture said and cost."""
+    """Messages, CPU time and files of one capture."""
 
-    said: str
+    log: str
     cpu_seconds: float
     files: list[Path] = field(default_factory=list)
 
     @property
     def dropped(self) -> int:
-        return sum(
-            int(count)
-            for count in DROPPED.findall(self.said.splitlines()[-1] if "the queue" in self.said else self.said)
-        )
+        summary = self.log.splitlines()[-1] if "the queue" in self.log else self.log
+        return sum(int(count) for count in DROPPED.findall(summary))
 
     @property
     def received(self) -> int:
-        found = re.search(r"(\d+) packets (?:received,|captured)", self.said)
+        found = re.search(r"(\d+) packets (?:received,|captured)", self.log)
         return int(found[1]) if found else -1
 
 
-def run(*command: str) -> str:
-    """Of a command that has to work."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
-
-
 class Link:
-    """The sender's and the tracer's namespace with two veth pairs."""
+    """Namespaces of sender and tracer with two veth pairs between them."""
 
     def __init__(self) -> None:
         self.sender, self.tracer = (f"wtbench{os.getpid()}{end}" for end in "st")
@@ -103,11 +72,10 @@ class Link:
             run("ip", "-n", self.tracer, "link", "set", f"in{number}", "up")
 
     def remove(self) -> None:
-        for name in (self.sender, self.tracer):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        remove_namespaces(self.sender, self.tracer)
 
     def send(self, count: int, folder: Path, numbers: tuple[int, ...] = (0,)) -> float:
-        """From each of the interfaces at once, as fast as trafgen can; the seconds that took."""
+        """Sends on all interfaces at once at the full speed of trafgen, and returns the seconds."""
         begin, senders = time.monotonic(), []
         for number in numbers:
             frame = folder / f"frame{number}"
@@ -131,7 +99,7 @@ def made_link() -> Iterator[Link]:
 
 
 class Bench:
-    """The measurements; `checks` grows."""
+    """The measurements. Each adds to `checks` and `notes`."""
 
     def __init__(self, link: Link, program: str, folder: Path, packets: int, rounds: int) -> None:
         self.link, self.program, self.folder, self.packets, self.rounds = link, program, folder, packets, rounds
@@ -151,7 +119,7 @@ class Bench:
         return process
 
     def end(self, process: subprocess.Popen[bytes], log: Path) -> Run:
-        """Stops it; CPU time is of this process and its threads alone, from its start to its end."""
+        """Stops a capture. CPU time is that of its process and threads, without trafgen."""
         time.sleep(0.6)
         process.send_signal(signal.SIGINT)
         _, _, usage = os.wait4(process.pid, 0)
@@ -162,7 +130,7 @@ class Bench:
         out, log = self.folder / "out", self.folder / "log"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(mode=0o755)
-        os.chown(out, ORDINARY, ORDINARY)  # who the daemon becomes; tcpdump stays root
+        os.chown(out, NOBODY, NOBODY)  # the daemon drops root, tcpdump does not
         process = self.begin(command, log)
         seconds = self.link.send(count, self.folder, numbers)
         done = self.end(process, log)
@@ -170,13 +138,13 @@ class Bench:
         return done, seconds
 
     def loss(self, what: str, runs: list[Run], count: int) -> None:
-        self.checks.append(Check(f"{what}: packets dropped", max(done.dropped for done in runs), 0))
-        self.checks.append(
-            Check(f"{what}: packets recorded", min(done.received for done in runs), count, at_least=True)
-        )
+        self.checks.append(Check(f"{what}: packets dropped", max(done.dropped for done in runs), 0, digits=0))
+        self.require(f"{what}: packets recorded", min(done.received for done in runs), count)
+
+    def require(self, what: str, measured: float, least: float) -> None:
+        self.checks.append(Check(what, measured, least, digits=0, at_least=True))
 
     def against_tcpdump(self) -> None:
-        """No loss, and no more CPU for a packet than tcpdump."""
         out = str(self.folder / "out")
         own, others, rates = [], [], []
         for number in range(self.rounds):
@@ -188,9 +156,9 @@ class Bench:
         self.loss(f"{self.packets / MILLION:g} M packets of {SIZE} B", own, self.packets)
         cpu = min(done.cpu_seconds for done in own) / self.packets * MILLION
         tcpdump = min(done.cpu_seconds for done in others) / self.packets * MILLION
-        self.checks.append(Check("CPU for a packet", cpu, tcpdump, "µs, tcpdump's", 3))
+        self.checks.append(Check("CPU per packet", cpu, tcpdump, "µs of tcpdump", 3))
         self.notes.append(f"trafgen sent {min(rates):,.0f} to {max(rates):,.0f} packets/s")
-        self.notes.append(f"CPU for a packet is {cpu / tcpdump:.2f} of tcpdump's; all rounds: " + show_cpu(own, others))
+        self.notes.append(f"CPU per packet is {cpu / tcpdump:.2f} of tcpdump's; all rounds: " + show_cpu(own, others))
         self.notes.append(f"tcpdump with its default buffer dropped {max(done.dropped for done in others):,}")
 
     def rotation(self) -> None:
@@ -198,7 +166,7 @@ class Bench:
         done, _ = self.capture(command, self.packets)
         self.loss(f"rotation every 64 MB ({len(done.files)} files)", [done], self.packets)
         counted = sum(count_packets(file) for file in done.files)
-        self.checks.append(Check("rotation every 64 MB: packets in the files", counted, self.packets, at_least=True))
+        self.require("rotation every 64 MB: packets in the files", counted, self.packets)
 
     def two_interfaces(self) -> None:
         half = self.packets // 2
@@ -206,10 +174,10 @@ class Bench:
         done, _ = self.capture(command, half, (0, 1))
         self.loss("two interfaces at once", [done], 2 * half)
         ordered = "Strict time order:   True" in run("capinfos", "-o", str(done.files[0]))
-        self.checks.append(Check("two interfaces: packets in the order of time", ordered, 1, at_least=True))
+        self.require("two interfaces: packets in order of time", ordered, 1)
 
     def stalled_writer(self) -> None:
-        """The reader of a pipe sleeps while 2 s of packets at 200,000/s come, and for 2 s at least."""
+        """The reader of a pipe sleeps for at least 2 s, while packets arrive at 200,000/s."""
         count, log = int(STALL_SECONDS * STALL_RATE), self.folder / "log"
         for buffer in ("256M", "4M"):
             command = [self.program, "-i", "in0", "-w", "-", "--buffer", buffer]
@@ -225,7 +193,7 @@ class Bench:
             if buffer == "256M":
                 self.loss(f"writer stalled for {STALL_SECONDS:g} s, --buffer {buffer}", [done], count)
             else:
-                self.notes.append(f"the same with --buffer {buffer} drops {done.dropped:,} of {count:,}, and says so")
+                self.notes.append(f"the same with --buffer {buffer} reports {done.dropped:,} of {count:,} dropped")
 
 
 def show_cpu(own: list[Run], others: list[Run]) -> str:
@@ -253,8 +221,9 @@ def main() -> int:
         bench.rotation()
         bench.two_interfaces()
         bench.stalled_writer()
-    print(*(check.show() for check in bench.checks), *(f"     {note}" for note in bench.notes), sep="\n")
-    return not all(check.passed for check in bench.checks)
+    passed = print_checks(bench.checks)
+    print(*(f"     {note}" for note in bench.notes), sep="\n")
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that a reader of captures can do: call libpcap for each packet, and nothing else. */
+/* Lower bound for readers that use libpcap: calls pcap_next_ex() for each packet and counts. */
 #include <err.h>
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a capture of interleaved TCP transfers, the same bytes for the same options.
+/* Writes a capture of interleaved TCP transfers. The same options give the same bytes.
  *
- * Every flow shakes hands with Linux's options, sends segments with timestamps in trains of one or
- * two, gets them acknowledged, and now and then sends one again. Flows start over the first quarter
- * of the capture and take their turns at random; four in five close at its end. So at nearly every
- * moment nearly all are alive, and packets next to each other in the file rarely belong to the same
- * flow. Payload is zero, which keeps the TCP checksums right at no cost. */
+ * Each flow has a handshake with the options of Linux, sends segments with timestamps in trains of
+ * one or two, and retransmits 1% of them; the receiver acknowledges every --ack-every segments.
+ * Flows start in the first quarter of the capture and are chosen at random; four in five close at
+ * its end. So almost all flows are open at any time, and adjacent packets rarely belong to the same
+ * flow, which must defeat caches. Payload is zero: the TCP checksum then covers headers alone.
+ *
+ * The state of a flow is 20 bytes and all flows are allocated at once, so memory is proportional to
+ * --flows. If a write fails, the program exits with status 1. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <getopt.h>
@@ -23,7 +26,7 @@ struct plan {
     uint64_t packets;
     uint32_t flows;
     uint32_t snaplen;
-    uint32_t ack_every; /* segments for each acknowledgment */
+    uint32_t ack_every; /* segments per ACK */
     uint32_t gap_ns;    /* mean time between packets */
     const char *path;
 };
@@ -31,9 +34,9 @@ struct plan {
 enum stage { NEW, SYN_SEEN, SYN_ACK_SEEN, OPEN, CLOSING, FIN_SEEN, CLOSED };
 
 struct flow {
-    uint32_t next;     /* stream offset of the sender's next byte */
-    uint32_t acked;    /* and of the receiver's acknowledgment */
-    uint32_t stamp[2]; /* last TSval of client and server */
+    uint32_t next;     /* SND.NXT of the data sender, as an offset from its first byte */
+    uint32_t acked;    /* SND.UNA, likewise */
+    uint32_t stamp[2]; /* last TSval of client and server, ms */
     uint16_t ip_id[2];
     uint8_t stage; /* enum stage */
 };
@@ -48,13 +51,14 @@ struct writer {
 };
 
 struct segment {
-    int from; /* 0 the client, 1 the server */
+    int from; /* 0: client, 1: server */
     uint32_t sequence, acknowledgment;
     uint16_t payload;
     uint8_t flags;
 };
 
-static uint32_t draw(struct writer *w, uint32_t below) { /* xorshift64* */
+/* Returns a number in [0, below), by xorshift64*. */
+static uint32_t draw(struct writer *w, uint32_t below) {
     w->random ^= w->random >> 12;
     w->random ^= w->random << 25;
     w->random ^= w->random >> 27;
@@ -77,13 +81,14 @@ static uint32_t sum16(const uint8_t *p, size_t length, uint32_t sum) {
     return sum;
 }
 
+/* Returns the Internet checksum of a sum of 16-bit words (RFC 1071). */
 static uint16_t fold(uint32_t sum) {
     sum = (sum & 0xFFFF) + (sum >> 16);
     sum += sum >> 16;
     return (uint16_t)~sum;
 }
 
-/* Three in ten flows are uploads. */
+/* Returns the data sender of a flow (0: client, 1: server). Three in ten flows are uploads. */
 static int sender_of(uint32_t number) {
     return number % 10 < 3 ? 0 : 1;
 }
@@ -130,6 +135,7 @@ static size_t put_tcp(uint8_t *tcp, const struct flow *f, uint32_t number,
     return length;
 }
 
+/* Writes a pcap record, cut to the snap length, and advances the clock. */
 static void write_record(struct writer *w, const uint8_t *frame, uint32_t length) {
     uint32_t captured = length < w->plan->snaplen ? length : w->plan->snaplen;
     uint32_t header[4] = {START_SECONDS + (uint32_t)(w->time_ns / 1000000000),
@@ -160,7 +166,7 @@ static uint32_t isn(uint32_t number, int from) {
     return number * 2654435761U + (from ? 0x5A5A5A : 1);
 }
 
-/* A segment of the flow's sender, or the receiver's acknowledgment, at these stream offsets. */
+/* Writes a segment of the data sender at a stream offset. write_ack() writes the ACK of one. */
 static void write_data(struct writer *w, uint32_t number, uint32_t offset, uint16_t payload,
                        uint8_t flags) {
     int from = sender_of(number);
@@ -175,6 +181,7 @@ static void write_ack(struct writer *w, uint32_t number, uint32_t offset, uint8_
     write_segment(w, number, &s);
 }
 
+/* Writes the next of the three packets of the handshake. */
 static void shake_hands(struct writer *w, uint32_t number) {
     struct flow *f = &w->flows[number];
     int from = f->stage == SYN_SEEN; /* the SYN-ACK is the server's */
@@ -186,7 +193,8 @@ static void shake_hands(struct writer *w, uint32_t number) {
     f->stage++;
 }
 
-/* Enough unacknowledged: an acknowledgment; else a train of segments, or one of them again. */
+/* Writes the next packets of an open flow: an ACK if --ack-every segments are outstanding, a
+ * retransmission in 1% of the turns, else a train of one or two segments. */
 static void transfer(struct writer *w, uint32_t number) {
     struct flow *f = &w->flows[number];
     if (f->next - f->acked >= w->plan->ack_every * MSS) {
@@ -204,6 +212,7 @@ static void transfer(struct writer *w, uint32_t number) {
     }
 }
 
+/* Writes the next packet of an orderly close: FIN, FIN with ACK, ACK. */
 static void close_flow(struct writer *w, uint32_t number) {
     struct flow *f = &w->flows[number];
     if (f->stage == OPEN)
@@ -218,6 +227,7 @@ static void close_flow(struct writer *w, uint32_t number) {
     f->stage++;
 }
 
+/* Returns the number of flows that may send: it grows linearly over the first quarter. */
 static uint32_t flows_started(const struct writer *w) {
     uint64_t started = 1 + w->written * w->plan->flows * 4 / w->plan->packets;
     return started < w->plan->flows ? (uint32_t)started : w->plan->flows;
