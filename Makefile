@@ -18,7 +18,7 @@ SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omi
 LIBRARIES = -lpcap -lz -lzstd -llz4 -lm -lpthread
 
 HEADERS = $(wildcard analyzer/core/*/*.h common/*.h)
-MODULE_SOURCES = $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
+MODULE_SOURCES = common/sequence_window.c $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
 CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
 CORE_INCLUDES = -I. -Ianalyzer/core
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
@@ -98,11 +98,11 @@ test-c: $(C_TESTS:%=build/test/%)
 	@for program in $^; do echo "==> running $$program"; $$program || exit 1; done
 	@for folder in $(TESTED_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
-build/core/%.o: analyzer/core/%.c
+build/core/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS_CORE) $(CORE_INCLUDES) -MMD -MP -c $< -o $@
 
-build/test/%: analyzer/core/%.c $(CORE_SOURCES:analyzer/core/%.c=build/core/%.o)
+build/test/%: analyzer/core/%.c $(CORE_SOURCES:%.c=build/core/%.o)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS_CORE) -MMD -MP $(CORE_INCLUDES) $< $(filter %.o,$^) -o $@ $(LIBRARIES)

@@ -37,7 +37,7 @@ INSTALLED = ["-Wl,--strip-debug"]
 
 CORE = Extension(
     "wiretale.analyzer._core",
-    sources=sorted(set(glob("analyzer/core/*/*.c")) - set(glob("analyzer/core/fuzz/*.c"))),
+    sources=sorted({*glob("analyzer/core/*/*.c"), "common/sequence_window.c"} - set(glob("analyzer/core/fuzz/*.c"))),
     depends=sorted(glob("analyzer/core/*/*.h") + glob("common/*.h")),
     include_dirs=[".", "analyzer/core"],
     libraries=["pcap", "z", "zstd", "lz4"],

@@ -45,7 +45,7 @@ void sequence_source_begin(struct sequence_source *source, uint64_t key) {
     source->highest_sent = 0;
     source->clock = (struct transit_clock){0};
     source->is_waiting = false;
-    sequence_window_clear(&source->window);
+    sequence_window_clear(&source->window, source->map, SEQUENCE_WINDOW);
 }
 
 /* --- transit times --------------------------------------------------------------------------- */
@@ -140,12 +140,33 @@ static void note_end(const struct sequence_source *source, const struct sequence
     judge->counts->end_sequence = reading->ends[far < near];
 }
 
+uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position) {
+    bool is_kept = sequence_window_has(&source->window, source->map, position) &&
+                   source->window.highest - position < SEQUENCE_FRAMES;
+    return is_kept ? source->frames[(uint64_t)position % SEQUENCE_FRAMES] : 0;
+}
+
+uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position) {
+    uint64_t least = 0;
+    if (source->window.highest - position >= SEQUENCE_FRAMES)
+        return 0;
+    for (int64_t above = position + 1; above <= source->window.highest; above++) {
+        uint64_t frame = sequence_source_frame(source, above);
+        if (frame && (!least || frame < least))
+            least = frame;
+    }
+    return least;
+}
+
 static void judge_arrival(struct sequence_source *source, const struct sequence_judge *judge,
                           const struct sequence_item *item, int64_t position) {
     struct sequence_window *window = &source->window;
     struct sequence_summary *counts = judge->counts;
     int64_t before = window->highest;
-    switch (sequence_window_take(window, position, item->frame)) {
+    enum sequence_arrival arrival = sequence_window_take(window, source->map, position);
+    if (arrival < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES)
+        source->frames[(uint64_t)position % SEQUENCE_FRAMES] = item->frame;
+    switch (arrival) {
     case ARRIVAL_NEXT: break;
     case ARRIVAL_AHEAD:
         tell_lost(judge, item, before + 1, (uint64_t)(position - before - 1),
@@ -154,11 +175,11 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     case ARRIVAL_BEHIND:
         counts->out_of_order++;
         sequence_tell(judge, SEQUENCE_OUT_OF_ORDER, item,
-                      sequence_window_overtaker(window, position));
+                      sequence_source_overtaker(source, position));
         break;
     case ARRIVAL_DUPLICATE:
         counts->duplicates++;
-        sequence_tell(judge, SEQUENCE_DUPLICATE, item, sequence_window_frame(window, position));
+        sequence_tell(judge, SEQUENCE_DUPLICATE, item, sequence_source_frame(source, position));
         break;
     case ARRIVAL_LATE:
         counts->late++;
@@ -198,7 +219,7 @@ static void place(struct sequence_source *source, const struct sequence_judge *j
 static void begin_again(struct sequence_source *source, const struct sequence_judge *judge,
                         const struct sequence_item *item) {
     sequence_source_sum(source, judge->layout, judge->counts);
-    sequence_window_clear(&source->window);
+    sequence_window_clear(&source->window, source->map, SEQUENCE_WINDOW);
     source->clock.begun = false;
     source->clock.least = source->clock.greatest = 0;
     judge->counts->restarts++;
@@ -279,7 +300,7 @@ void sequence_source_take(struct sequence_source *source, const struct sequence_
 void sequence_source_sum(const struct sequence_source *source, const struct sequence_layout *layout,
                          struct sequence_summary *summary) {
     const struct sequence_window *window = &source->window;
-    struct loss_runs runs = sequence_window_runs(window);
+    struct loss_runs runs = sequence_window_runs(window, source->map);
     summary->unique += window->unique;
     summary->expected += sequence_window_expected(window);
     summary->loss_runs += runs.count;

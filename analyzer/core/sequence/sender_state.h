@@ -4,8 +4,11 @@
 #ifndef WIRETALE_SEQUENCE_SOURCE_H
 #define WIRETALE_SEQUENCE_SOURCE_H
 
+#include "common/sequence_window.h"
 #include "sequence/formats.h"
-#include "sequence/sequence_window.h"
+
+#define SEQUENCE_WINDOW 8192u /* numbers; a power of 2 */
+#define SEQUENCE_FRAMES 128u  /* numbers whose frames are kept; a power of 2 */
 
 enum sequence_event_kind {
     SEQUENCE_LOST, /* `count` from `sequence` on are missing; related: the frame before the gap */
@@ -97,6 +100,8 @@ struct sequence_source {
     bool is_waiting; /* `waiting` is far off: the next packet tells what it means */
     struct sequence_item waiting;
     struct sequence_window window;
+    uint64_t map[SEQUENCE_WINDOW_WORDS(SEQUENCE_WINDOW)]; /* of the window */
+    uint64_t frames[SEQUENCE_FRAMES]; /* frame of position p at p % SEQUENCE_FRAMES */
 };
 
 void sequence_source_begin(struct sequence_source *source, uint64_t key);
@@ -107,6 +112,11 @@ void sequence_source_settle(struct sequence_source *source, const struct sequenc
 /* Adds what is counted only at the end of a beginning. */
 void sequence_source_sum(const struct sequence_source *source, const struct sequence_layout *layout,
                          struct sequence_summary *summary);
+
+/* Returns the frame that brought `position`, or 0 if it is unknown. */
+uint64_t sequence_source_frame(const struct sequence_source *source, int64_t position);
+/* Returns the first known frame that came ahead of `position`, or 0. */
+uint64_t sequence_source_overtaker(const struct sequence_source *source, int64_t position);
 
 void sequence_tell(const struct sequence_judge *judge, enum sequence_event_kind kind,
                    const struct sequence_item *item, uint64_t related_frame);

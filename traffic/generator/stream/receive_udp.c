@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stream/arrivals.h"
+#include "common/sequence_window.h"
 #include "stream/block_fast.h"
 #include "stream/stream.h"
 
@@ -20,6 +20,8 @@
 #define MAX_DRAIN_BATCHES 256u                       /* batches */
 #define MAX_SEQUENCE_JUMP (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
 
+#define WINDOW (1u << 20) /* blocks: 128 KiB of bits */
+
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
@@ -27,7 +29,9 @@
 struct udp_receiver {
     struct stream *stream;
     const struct transfer_plan *plan;
-    struct arrivals arrivals;
+    struct sequence_window window;
+    uint64_t map[SEQUENCE_WINDOW_WORDS(WINDOW)];
+    uint64_t arrivals[ARRIVAL_LATE + 1]; /* blocks of each kind */
     struct stream_times times;
     uint64_t last_ns; /* monotonic: when a block of ours was taken */
     uint64_t bytes, corrupt, foreign;
@@ -49,7 +53,7 @@ static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
            header->run == (uint32_t)plan->run && header->stream == receiver->stream->number &&
            header->length == count && header->sequence <= INT64_MAX &&
            (!plan->count || header->sequence < plan->count) &&
-           header->sequence < receiver->arrivals.next + MAX_SEQUENCE_JUMP;
+           header->sequence < sequence_window_expected(&receiver->window) + MAX_SEQUENCE_JUMP;
 }
 
 /* RFC 3550 section 6.4.1, of blocks in the order in which they came. */
@@ -79,10 +83,13 @@ static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size
         receiver->foreign++;
         return false;
     }
-    enum arrival arrival = arrivals_take(&receiver->arrivals, header.sequence);
-    if (arrival <= ARRIVAL_OUT_OF_ORDER)
+    enum sequence_arrival arrival =
+        sequence_window_take(&receiver->window, receiver->map, (int64_t)header.sequence);
+    bool is_new = arrival < ARRIVAL_DUPLICATE;
+    receiver->arrivals[arrival]++;
+    if (is_new)
         receiver->bytes += count;
-    if (receiver->plan->content && arrival <= ARRIVAL_OUT_OF_ORDER)
+    if (receiver->plan->content && is_new)
         take_content(receiver, &header, bytes);
     else if (!receiver->plan->content && !receiver->plan->unchecked)
         receiver->corrupt += !block_is_right(bytes, &header, 0, count);
@@ -158,11 +165,12 @@ static bool take_message(struct udp_receiver *receiver, unsigned number,
 
 static void publish(struct udp_receiver *receiver) {
     struct stream_live *live = &receiver->stream->live;
-    const struct arrivals *arrivals = &receiver->arrivals;
-    stream_publish(receiver->stream, arrivals->distinct, receiver->bytes);
-    atomic_store_explicit(&live->next, arrivals->next, memory_order_relaxed);
-    atomic_store_explicit(&live->out_of_order, arrivals->out_of_order, memory_order_relaxed);
-    atomic_store_explicit(&live->duplicate, arrivals->duplicate, memory_order_relaxed);
+    const uint64_t *arrivals = receiver->arrivals;
+    stream_publish(receiver->stream, receiver->window.unique, receiver->bytes);
+    atomic_store_explicit(&live->next, sequence_window_expected(&receiver->window),
+                          memory_order_relaxed);
+    atomic_store_explicit(&live->out_of_order, arrivals[ARRIVAL_BEHIND], memory_order_relaxed);
+    atomic_store_explicit(&live->duplicate, arrivals[ARRIVAL_DUPLICATE], memory_order_relaxed);
     atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
 }
 
@@ -203,6 +211,8 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     int one = 1;
     receiver->stream = stream;
     receiver->plan = plan;
+    sequence_window_clear(&receiver->window, receiver->map, WINDOW);
+    sequence_window_expect(&receiver->window, 0);
     receiver->stride = plan->offload ? OFFLOAD_BYTES : plan->max_size;
     receiver->room = BATCH_BYTES / receiver->stride;
     receiver->room = receiver->room < MIN_BATCH   ? MIN_BATCH
@@ -224,15 +234,15 @@ static bool begin(struct udp_receiver *receiver, struct stream *stream) {
 }
 
 static void report(const struct udp_receiver *receiver) {
-    const struct arrivals *arrivals = &receiver->arrivals;
+    const struct sequence_window *window = &receiver->window;
     struct stream_report *own = &receiver->stream->own;
-    own->blocks_received = arrivals->distinct;
+    own->blocks_received = window->unique;
     own->bytes_received = receiver->bytes;
-    own->out_of_order = arrivals->out_of_order;
-    own->duplicate = arrivals->duplicate;
-    own->late = arrivals->late;
+    own->out_of_order = receiver->arrivals[ARRIVAL_BEHIND];
+    own->duplicate = receiver->arrivals[ARRIVAL_DUPLICATE];
+    own->late = receiver->arrivals[ARRIVAL_LATE];
     own->corrupt = receiver->corrupt;
-    own->missing = arrivals->next - arrivals->distinct;
+    own->missing = sequence_window_expected(window) - window->unique;
     own->foreign = receiver->foreign;
     own->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
     /* Of blocks sent as fast as possible, it would be that of the batches. */
@@ -253,7 +263,7 @@ void stream_receive_udp(struct stream *stream) {
     }
     /* While blocks come, silence is not asked about; strangers' datagrams are silence. */
     while (!stream->direction->stop &&
-           (ours || !stream_is_over(stream, receiver->last_ns, receiver->arrivals.distinct))) {
+           (ours || !stream_is_over(stream, receiver->last_ns, receiver->window.unique))) {
         got = receive_batch(receiver, MSG_WAITFORONE);
         ours = got > 0 && take_batch(receiver, (unsigned)got);
     }
