@@ -13,13 +13,24 @@ from wiretale.analyzer.findings.catalogue import Page, chapters
 DOCS = Path(__file__).parents[1] / "docs"
 
 TABLES = """\
-# The tables
+# Tables
 
-Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. In Python they speak the
+Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. In Python the tables have the
 Arrow PyCapsule protocol (`wiretale.analyze(...).flows`), `-o DIR` writes them as Parquet, `--json` as arrays of objects.
 
-Sizes are bytes, rates bit/s. **A value that cannot be known from the capture is null, never 0.** A frame number is that of
-Wireshark, counted in the file that the `interfaces` row names.
+## Terms
+
+The **capture point** is the place at which the packets were captured. **Upstream** is the part of the path between the
+sender of a packet and the capture point, **downstream** the part between the capture point and its receiver. Both are
+relative to the direction of the packet: the upstream side of a client's data is the downstream side of its ACKs. If the
+capture was made at the sender, every loss is downstream; if it was made at the receiver, every loss is upstream.
+
+A **flow** is one conversation: addresses, ports and protocol, both directions. Its **initiator** sent the SYN, or the
+first packet if the handshake was not captured. A **direction** is all that one endpoint of a flow sends. **Goodput** is the
+rate of unique payload; wire bytes include all headers.
+
+Sizes are in bytes, rates in bit/s. **A value is null, never 0, if it cannot be determined from the capture.** A frame
+number is that of Wireshark, counted in the file that the `interfaces` row names.
 
 | type | JSON, CSV, Python, SQL | Arrow | Parquet |
 | --- | --- | --- | --- |
@@ -30,34 +41,36 @@ Wireshark, counted in the file that the `interfaces` row names.
 | `text`, `address`, `path` (a file name) | text | text | text |
 
 `Trace.query()` and `wiretale.analyze(...).flows.with_integers()` give DuckDB integers, because its INTERVAL would round
-durations to microseconds. If you read the Parquet files or Arrow tables with DuckDB, `epoch_ns(first_ns)` is the same integer:
-`SELECT flow, epoch_ns(last_ns) - epoch_ns(first_ns) AS ns FROM 'DIR/flows.parquet'`.
+durations to microseconds. If you read the Parquet files or Arrow tables with DuckDB, `epoch_ns(first_ns)` is the same
+integer: `SELECT flow, epoch_ns(last_ns) - epoch_ns(first_ns) AS ns FROM 'DIR/flows.parquet'`.
 
-In JSON, C1 controls and bidirectional controls are escaped (`\\u202e`), and a byte of a `path` that is not UTF-8 is a lone
-surrogate: in Python, `os.fsencode()` of what `json.loads()` returns has the name's bytes. In Arrow, Parquet and CSV it is U+FFFD.
+In JSON, C1 controls and bidirectional controls are escaped (`\\u202e`). If a byte of a `path` is not UTF-8, it becomes a
+lone surrogate, so that `os.fsencode()` of the decoded string returns the original name; in Arrow, Parquet and CSV it
+becomes U+FFFD.
 
-In CSV, text from a capture cannot steer a terminal or become a formula in a spreadsheet: control characters and
-bidirectional controls are escaped (`\\n`, `\\x1b`, `\\u202e`), a backslash is doubled, and a text that then begins with
-`=`, `+`, `-`, `@` or `'` gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are as they are.
+In CSV, text from a capture must not control a terminal or become a formula in a spreadsheet: control characters and
+bidirectional controls are escaped (`\\n`, `\\x1b`, `\\u202e`), backslashes are doubled, and if the text then begins with
+`=`, `+`, `-`, `@` or `'`, an apostrophe precedes it, which a reader should remove first. Numbers are not changed.
 
-The `packets` table has one row for each packet, so it is made only on request: `--tables packets` (also with `-o DIR`),
-`trace.packets()`, a query that names it, or `analyze(..., keep_packets=True)`. A file is read a second time for it
-if its rows were not kept. Standard input cannot be read twice: without `keep_packets=True` the table is an error, never
-0 rows. It holds 2 million rows; `totals.packets_rows_dropped` counts the packets beyond them.
+The `packets` table has one row per packet, so wiretale makes it only on request: `--tables packets` (also with `-o DIR`),
+`trace.packets()`, a query that names it, or `analyze(..., keep_packets=True)`. If the rows were not kept, the file is read
+a second time. Standard input cannot be read twice: without `keep_packets=True` the table is an error, never 0 rows. If a
+capture has more than 2 million packets, `totals.packets_rows_dropped` counts the others.
 
 ## The JSON object
 
-`wiretale analyze --json` prints one object. A new member or column keeps its `schema`; a removed or renamed one, or one
-whose meaning changes, raises the number at its end.
+`wiretale analyze --json` prints one object. The number at the end of `schema` is raised if a member or column is removed,
+renamed or changes its meaning; programs should ignore members that they do not use, because new ones do not raise it.
 
 | member | meaning |
 | --- | --- |
 | `schema` | `wiretale.analyze/2` |
 | `wiretale` | version of the program |
-| `inputs` | files that were read, in order; `-` is standard input |
-| `interrupted` | whether Ctrl-C ended the reading early |
-| `totals` | `packets` and `flows` analyzed; `evicted_flows` (`--max-flows`), `evicted_datagrams`; `filter_refused`: packets of \
-link types that the filter cannot judge; `packets_rows_dropped`, `events_dropped`, `blocks_dropped`: rows beyond a table's bound |
+| `inputs` | input files in order; `-` is standard input |
+| `interrupted` | true if Ctrl-C ended the analysis early |
+| `totals` | `packets` and `flows` analyzed; `evicted_flows` (`--max-flows`), `evicted_datagrams`; `filter_refused`: \
+packets of link types that the filter does not support; `packets_rows_dropped`, `events_dropped`, `blocks_dropped`: rows \
+beyond a table's limit |
 | `blocks_summary` | the directions with numbered packets or blocks: `application` and their columns of `directions` |
 | `interfaces`, `flows`, `directions`, `datagrams`, `findings` | the tables below as arrays of row objects; `--tables A,B` \
 chooses |
