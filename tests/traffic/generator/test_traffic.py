@@ -274,7 +274,7 @@ def test_the_table_for_people(receiver: Receiver) -> None:
         (["--rate", "fast"], "10k, 1.9M"),
         (["--poisson"], "--rate"),
         (["--count", "-5"], "expected a whole number"),
-        (["--nonsense"], "no such option"),
+        (["--nonsense"], "there is no option --nonsense"),
         (["--df", "perhaps"], "do|dont|want|probe"),
     ],
 )

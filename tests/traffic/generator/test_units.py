@@ -81,7 +81,7 @@ def test_the_generator_refuses_what_is_none(kind: str) -> None:
     for text in UNIT_SPELLINGS["refused"][kind]:
         done = run("wiretale-traffic", "send", *NO_PORT, OPTIONS[kind][0], text)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (text, done.stderr)
-        assert f"{OPTIONS[kind][0]} {text}: expected " in done.stderr
+        assert f"{OPTIONS[kind][0]} '{text}': expected " in done.stderr
 
 
 def link(kind: str, text: str) -> subprocess.CompletedProcess[str]:

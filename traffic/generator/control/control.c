@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transfer/clock.h"
+#include "common/clock.h"
 
 #define RTO_MAX_MS_OPTION 44 /* TCP_RTO_MAX_MS, since Linux 6.15 */
 #define RTO_MAX_MS        1000

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "transfer/program_name.h"
+#include "common/log.h"
 
 static const struct line_field fields[] = {
     {"nonce", offsetof(struct handshake, nonce), FIELD_TEXT, NONCE_HEX_SIZE, NULL},
@@ -74,23 +74,20 @@ static bool hash_file(struct key *key, int fd) {
     return valid;
 }
 
-bool key_read(struct key *key, const char *path) {
+void key_read(struct key *key, const char *path) {
     struct stat status;
     /* O_NONBLOCK, because opening a FIFO must not wait for a writer. */
     int fd = sodium_init() < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool valid = false;
     if (fd < 0 || fstat(fd, &status))
-        program_say("--key %s: %s", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode))
-        program_say("--key %s: expected a regular file", path);
-    else if (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
-        program_say("--key %s: others may read or change it: chmod 600 %s", path, path);
-    else if (!(valid = hash_file(key, fd)))
-        program_say("--key %s: expected 32 to 4096 bytes: head -c 32 /dev/urandom > %s", path,
-                    path);
-    if (fd >= 0)
-        close(fd);
-    return valid;
+        fail(EXIT_IO, "--key %s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        fail(EXIT_IO, "--key %s: expected a regular file", path);
+    if (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
+        fail(EXIT_IO, "--key %s: others may read or change it: chmod 600 %s", path, path);
+    if (!hash_file(key, fd))
+        fail(EXIT_IO, "--key %s: expected 32 to 4096 bytes: head -c 32 /dev/urandom > %s", path,
+             path);
+    close(fd);
 }
 
 void key_make_nonce(char nonce[NONCE_HEX_SIZE]) {

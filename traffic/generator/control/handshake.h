@@ -36,9 +36,9 @@ bool handshake_send(struct control *control, enum handshake_kind kind,
                     const struct handshake *from);
 bool handshake_refuse(struct control *control, bool busy, const char *error);
 
-/* Reads a regular file of 32 to 4096 bytes that others can neither read nor write. If that is
- * impossible, returns false after one line on standard error. */
-bool key_read(struct key *key, const char *path);
+/* Reads a regular file of 32 to 4096 bytes, which others must not be able to read or write. If that
+ * is impossible, exits with EXIT_IO and one line on standard error. */
+void key_read(struct key *key, const char *path);
 
 /* Fills `nonce` with 64 random hexadecimal digits. */
 void key_make_nonce(char nonce[NONCE_HEX_SIZE]);

@@ -5,9 +5,9 @@
 #ifndef WIRETALE_LISTENER_H
 #define WIRETALE_LISTENER_H
 
+#include "common/clock.h"
 #include "control/handshake.h"
 #include "receive/session_set.h"
-#include "transfer/clock.h"
 
 #define MAX_PENDING    4096u
 #define MAX_PENDING_NS (5 * NS_PER_S)

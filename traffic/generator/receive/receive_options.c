@@ -7,25 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exit_codes.h"
-#include "transfer/clock.h"
-#include "transfer/command_help.h"
-#include "transfer/option_table.h"
-#include "transfer/port_range.h"
-#include "transfer/program_name.h"
-#include "transfer/units.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "report/totals.h"
 
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
 
 static bool take_format(void *into, const char *value, const char **expected) {
-    *expected = UNITS_RATE_LETTERS;
+    *expected = RATE_LETTERS;
     ((struct receive_options *)into)->format = value[0];
-    return units_rate_letter(value);
+    return strlen(value) == 1 && rate_unit_of(*value);
 }
 
 static bool take_ports(void *into, const char *value, const char **expected) {
-    return take_port_range(&((struct receive_options *)into)->local, value, expected);
+    *expected = PORT_RANGE_EXPECTED;
+    return local_plan_take_ports(&((struct receive_options *)into)->local, value);
 }
 
 static const struct option_row rows[] = {
@@ -61,15 +59,15 @@ static const struct option_row rows[] = {
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
     FLAG("quiet", 'q', quiet, "print no tables"),
-    FLAG("version", 'V', version, "print the version"),
-    FLAG("help", 'h', help, "show this help"),
+    HELP_AND_VERSION,
 };
-#define ROWS (sizeof rows / sizeof *rows)
 
-static const struct command_help help = {
+static const struct command_line command = {
     .description = "Runs tests for `@ send`: counts lost, late and corrupt blocks and\n"
                    "reports them to both ends.\n",
     .usage = "@ receive [options]\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
     .examples = "  # tests of anyone who reaches the port, until stopped\n"
                 "  @ receive\n"
                 "  # one test, for a script\n"
@@ -85,38 +83,26 @@ static const struct command_help help = {
                   "  130  interrupted\n",
 };
 
-static bool is_folder(const char *path) {
+/* A directory that cannot be written to must be an error now and not in the first transfer. */
+static void check_output_dir(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool writable = fd >= 0 && !faccessat(fd, ".", W_OK | X_OK, AT_EACCESS);
-    if (!writable)
-        program_say("--output-dir %s: %s", path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    return writable;
+    if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
+        fail(EXIT_IO, "--output-dir %s: %s", path, strerror(errno));
+    close(fd);
 }
 
-int receive_options_read(struct receive_options *options, int argc, char **argv) {
+void receive_options_read(struct receive_options *options, int argc, char **argv) {
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
                                         .max_streams = 128,
                                         .max_bytes = UINT64_C(1000000000000),
                                         .max_ns = 3600 * NS_PER_S};
-    if (!option_table_read(rows, ROWS, options, argc, argv, NULL, 0))
-        return EXIT_CODE_USAGE + 1;
-    if (options->help)
-        return command_help_print(&help, rows, ROWS) + 1;
-    if (options->version)
-        return version_print() + 1;
-    if (options->output_dir && !is_folder(options->output_dir))
-        return EXIT_CODE_INPUT + 1;
-    if (options->to_stdout && options->parallel > 1) {
-        program_say("--stdout: expected no --parallel, because bytes would mix");
-        return EXIT_CODE_USAGE + 1;
-    }
-    if (options->overwrite && !options->output_dir) {
-        program_say("--overwrite: expected --output-dir as well");
-        return EXIT_CODE_USAGE + 1;
-    }
-    return 0;
+    options_read(&command, options, argc, argv, NULL, 0);
+    if (options->output_dir)
+        check_output_dir(options->output_dir);
+    if (options->to_stdout && options->parallel > 1)
+        fail(EXIT_USAGE, "--stdout: expected no --parallel, because bytes would mix");
+    if (options->overwrite && !options->output_dir)
+        fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }

@@ -10,11 +10,11 @@ struct receive_options {
     uint64_t port, family, tests, parallel, max_streams;
     uint64_t max_bytes, max_ns, idle_ns, interval_ns, buffer;
     struct local_plan local;
-    bool json, quiet, help, version, to_stdout, overwrite;
+    bool json, quiet, to_stdout, overwrite;
     char format;
 };
 
-/* 0: go on; else the exit code + 1. */
-int receive_options_read(struct receive_options *options, int argc, char **argv);
+/* Fills `options`. If one is wrong, exits with one line on standard error. */
+void receive_options_read(struct receive_options *options, int argc, char **argv);
 
 #endif

@@ -12,13 +12,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "control/handshake.h"
 #include "report/report.h"
 #include "report/totals.h"
 #include "session/exchange.h"
 #include "session/exchange_lines.h"
 #include "stream/stream.h"
-#include "transfer/program_name.h"
 
 #define START_NS (5 * NS_PER_S) /* from "ready" to the sender's "start" */
 
@@ -114,7 +114,7 @@ static void run(struct session *session) {
     } else if (!control_send(&transfer->control, "ready") || !await_start(transfer, error) ||
                !connect_udp(transfer, error)) {
         handshake_refuse(&transfer->control, false, error);
-        program_say("a test did not begin: %s", error);
+        log_warning("a test did not begin: %s", error);
     } else {
         exchange_run(transfer, &limits, &view);
         pthread_mutex_lock(&session->set->print);

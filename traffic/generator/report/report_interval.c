@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines while a test runs: what has changed since the line before. */
-#include "report/json_text.h"
+#include "common/json.h"
 #include "report/report.h"
-#include "transfer/units.h"
+#include "report/totals.h"
 
 static struct live_sums sum_of(struct direction *direction) {
     struct live_sums sum = {0};
@@ -52,7 +52,7 @@ static void put_json(const struct line *line, bool sender, const struct report_s
 }
 
 static void put_text(const struct line *line, bool sender, const struct report_style *style) {
-    const struct rate_unit *unit = units_rate_unit(style->format ? style->format : 0);
+    const struct rate_unit *unit = rate_unit_of(style->format);
     fprintf(style->out, "  %7.2f-%.2f s %s %s %llu blocks, %.2f %s", line->from_s, line->to_s,
             line->direction, line->end, (unsigned long long)line->change.blocks,
             unit ? line->rate / unit->bytes : line->rate * 8 / 1e6, unit ? unit->name : "Mbit/s");

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "report/json_text.h"
+#include "common/clock.h"
+#include "common/json.h"
 #include "report/report.h"
 #include "report/totals.h"
-#include "transfer/bounded.h"
-#include "transfer/clock.h"
-#include "transfer/error_counts.h"
+#include "transfer/stream_report.h"
 
 static double seconds(uint64_t ns) {
     return (double)ns / 1e9;

@@ -2,17 +2,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "report/report.h"
 #include "report/totals.h"
-#include "transfer/program_name.h"
-#include "transfer/units.h"
 
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
-    const struct rate_unit *unit = units_rate_unit(style->format);
+    const struct rate_unit *unit = rate_unit_of(style->format);
     if (rate <= 0) /* one datagram, or one batch, has no time */
         snprintf(text, room, "rate unknown");
     else if (unit)
-        snprintf(text, room, "%.2f %s", rate / unit->bytes, unit->name);
+        snprintf(text, room, "%.2f %s/s", rate / unit->bytes, unit->name);
     else
         snprintf(text, room, "%.3f Mbit/s = %.1f KB/s", rate * 8 / 1e6, rate / 1e3);
 }
@@ -126,7 +125,7 @@ static bool is_written(FILE *out) {
     errno = 0;
     if ((!fflush(out) && !ferror(out)) || errno == EPIPE)
         return true;
-    program_say("the report cannot be written: %s",
+    log_warning("the report cannot be written: %s",
                 errno ? strerror(errno) : "the output failed before");
     return false;
 }

@@ -4,8 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "transfer/bounded.h"
-#include "transfer/error_counts.h"
+#include "transfer/stream_report.h"
 
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender) {
     const struct direction *direction = stream->direction;
@@ -117,4 +116,16 @@ int transfer_exceeds_link(const struct transfer *transfer, bool sender) {
             exceeds = exceeds > 0 || rate > (double)transfer->link_bps;
     }
     return exceeds;
+}
+
+const struct rate_unit *rate_unit_of(char letter) {
+    static const struct rate_unit units[] = {
+        {'k', "Kbit", 1024 / 8.0},       {'K', "KB", 1024},
+        {'m', "Mbit", 1048576 / 8.0},    {'M', "MB", 1048576},
+        {'g', "Gbit", 1073741824 / 8.0}, {'G', "GB", 1073741824},
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].letter == letter)
+            return &units[i];
+    return NULL;
 }

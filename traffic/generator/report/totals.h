@@ -24,6 +24,16 @@ int64_t blocks_lost(bool known, const struct stream_report *sent, const struct s
 /* Whether all was sent, received and told. */
 bool transfer_is_complete(const struct transfer *transfer);
 
+/* Unit of a printed rate, by the letter of -f as in ttcp and PCATTCP: lower case for bits, upper
+ * case for bytes; k, m and g are 1024, 1024^2 and 1024^3. Returns NULL for another letter. */
+struct rate_unit {
+    char letter;
+    const char *name; /* of the amount: "Kbit", "KB" */
+    double bytes;     /* in one unit */
+};
+const struct rate_unit *rate_unit_of(char letter);
+#define RATE_LETTERS "one of k, K, m, M, g, G"
+
 /* -1: unknown. A datagram that was received is a point in time, and between N of them are N - 1
  * gaps: the bytes of one are not counted. */
 double report_bytes_per_s(const struct transfer *transfer, const struct stream_report *report,

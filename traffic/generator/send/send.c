@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `wiretale-traffic send`: finds the receiver, asks it for a test, runs it, reports. */
-#include "send/send.h"
-
-#include <errno.h>
+/* The command `send`: connects to the receiver, proves the key, asks for a transfer, runs it and
+ * reports. With --wait, an attempt that may succeed later (nothing listens, the receiver is busy)
+ * is repeated; a refusal for another reason ends the program. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -11,20 +10,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "commands.h"
+#include "common/log.h"
 #include "control/handshake.h"
-#include "exit_codes.h"
 #include "report/report.h"
 #include "report/totals.h"
 #include "send/send_options.h"
 #include "session/exchange.h"
 #include "session/exchange_lines.h"
-#include "session/interruption.h"
 #include "stream/stream.h"
-#include "transfer/program_name.h"
 
-#define ANSWER_NS (10 * NS_PER_S)
-#define RETRY_NS  (200 * NS_PER_MS)
-
+#define ANSWER_NS      (10 * NS_PER_S) /* for each answer of the receiver */
+#define RETRY_NS       (200 * NS_PER_MS)
 #define NOT_A_RECEIVER "the program at that port is not a wiretale receiver"
 
 enum outcome { OUTCOME_READY, OUTCOME_AGAIN, OUTCOME_NEVER };
@@ -33,48 +30,39 @@ struct sender {
     struct send_options options;
     struct key key;
     struct transfer transfer;
-    char error[ERROR_SIZE]; /* of the last attempt that failed */
+    char error[ERROR_SIZE]; /* of the last attempt */
 };
 
-static int fail(const char *error, int code) {
-    program_say("%s", error);
-    return code;
-}
-
-static void set_default_size(struct transfer_plan *plan, bool ipv6) {
+/* Checks all that can be checked without the receiver, and exits if something is wrong. */
+static void prepare(struct sender *sender) {
+    const struct send_options *options = &sender->options;
+    struct transfer *transfer = &sender->transfer;
+    struct transfer_plan *plan = &transfer->plan;
+    char error[ERROR_SIZE];
+    if (options->key)
+        key_read(&sender->key, options->key);
+    if (endpoint_find(&transfer->peer, options->host, (uint16_t)options->port,
+                      options->local.family, false, error))
+        fail(EXIT_IO, "%s", error);
+    bool ipv6 = transfer->peer.address.sa_family == AF_INET6;
+    *plan = options->plan;
+    transfer->local = options->local;
+    transfer->is_initiator = true;
     if (!plan->sizes_text[0])
         strcpy(plan->sizes_text, plan->protocol == PROTOCOL_TCP ? "131072"
                                  : ipv6                         ? "1452"
                                                                 : "1472");
-}
-
-/* Everything that can be known to be wrong before anybody is asked. */
-static int prepare(struct sender *sender) {
-    struct send_options *options = &sender->options;
-    struct transfer *transfer = &sender->transfer;
-    char error[ERROR_SIZE];
-    if (options->key && !key_read(&sender->key, options->key))
-        return EXIT_CODE_INPUT;
-    if (endpoint_find(&transfer->peer, options->host, (uint16_t)options->port,
-                      options->local.family, false, error))
-        return fail(error, EXIT_CODE_INPUT);
-    bool ipv6 = transfer->peer.address.sa_family == AF_INET6;
-    transfer->plan = options->plan;
-    transfer->local = options->local;
-    transfer->is_initiator = true;
-    set_default_size(&transfer->plan, ipv6);
-    const char *wrong = transfer_plan_complete(&transfer->plan, ipv6);
-    if (wrong) {
-        program_say("--size %s: %s", transfer->plan.sizes_text, wrong);
-        return EXIT_CODE_USAGE;
-    }
-    while (!transfer->plan.run)
-        transfer->plan.run = randombytes_random();
+    const char *wrong = transfer_plan_complete(plan, ipv6);
+    if (wrong)
+        fail(EXIT_USAGE, "--size %s: %s", plan->sizes_text, wrong);
+    while (!plan->run)
+        plan->run = randombytes_random();
     if (options->file && !content_open(&transfer->content, options->file, error, sizeof error))
-        return fail(error, EXIT_CODE_INPUT);
+        fail(EXIT_IO, "%s", error);
     if (options->file)
-        strcpy(transfer->plan.file_name, transfer->content.name);
-    return transfer_begin(transfer) ? 0 : fail("out of memory", EXIT_CODE_TOOL);
+        strcpy(plan->file_name, transfer->content.name);
+    if (!transfer_begin(transfer))
+        fail(EXIT_MISSING, "out of memory");
 }
 
 static enum outcome fail_for_good(struct sender *sender, const char *error) {
@@ -144,43 +132,39 @@ static enum outcome ask(struct sender *sender) {
         if (outcome != OUTCOME_READY || line_is(line, "ready"))
             return outcome;
         const char *error = line_is(line, "port") ? exchange_take_line(&sender->transfer, line)
-                                                  : "no answer to a test";
+                                                  : "the receiver sent no answer to a test";
         if (error)
             return fail_for_good(sender, error);
     }
 }
 
-static bool connect_control(struct sender *sender) {
+/* Connects, greets and asks. Unless the receiver is ready, the connection is closed again. */
+static enum outcome attempt(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     int one = 1;
     socklen_t size = sizeof transfer->own;
     int fd = endpoint_connect(&transfer->peer, &sender->options.local, NULL,
                               sender->options.connect_ns, sender->error);
     if (fd < 0)
-        return false;
+        return OUTCOME_AGAIN;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     control_begin(&transfer->control, fd);
     getsockname(fd, &transfer->own.address, &size);
-    return true;
-}
-
-static enum outcome attempt(struct sender *sender) {
-    if (!connect_control(sender))
-        return OUTCOME_AGAIN;
     enum outcome outcome = greet(sender);
     if (outcome == OUTCOME_READY)
         outcome = ask(sender);
     if (outcome != OUTCOME_READY) {
-        close(sender->transfer.control.fd);
-        sender->transfer.control.fd = -1;
+        close(fd);
+        transfer->control.fd = -1;
     }
     return outcome;
 }
 
-static enum outcome attempt_until(struct sender *sender) {
-    uint64_t deadline = monotonic_ns() + sender->options.wait_ns;
+static enum outcome attempt_until_deadline(struct sender *sender) {
+    uint64_t deadline = (uint64_t)monotonic_ns() + sender->options.wait_ns;
     enum outcome outcome = attempt(sender);
-    while (outcome == OUTCOME_AGAIN && !exchange_interrupted && monotonic_ns() < deadline) {
+    while (outcome == OUTCOME_AGAIN && !exchange_interrupted &&
+           (uint64_t)monotonic_ns() < deadline) {
         struct timespec pause = to_timespec(RETRY_NS);
         nanosleep(&pause, NULL);
         outcome = attempt(sender);
@@ -188,7 +172,8 @@ static enum outcome attempt_until(struct sender *sender) {
     return outcome;
 }
 
-/* UDP sockets: those that receive are told, those that send know where to. */
+/* Opens the UDP sockets: those that receive are announced, those that send are connected to the
+ * ports that the receiver announced. */
 static bool open_sockets(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     struct direction *forward = &transfer->directions[DIRECTION_FORWARD],
@@ -210,7 +195,7 @@ static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t 
 }
 
 static int interrupted_code(void) {
-    return exchange_interrupted == SIGTERM ? EXIT_CODE_TERMINATED : EXIT_CODE_INTERRUPTED;
+    return exchange_interrupted == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
 }
 
 static int run(struct sender *sender) {
@@ -225,37 +210,35 @@ static int run(struct sender *sender) {
     struct exchange_view view = {options->interval_ns, show_interval, &style};
     struct exchange_limits limits = {0};
     if (!open_sockets(sender))
-        return fail(sender->error, EXIT_CODE_TOOL);
+        fail(EXIT_MISSING, "%s", sender->error);
     exchange_run(transfer, &limits, &view);
     bool written = report_transfer(transfer, &style);
     if (transfer->error_text[0])
-        program_say("%s", transfer->error_text);
+        log_warning("%s", transfer->error_text);
     if (!written)
-        return EXIT_CODE_INPUT;
+        return EXIT_IO;
     if (exchange_interrupted)
         return interrupted_code();
-    return transfer_is_complete(transfer) ? 0 : EXIT_CODE_CUT_SHORT;
+    return transfer_is_complete(transfer) ? EXIT_DONE : EXIT_TRUNCATED;
 }
 
 int send_main(int argc, char **argv) {
     static struct sender sender;
+    struct send_options *options = &sender.options;
+    int code;
     sender.transfer.wake = sender.transfer.control.fd = -1;
-    int code = send_options_read(&sender.options, argc, argv);
-    if (code)
-        return code - 1;
-    interruption_watch();
-    code = prepare(&sender);
-    if (code)
-        return code;
-    if (attempt_until(&sender) == OUTCOME_READY) {
+    send_options_read(options, argc, argv);
+    exchange_watch_signals();
+    prepare(&sender);
+    if (attempt_until_deadline(&sender) == OUTCOME_READY) {
         code = run(&sender);
         close(sender.transfer.control.fd);
     } else if (exchange_interrupted) {
         code = interrupted_code();
     } else {
-        program_say("%s port %llu: %s", sender.options.host,
-                    (unsigned long long)sender.options.port, sender.error);
-        code = EXIT_CODE_INPUT;
+        log_warning("%s port %llu: %s", options->host, (unsigned long long)options->port,
+                    sender.error);
+        code = EXIT_IO;
     }
     transfer_end(&sender.transfer);
     return code;

@@ -7,13 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "exit_codes.h"
-#include "transfer/clock.h"
-#include "transfer/command_help.h"
-#include "transfer/option_table.h"
-#include "transfer/port_range.h"
-#include "transfer/program_name.h"
-#include "transfer/units.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "common/units.h"
+#include "report/totals.h"
 
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
 static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
@@ -21,8 +19,13 @@ static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "pr
 static bool take_rate(void *into, const char *value, const char **expected) {
     struct transfer_plan *plan = &((struct send_options *)into)->plan;
     *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
-    return units_rate(value, &plan->rate_bps, &plan->rate_pps) &&
-           (plan->rate_bps >= 1 || plan->rate_pps >= 1e-3) && plan->rate_bps < 1e13 &&
+    plan->rate_pps = 0;
+    if (!units_parse_decimal(value, UNIT_RATE, &plan->rate_bps)) {
+        plan->rate_bps = 0;
+        if (!units_parse_decimal(value, UNIT_PACKET_RATE, &plan->rate_pps))
+            return false;
+    }
+    return (plan->rate_bps >= 1 || plan->rate_pps >= 1e-3) && plan->rate_bps < 1e13 &&
            plan->rate_pps < 1e10;
 }
 
@@ -47,7 +50,7 @@ static bool take_dscp(void *into, const char *value, const char **expected) {
             *to = code_points[i].value + 1;
             return true;
         }
-    if (!units_count(value, &number) || number > 63)
+    if (!units_parse_whole(value, UNIT_COUNT, "", &number) || number > 63)
         return false;
     *to = number + 1;
     return true;
@@ -61,13 +64,14 @@ static bool take_congestion(void *into, const char *value, const char **expected
 }
 
 static bool take_format(void *into, const char *value, const char **expected) {
-    *expected = UNITS_RATE_LETTERS;
+    *expected = RATE_LETTERS;
     ((struct send_options *)into)->format = value[0];
-    return units_rate_letter(value);
+    return strlen(value) == 1 && rate_unit_of(*value);
 }
 
 static bool take_ports(void *into, const char *value, const char **expected) {
-    return take_port_range(&((struct send_options *)into)->local, value, expected);
+    *expected = PORT_RANGE_EXPECTED;
+    return local_plan_take_ports(&((struct send_options *)into)->local, value);
 }
 
 #define LONG   (1000000 * NS_PER_S)
@@ -136,15 +140,15 @@ static const struct option_row rows[] = {
     TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
           "unit of rates as in ttcp: lower case bits, upper case bytes"),
     FLAG("quiet", 'q', quiet, "print no table"),
-    FLAG("version", 'V', version, "print the version"),
-    FLAG("help", 'h', help, "show this help"),
+    HELP_AND_VERSION,
 };
-#define ROWS (sizeof rows / sizeof *rows)
 
-static const struct command_help help = {
+static const struct command_line command = {
     .description = "Sends numbered blocks over TCP or UDP to `@ receive`, and\n"
                    "reports what both ends saw.\n",
     .usage = "@ send HOST [options]\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
     .arguments = "  HOST                  name or address of the receiver's host\n",
     .examples = "  # TCP for 10 s\n"
                 "  @ send 192.0.2.7\n"
@@ -161,19 +165,18 @@ static const struct command_help help = {
                   "  130  interrupted (143 by SIGTERM)\n",
 };
 
-static int wrong(const char *error) {
-    program_say("%s", error);
-    return EXIT_CODE_USAGE + 1;
-}
-
-static void set_defaults(struct send_options *options) {
-    *options = (struct send_options){.port = DEFAULT_PORT,
-                                     .connect_ns = 5 * NS_PER_S,
-                                     .plan = {.streams = 1, .idle_ns = NS_PER_S},
-                                     .family = AF_UNSPEC};
-}
-
-static const char *file_contradiction(const struct transfer_plan *plan) {
+/* Returns NULL, or the contradiction between options. */
+static const char *find_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
+    if ((options->is_poisson || plan->burst) && !has_rate)
+        return "--poisson and --burst: expected a --rate as well";
+    if (options->is_poisson && plan->burst)
+        return "--poisson and --burst: expected only one of them";
+    if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
+        return "--size: expected at most 1000 characters";
+    if (!plan->content)
+        return NULL;
     if (plan->count || plan->bytes || plan->time_ns)
         return "--file: expected no --count, --bytes or --time, because the whole file is sent";
     if (plan->streams != 1)
@@ -181,21 +184,6 @@ static const char *file_contradiction(const struct transfer_plan *plan) {
     if (plan->direction != DIRECTION_FORWARD)
         return "--file: expected no --reverse or --both, because a file goes forward";
     return NULL;
-}
-
-/* NULL, or what contradicts itself. */
-static const char *contradiction(const struct send_options *options) {
-    const struct transfer_plan *plan = &options->plan;
-    bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
-    if (!options->host)
-        return "expected a HOST; see --help";
-    if ((options->is_poisson || plan->burst) && !has_rate)
-        return "--poisson and --burst: expected a --rate as well";
-    if (options->is_poisson && plan->burst)
-        return "--poisson and --burst: expected only one of them";
-    if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
-        return "--size: expected at most 1000 characters";
-    return plan->content ? file_contradiction(plan) : NULL;
 }
 
 static enum pacing choose_pacing(const struct send_options *options) {
@@ -207,29 +195,23 @@ static enum pacing choose_pacing(const struct send_options *options) {
     return plan->burst ? PACING_BURST : PACING_CONSTANT;
 }
 
-static int complete(struct send_options *options) {
+void send_options_read(struct send_options *options, int argc, char **argv) {
     struct transfer_plan *plan = &options->plan;
-    const char *error = contradiction(options);
+    *options = (struct send_options){.port = DEFAULT_PORT,
+                                     .connect_ns = 5 * NS_PER_S,
+                                     .plan = {.streams = 1, .idle_ns = NS_PER_S},
+                                     .family = AF_UNSPEC};
+    if (!options_read(&command, options, argc, argv, &options->host, 1))
+        fail(EXIT_USAGE, "expected a HOST; see `%s --help`", program_name());
+    plan->content = options->file != NULL;
+    options->local.family = (int)options->family;
+    const char *error = find_contradiction(options);
     if (error)
-        return wrong(error);
+        fail(EXIT_USAGE, "%s", error);
     plan->pacing = choose_pacing(options);
     if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
         plan->time_ns = 10 * NS_PER_S;
     if (options->size)
         strcpy(plan->sizes_text, options->size);
     plan->interval_ns = options->interval_ns;
-    return 0;
-}
-
-int send_options_read(struct send_options *options, int argc, char **argv) {
-    set_defaults(options);
-    if (!option_table_read(rows, ROWS, options, argc, argv, &options->host, 1))
-        return EXIT_CODE_USAGE + 1;
-    if (options->help)
-        return command_help_print(&help, rows, ROWS) + 1;
-    if (options->version)
-        return version_print() + 1;
-    options->plan.content = options->file != NULL;
-    options->local.family = (int)options->family;
-    return complete(options);
 }

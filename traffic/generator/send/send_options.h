@@ -12,11 +12,11 @@ struct send_options {
     struct transfer_plan plan;
     struct local_plan local;
     uint64_t family;
-    bool json, quiet, help, version, is_poisson;
+    bool json, quiet, is_poisson;
     char format;
 };
 
-/* 0: go on; else the exit code + 1. */
-int send_options_read(struct send_options *options, int argc, char **argv);
+/* Fills `options`. If one is wrong, exits with EXIT_USAGE and one line on standard error. */
+void send_options_read(struct send_options *options, int argc, char **argv);
 
 #endif

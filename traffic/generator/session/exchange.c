@@ -2,17 +2,18 @@
 #include "session/exchange.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "session/exchange_lines.h"
-#include "session/kernel_drops.h"
-#include "session/link_rate.h"
+#include "session/host_info.h"
 #include "stream/stream.h"
-#include "transfer/clock.h"
 
 #define TICK_NS     (100 * NS_PER_MS)
 #define PROGRESS_NS NS_PER_S
+#define REPEAT_NS   (2 * NS_PER_S)
 #define SETTLE_NS   (5 * NS_PER_S) /* after a stop, for the other end to say what it sent */
 
 _Atomic int exchange_interrupted;
@@ -257,7 +258,7 @@ static void finish(struct exchange *exchange) {
     pthread_mutex_unlock(&transfer->lock);
     sample(exchange, true);
     show(exchange, true);
-    transfer->udp_drops_end = transfer_is_udp(transfer) ? kernel_udp_drops() : -1;
+    transfer->udp_drops_end = transfer_is_udp(transfer) ? host_udp_drops() : -1;
     if (exchange->is_finishing)
         pthread_join(exchange->finisher, NULL);
     else if (transfer->content.is_used && !transfer->directions[DIRECTION_FORWARD].is_sending &&
@@ -268,8 +269,8 @@ static void finish(struct exchange *exchange) {
 void exchange_run(struct transfer *transfer, const struct exchange_limits *limits,
                   const struct exchange_view *view) {
     struct exchange exchange = {.transfer = transfer, .limits = limits, .view = view};
-    transfer->udp_drops_begin = transfer_is_udp(transfer) ? kernel_udp_drops() : -1;
-    transfer->link_bps = link_rate_bps(&transfer->own);
+    transfer->udp_drops_begin = transfer_is_udp(transfer) ? host_udp_drops() : -1;
+    transfer->link_bps = host_link_bps(&transfer->own);
     transfer->max_bytes = limits->bytes;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
@@ -289,4 +290,31 @@ void exchange_run(struct transfer *transfer, const struct exchange_limits *limit
         show(&exchange, false);
     }
     finish(&exchange);
+}
+
+static _Atomic uint64_t first_signal_ns;
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a signal handler writes it");
+
+/* timeout(1), sudo and terminals often send two signals for one request: to the process and to its
+ * group. A signal after REPEAT_NS is another request, and ends the program. Any thread may run this
+ * handler; it calls only functions that signal-safety(7) lists. */
+static void note_signal(int number) {
+    uint64_t now = monotonic_ns(), first = 0;
+    if (atomic_compare_exchange_strong(&first_signal_ns, &first, now))
+        first = now;
+    exchange_interrupted = number;
+    if (now - first < REPEAT_NS)
+        return;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void exchange_watch_signals(void) {
+    struct sigaction action = {.sa_handler = note_signal}, before;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* nohup(1) ignores SIGHUP, and it must stay ignored. */
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }

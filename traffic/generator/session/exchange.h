@@ -31,4 +31,8 @@ void exchange_run(struct transfer *transfer, const struct exchange_limits *limit
 /* The signal that asks all tests to end; 0: none. Written in its handler, read by all threads. */
 extern _Atomic int exchange_interrupted;
 
+/* Installs a handler for SIGINT, SIGTERM and SIGHUP that sets exchange_interrupted. A second signal
+ * after 2 s ends the program at once. */
+void exchange_watch_signals(void);
+
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transfer/clock.h"
+#include "common/clock.h"
 
 /* Why a test ends early, as the other end may say. */
 static const char *const stop_reasons[] = {"signal", "idle", "limit", "error", "peer gone"};

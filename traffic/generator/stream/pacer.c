@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 
 #include "common/block.h"
-#include "transfer/clock.h"
+#include "common/clock.h"
 
 #define SPIN_NS  40000u           /* about what a sleep ends late */
 #define PIECE_NS (50 * NS_PER_MS) /* of sleep, between two looks at `stop` */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "stream/stream.h"
-#include "transfer/error_counts.h"
+#include "transfer/stream_report.h"
 
 struct send_errors {
     struct error_counts counts;

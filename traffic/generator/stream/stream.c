@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "transfer/clock.h"
+#include "common/clock.h"
 
 #define STACK_BYTES (256u << 10) /* of a thread: 1,000 of them must not matter */
 

@@ -3,8 +3,8 @@
 #ifndef WIRETALE_STREAM_H
 #define WIRETALE_STREAM_H
 
+#include "common/clock.h"
 #include "stream/pacer.h"
-#include "transfer/clock.h"
 #include "transfer/transfer.h"
 
 #define WAIT_PIECE_NS    (50 * NS_PER_MS) /* between two looks at what others decided */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets of both ends. Options are set before a socket is bound or connected, because the SYN
+ * carries the window scale that follows from the buffer (RFC 7323), the MSS and the DSCP. */
 #include "transfer/endpoint.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,15 +15,29 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "transfer/clock.h"
-#include "transfer/socket_options.h"
+#include "common/clock.h"
+#include "common/units.h"
 
-int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
-                  char error[ERROR_SIZE]) {
+#define UDP_BUFFER_DEFAULT (8 << 20) /* bytes: 60 ms at 1 Gbit/s, until a busy receiver runs */
+#define LISTEN_BACKLOG     4096
+
+bool local_plan_take_ports(struct local_plan *local, const char *text) {
+    char first[8] = "";
+    const char *last = strchr(text, '-');
+    if (!last || last - text >= (ptrdiff_t)sizeof first)
+        return false;
+    memcpy(first, text, (size_t)(last - text));
+    return units_parse_port(first, &local->port_first) &&
+           units_parse_port(last + 1, &local->port_last) && local->port_first <= local->port_last;
+}
+
+int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
+                      bool passive, char error[ERROR_SIZE]) {
     struct addrinfo *list, hints = {.ai_family = family,
                                     .ai_socktype = SOCK_STREAM,
                                     .ai_flags = passive ? AI_PASSIVE : 0};
     char service[8];
+    int count = 0;
     snprintf(service, sizeof service, "%u", port);
     int failed = getaddrinfo(host, service, &hints, &list);
     if (failed) {
@@ -30,10 +45,17 @@ int endpoint_find(union endpoint *found, const char *host, uint16_t port, int fa
                  failed == EAI_SYSTEM ? strerror(errno) : gai_strerror(failed));
         return -1;
     }
-    memset(found, 0, sizeof *found);
-    memcpy(found, list->ai_addr, list->ai_addrlen);
+    for (const struct addrinfo *at = list; at && count < max; at = at->ai_next, count++) {
+        found[count] = (union endpoint){0};
+        memcpy(&found[count], at->ai_addr, at->ai_addrlen);
+    }
     freeaddrinfo(list);
-    return 0;
+    return count;
+}
+
+int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
+                  char error[ERROR_SIZE]) {
+    return endpoint_find_all(found, 1, host, port, family, passive, error) < 0 ? -1 : 0;
 }
 
 socklen_t endpoint_size(const union endpoint *endpoint) {
@@ -73,9 +95,13 @@ void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]) {
         strcpy(name, "?");
 }
 
-static int give_up(int fd, char error[ERROR_SIZE], const char *what) {
-    snprintf(error, ERROR_SIZE, "%s: %s", what, strerror(errno));
-    close(fd);
+/* Describes errno in `error`, closes the socket if there is one, and keeps errno. */
+static int give_up(int fd, char error[ERROR_SIZE], const char *operation) {
+    int reason = errno;
+    snprintf(error, ERROR_SIZE, "%s: %s", operation, strerror(reason));
+    if (fd >= 0)
+        close(fd);
+    errno = reason;
     return -1;
 }
 
@@ -98,56 +124,56 @@ static int bind_local(int fd, int family, const struct local_plan *local, char e
     return 0;
 }
 
-int endpoint_listen(const union endpoint *at, const struct local_plan *local,
-                    char error[ERROR_SIZE]) {
-    int one = 1, family = at->address.sa_family;
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    struct local_plan device = {.device = local->device};
-    if (fd < 0) {
-        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
-        return -1;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (family == AF_INET6)
+/* Creates a socket with all that must be set before it is bound or connected. */
+static int create(int family, int type, const struct local_plan *local,
+                  const struct socket_plan *plan, char error[ERROR_SIZE]) {
+    int one = 1, fd = socket(family, type | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return give_up(fd, error, "socket");
+    if (family == AF_INET6) /* IPv4 has a socket of its own */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind_local(fd, family, &device, error)) {
+    if (bind_local(fd, family, local, error) ||
+        (plan && endpoint_apply(fd, family, type == SOCK_DGRAM, plan, error))) {
         close(fd);
         return -1;
     }
+    return fd;
+}
+
+int endpoint_listen(const union endpoint *at, const struct local_plan *local,
+                    char error[ERROR_SIZE]) {
+    struct local_plan device = {.device = local->device};
+    int one = 1;
+    int fd = create(at->address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, &device, NULL, error);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, &at->address, endpoint_size(at)))
         return give_up(fd, error, "bind");
-    if (listen(fd, 4096))
+    if (listen(fd, LISTEN_BACKLOG))
         return give_up(fd, error, "listen");
     return fd;
 }
 
 static int finish_connect(int fd, uint64_t limit_ns) {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
-    int error = 0;
-    socklen_t size = sizeof error;
+    int failure = 0;
+    socklen_t size = sizeof failure;
     int ready = poll(&one, 1, (int)(limit_ns / NS_PER_MS) + 1);
     if (ready <= 0)
         errno = ready ? errno : ETIMEDOUT;
-    else if (!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) && !error)
+    else if (!getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) && !failure)
         return 0;
     else
-        errno = error;
+        errno = failure;
     return -1;
 }
 
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
                      const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]) {
-    int family = to->address.sa_family;
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
+    int fd = create(to->address.sa_family, SOCK_STREAM | SOCK_NONBLOCK, local, plan, error);
+    if (fd < 0)
         return -1;
-    }
-    if ((plan && endpoint_apply(fd, family, false, plan, error)) ||
-        bind_local(fd, family, local, error)) {
-        close(fd);
-        return -1;
-    }
     if (connect(fd, &to->address, endpoint_size(to)) &&
         (errno != EINPROGRESS || finish_connect(fd, limit_ns)))
         return give_up(fd, error, "connect");
@@ -156,6 +182,7 @@ int endpoint_connect(const union endpoint *to, const struct local_plan *local,
 }
 
 static int bind_in_range(int fd, union endpoint *at, const struct local_plan *local) {
+    endpoint_set_port(at, 0);
     if (!local->port_first)
         return bind(fd, &at->address, endpoint_size(at));
     for (uint32_t port = local->port_first; port <= local->port_last; port++) {
@@ -172,19 +199,11 @@ int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
                       const struct socket_plan *plan, char error[ERROR_SIZE]) {
     union endpoint own = *at;
     struct local_plan device = {.device = local->device};
-    int one = 1;
-    int family = at->address.sa_family, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
+    int one = 1, fd = create(at->address.sa_family, SOCK_DGRAM, &device, plan, error);
+    if (fd < 0)
         return -1;
-    }
-    if (bind_local(fd, family, &device, error) || endpoint_apply(fd, family, true, plan, error)) {
-        close(fd);
-        return -1;
-    }
-    /* Long before the first datagram: the kernel begins to stamp some time after it is asked. */
+    /* Now, and not before the first datagram, because the kernel starts to stamp with a delay. */
     (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
-    endpoint_set_port(&own, 0);
     if (bind_in_range(fd, &own, local))
         return give_up(fd, error, "UDP bind");
     return fd;
@@ -192,23 +211,10 @@ int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
 
 int endpoint_connect_udp(const union endpoint *to, const struct local_plan *local,
                          const struct socket_plan *plan, char error[ERROR_SIZE]) {
-    int family = to->address.sa_family, fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        snprintf(error, ERROR_SIZE, "socket: %s", strerror(errno));
-        return -1;
-    }
-    if (bind_local(fd, family, local, error) || endpoint_apply(fd, family, true, plan, error)) {
-        close(fd);
-        return -1;
-    }
-    if (connect(fd, &to->address, endpoint_size(to)))
+    int fd = create(to->address.sa_family, SOCK_DGRAM, local, plan, error);
+    if (fd >= 0 && connect(fd, &to->address, endpoint_size(to)))
         return give_up(fd, error, "UDP connect");
     return fd;
-}
-
-int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
-                   char error[ERROR_SIZE]) {
-    return socket_options_set(fd, family, udp, plan, error, ERROR_SIZE);
 }
 
 void endpoint_limit_waits(int fd, uint64_t ns) {
@@ -216,4 +222,68 @@ void endpoint_limit_waits(int fd, uint64_t ns) {
                             .tv_usec = (suseconds_t)(ns % NS_PER_S / 1000)};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+/* An option of socket_plan that is an int in IPv4 and IPv6. */
+struct socket_option {
+    const char *name; /* of the command line */
+    int level, option;
+    int level_ipv6, option_ipv6; /* 0: as in IPv4 */
+    int value;                   /* -1: not asked for */
+    bool tcp_only;
+};
+
+static int value_or_unset(uint64_t value) {
+    return value ? (int)value : -1;
+}
+
+/* SO_*BUFFORCE lets root exceed net.core.rmem_max and wmem_max. */
+static void set_buffers(int fd, int bytes) {
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
+                   char error[ERROR_SIZE]) {
+    static const int path_mtu_values[] = {
+        [PATH_MTU_SYSTEM] = -1,
+        [PATH_MTU_DO] = IP_PMTUDISC_DO,
+        [PATH_MTU_DONT] = IP_PMTUDISC_DONT,
+        [PATH_MTU_WANT] = IP_PMTUDISC_WANT,
+        [PATH_MTU_PROBE] = IP_PMTUDISC_PROBE, /* the numbers of IPv6 are the same */
+    };
+    /* DSCP is the upper six bits of the traffic class (RFC 2474). */
+    int traffic_class = plan->dscp_plus_1 ? (int)(plan->dscp_plus_1 - 1) << 2 : -1;
+    const struct socket_option options[] = {
+        {"dscp", IPPROTO_IP, IP_TOS, IPPROTO_IPV6, IPV6_TCLASS, traffic_class, false},
+        {"ttl", IPPROTO_IP, IP_TTL, IPPROTO_IPV6, IPV6_UNICAST_HOPS, value_or_unset(plan->ttl),
+         false},
+        {"df", IPPROTO_IP, IP_MTU_DISCOVER, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+         path_mtu_values[plan->path_mtu], false},
+        {"no-delay", IPPROTO_TCP, TCP_NODELAY, 0, 0, value_or_unset(plan->no_delay), true},
+        {"mss", IPPROTO_TCP, TCP_MAXSEG, 0, 0, value_or_unset(plan->mss), true},
+    };
+    for (const struct socket_option *option = options;
+         option < options + sizeof options / sizeof *options; option++) {
+        bool six = family == AF_INET6 && option->level_ipv6;
+        if (option->value < 0 || (udp && option->tcp_only) ||
+            !setsockopt(fd, six ? option->level_ipv6 : option->level,
+                        six ? option->option_ipv6 : option->option, &option->value,
+                        sizeof option->value))
+            continue;
+        snprintf(error, ERROR_SIZE, "--%s: %s", option->name, strerror(errno));
+        return -1;
+    }
+    if (plan->buffer || udp)
+        set_buffers(fd, plan->buffer ? (int)plan->buffer : UDP_BUFFER_DEFAULT);
+    const char *congestion = plan->congestion;
+    if (udp || !*congestion ||
+        !setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, strlen(congestion)))
+        return 0;
+    snprintf(error, ERROR_SIZE,
+             "--congestion %s: %s (sysctl net.ipv4.tcp_available_congestion_control)", congestion,
+             strerror(errno));
+    return -1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses and sockets. Functions that fail return -1 and leave one line in `why`. */
+/* Addresses and sockets. If a function fails, it returns -1 (or false) and writes one line without
+ * a line feed into `error`. */
 #ifndef WIRETALE_ENDPOINT_H
 #define WIRETALE_ENDPOINT_H
 
@@ -17,42 +18,51 @@ union endpoint {
     struct sockaddr_storage storage;
 };
 
-/* Where and how this host's own sockets are; not told to the other end. */
+/* Options of this host's own sockets, which the peer does not learn. */
 struct local_plan {
-    const char *bind;               /* an address or name; NULL: the system's choice */
-    const char *device;             /* NULL: any */
+    const char *bind;               /* address or name; NULL: the system chooses */
+    const char *device;             /* interface; NULL: any */
     int family;                     /* AF_UNSPEC, AF_INET, AF_INET6 */
-    uint16_t port_first, port_last; /* of UDP sockets that receive; 0: the system's choice */
+    uint16_t port_first, port_last; /* of receiving UDP sockets; 0: the system chooses */
 };
 
+/* Parses "40000-40100". Returns false if it is anything else. */
+bool local_plan_take_ports(struct local_plan *local, const char *text);
+#define PORT_RANGE_EXPECTED "two ports from 1 to 65535, the lower one first, as in 40000-40100"
+
+/* Resolves `host` (NULL: this host's addresses if `passive`) and stores at most `max` addresses, in
+ * the order of preference. Returns their number, at least 1, or -1. */
+int endpoint_find_all(union endpoint *found, int max, const char *host, uint16_t port, int family,
+                      bool passive, char error[ERROR_SIZE]);
+/* Stores the preferred address. Returns 0 or -1. */
 int endpoint_find(union endpoint *found, const char *host, uint16_t port, int family, bool passive,
                   char error[ERROR_SIZE]);
 socklen_t endpoint_size(const union endpoint *endpoint);
 uint16_t endpoint_port(const union endpoint *endpoint);
 void endpoint_set_port(union endpoint *endpoint, uint16_t port);
 bool endpoint_same_host(const union endpoint *one, const union endpoint *other);
+/* Writes the numeric address, without the port. */
 void endpoint_name(const union endpoint *endpoint, char name[ADDRESS_SIZE]);
 
-/* A listening TCP socket, non-blocking. An IPv6 one takes no IPv4. */
+/* Each returns a descriptor. A `plan` of NULL leaves the system's options. */
+
+/* Listens, non-blocking. An IPv6 socket accepts no IPv4. */
 int endpoint_listen(const union endpoint *at, const struct local_plan *local,
                     char error[ERROR_SIZE]);
-
-/* A TCP connection made within `limit_ns`; blocking afterwards. */
+/* Connects within `limit_ns`; the socket is blocking afterwards. */
 int endpoint_connect(const union endpoint *to, const struct local_plan *local,
                      const struct socket_plan *plan, uint64_t limit_ns, char error[ERROR_SIZE]);
-
-/* A UDP socket at `at` (its port 0: one of the local plan's). */
+/* Binds a UDP socket to the address `at` and to a port of `local`; the port of `at` is ignored. */
 int endpoint_bind_udp(const union endpoint *at, const struct local_plan *local,
                       const struct socket_plan *plan, char error[ERROR_SIZE]);
-/* A UDP socket that sends to `to`. */
 int endpoint_connect_udp(const union endpoint *to, const struct local_plan *local,
                          const struct socket_plan *plan, char error[ERROR_SIZE]);
 
-/* The options of the plan on a socket of data; for accepted ones too. */
+/* Sets the options of `plan` on a data socket. Returns 0 or -1. */
 int endpoint_apply(int fd, int family, bool udp, const struct socket_plan *plan,
                    char error[ERROR_SIZE]);
 
-/* So that sends and receives wait no longer. */
+/* Bounds the time that a send or receive waits: it then fails with EAGAIN. */
 void endpoint_limit_waits(int fd, uint64_t ns);
 
 #endif

@@ -16,24 +16,8 @@
 #include "control/control.h"
 #include "transfer/content.h"
 #include "transfer/endpoint.h"
-#include "transfer/error_counts.h"
-#include "transfer/tcp_samples.h"
+#include "transfer/stream_report.h"
 #include "transfer/transfer_plan.h"
-
-/* What one end tells of a stream; line_fields of it are in exchange.c. */
-struct stream_report {
-    uint64_t blocks_sent, bytes_sent;
-    uint64_t blocks_received, bytes_received; /* distinct ones */
-    uint64_t out_of_order, duplicate, corrupt, late;
-    uint64_t missing;           /* below the highest sequence number that came */
-    uint64_t foreign;           /* datagrams that are none of the test's */
-    uint64_t first_ns, last_ns; /* since the epoch; 0: nothing came or went */
-    uint64_t elapsed_ns;        /* between the two, by the clock that is never set */
-    uint64_t jitter_ns_plus_1;  /* RFC 3550; 0: unknown */
-    uint64_t dropped_plus_1;    /* by this host's own socket; 0: unknown */
-    uint64_t cpu_user_ns, cpu_system_ns;
-    char errors[ERROR_COUNTS_SIZE];
-};
 
 /* Written by the stream's thread, for those who look on. */
 struct stream_live {

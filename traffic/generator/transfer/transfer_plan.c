@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "common/block.h"
+#include "common/clock.h"
+#include "common/units.h"
 #include "control/line_fields.h"
-#include "transfer/clock.h"
-#include "transfer/units.h"
 
 const char *const protocol_names[] = {"tcp", "udp"};
 const char *const direction_names[] = {"forward", "reverse", "both"};
@@ -27,7 +27,8 @@ const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
 #define OF_SOCKET(name, kind, max, words)                                                          \
     { #name, offsetof(struct transfer_plan, socket.name), kind, max, words }
 
-#define MAX_TIME (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
+#define MAX_SIZES 65536u
+#define MAX_TIME  (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
 
 /* The fields of the `test` line. */
 static const struct line_field fields[] = {
@@ -100,12 +101,75 @@ static const char *check_members(const struct transfer_plan *plan) {
     return NULL;
 }
 
+struct size_range {
+    uint64_t from, to, step;
+};
+
+/* Parses "64", "64-1472" or "64-1472:8". */
+static bool read_range(char *item, struct size_range *range) {
+    char *step = strchr(item, ':'), *to = strchr(item, '-');
+    range->step = 1;
+    if (step && to) {
+        *step++ = 0;
+        if (!units_parse_whole(step, UNIT_SIZE, "", &range->step) || !range->step)
+            return false;
+    } else if (step) {
+        return false;
+    }
+    if (to)
+        *to++ = 0;
+    if (!units_parse_whole(item, UNIT_SIZE, "", &range->from))
+        return false;
+    range->to = range->from;
+    return !to || (units_parse_whole(to, UNIT_SIZE, "", &range->to) && range->to >= range->from);
+}
+
+static const char *add_range(const struct size_range *range, uint32_t min, uint32_t max,
+                             uint32_t *sizes, uint32_t *count) {
+    if (range->from < min)
+        return "expected at least 32 bytes, the header of a block (33 with a file)";
+    if (range->to > max)
+        return "too large";
+    for (uint64_t size = range->from; size <= range->to; size += range->step) {
+        if (*count == MAX_SIZES)
+            return "expected at most 65536 sizes: give ranges a larger step, as in 64-65000:64";
+        sizes[(*count)++] = (uint32_t)size;
+    }
+    return NULL;
+}
+
+static const char *read_sizes(char *text, uint32_t min, uint32_t max, uint32_t *sizes,
+                              uint32_t *count) {
+    const char *error = NULL;
+    char *item;
+    while (!error && (item = strsep(&text, ","))) {
+        struct size_range range;
+        error = read_range(item, &range) ? add_range(&range, min, max, sizes, count)
+                                         : "expected sizes and ranges as in 64,512,1000-1400:100";
+    }
+    return error;
+}
+
+/* Fills plan->sizes, which transfer_plan_free() frees. Returns NULL, or the reason for a failure.
+ */
+static const char *parse_sizes(struct transfer_plan *plan, uint32_t min, uint32_t max) {
+    char copy[sizeof plan->sizes_text];
+    strcpy(copy, plan->sizes_text);
+    uint32_t *sizes = malloc(MAX_SIZES * sizeof *sizes);
+    plan->size_count = 0;
+    const char *error =
+        sizes ? read_sizes(copy, min, max, sizes, &plan->size_count) : "out of memory";
+    if (error)
+        free(sizes);
+    else
+        plan->sizes = sizes;
+    return error;
+}
+
 const char *transfer_plan_complete(struct transfer_plan *plan, bool ipv6) {
-    const char *error;
     uint32_t min = BLOCK_HEADER_BYTES + (plan->content ? 1 : 0);
-    plan->sizes =
-        units_sizes(plan->sizes_text, min, size_bound(plan, ipv6), &plan->size_count, &error);
-    if (!plan->sizes)
+    const char *error = parse_sizes(plan, min, size_bound(plan, ipv6));
+    if (error)
         return strcmp(error, "too large") ? error : too_large(plan, ipv6);
     plan->min_size = plan->max_size = plan->sizes[0];
     for (uint32_t i = 0; i < plan->size_count; i++) {

@@ -1,76 +1,199 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttcp: options, a buffer where it is asked for, one role. */
+/* The command `ttcp`: options and sockets of both roles. Option letters are those of ttcp and
+ * PCATTCP, where k, M and G are powers of 1024. */
 #include "ttcp/ttcp.h"
 
-#include "transfer/command_help.h"
-#include "ttcp/ttcp_transfer.h"
-
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-volatile sig_atomic_t ttcp_stopped;      /* of one thread */
-static volatile sig_atomic_t stopped_by; /* the signal */
+#include "commands.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "common/units.h"
+#include "report/totals.h"
+#include "session/exchange.h"
 
-static void stop(int number) {
-    stopped_by = number;
-    ttcp_stopped = 1;
+#define MAX_LENGTH     (UINT64_C(1) << 30)
+#define MAX_DATAGRAM   65507u /* of IPv4 (RFC 768, RFC 791) */
+#define MIN_INPUT      9u     /* one byte more can be sent as two datagrams that are not marks */
+#define MAX_TIME       (UINT64_C(86400) * NS_PER_S)
+#define UDP_IDLE_NS    (5 * NS_PER_S)
+#define IDLE_NOT_GIVEN UINT64_MAX
+#define WHOLE(bounds)  "a whole number from " bounds
+
+/* Parses a number in which a decimal prefix is binary: "8k" is read as "8ki". */
+static bool take_binary(const char *text, enum unit_kind kind, uint64_t min, uint64_t max,
+                        uint64_t *into) {
+    char binary[64];
+    const char *prefix = strpbrk(text, "kKmMgGtT");
+    bool is_decimal = prefix && (prefix[1] | 0x20) != 'i';
+    int split = prefix ? (int)(prefix + 1 - text) : 0;
+    uint64_t number;
+    if (snprintf(binary, sizeof binary, "%.*s%s%s", split, text, is_decimal ? "i" : "",
+                 text + split) >= (int)sizeof binary ||
+        !units_parse_whole(binary, kind, "", &number) || number < min || number > max)
+        return false;
+    *into = number;
+    return true;
 }
 
-/* No SA_RESTART: what waits is to look up. */
-static void catch_signals(void) {
-    struct sigaction action = {.sa_handler = stop}, before;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN) /* nohup(1) */
-        sigaction(SIGHUP, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-/* The first multiple of the alignment in the memory, and the offset beyond. */
-static uint8_t *aligned(uint8_t *memory, const struct ttcp_options *options) {
-    uint64_t past = (uintptr_t)memory % options->align;
-    return memory + (past ? options->align - past : 0) + options->offset;
-}
-
-/* The arguments behind the name of the command, which callers may leave out: getopt wants one. The
- * array is the caller's to free. */
-static char **with_name(int *argc, char **argv) {
-    static char name[] = "ttcp";
-    bool has_name = *argc > 0 && strcmp(argv[0], name) == 0;
-    char **named = calloc((size_t)*argc + 2, sizeof *named);
-    if (!named)
-        return NULL;
-    named[0] = name;
-    *argc -= has_name;
-    memcpy(named + 1, argv + has_name, (size_t)*argc * sizeof *named);
-    ++*argc;
-    return named;
-}
-
-static int run(const struct ttcp_options *options) {
-    /* Room to read a mark's worth ahead (ttcp_transmit.c). */
-    uint64_t room = options->length + options->align + options->offset + TTCP_MARK_BYTES + 1;
-    uint8_t *memory = calloc(1, room);
-    if (!memory) {
-        ttcp_say(options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)room);
-        return TTCP_UNREACHABLE;
+#define TAKE_BINARY(member, kind, min, max, bounds)                                                \
+    static bool take_##member(void *into, const char *value, const char **expected) {              \
+        *expected = WHOLE(bounds);                                                                 \
+        return take_binary(value, kind, min, max, &((struct ttcp_options *)into)->member);         \
     }
-    ttcp_stopped = 0;
-    catch_signals();
-    uint8_t *data = aligned(memory, options);
-    int code = options->transmit ? ttcp_transmit(options, data) : ttcp_receive(options, data);
-    free(memory);
-    return code == TTCP_INTERRUPTED && stopped_by == SIGTERM ? TTCP_TERMINATED : code;
+TAKE_BINARY(length, UNIT_SIZE, 1, MAX_LENGTH, "1 to 1073741824")
+TAKE_BINARY(align, UNIT_SIZE, 1, MAX_LENGTH, "1 to 1073741824")
+TAKE_BINARY(offset, UNIT_SIZE, 0, MAX_LENGTH, "0 to 1073741824")
+TAKE_BINARY(buffer, UNIT_SIZE, 1, INT32_MAX, "1 to 2147483647")
+TAKE_BINARY(count, UNIT_COUNT, 1, INT64_MAX, "1 to 9223372036854775807")
+
+static bool take_unit(void *into, const char *value, const char **expected) {
+    *expected = RATE_LETTERS;
+    ((struct ttcp_options *)into)->unit = *value;
+    return strlen(value) == 1 && rate_unit_of(*value);
+}
+
+#define STRUCT struct ttcp_options
+
+static const struct option_row rows[] = {
+    HEADING("transfer"),
+    FLAG(NULL, 't', transmit, "transmit"),
+    FLAG(NULL, 'r', receive, "receive"),
+    FLAG(NULL, 'u', udp, "UDP instead of TCP"),
+    FLAG(NULL, 's', pattern,
+         "send a pattern and drop what is received, instead of stdin and stdout"),
+    TAKEN(NULL, 'l', "BYTES", take_length,
+          "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
+    TAKEN(NULL, 'n', "COUNT", take_count, "number of buffers to send with -s [2048]"),
+    FLAG(NULL, 'c', continuous, "transmit until stopped; receive one transfer after the other"),
+    FLAG(NULL, 'R', concurrent, "receive from several senders at once until stopped; with -s"),
+    HEADING("sockets and buffers"),
+    PORT_OF(NULL, 'p', port, "port [5001]"),
+    SET(NULL, '4', family, AF_INET, "IPv4 only"),
+    SET(NULL, '6', family, AF_INET6, "IPv6 only"),
+    TAKEN(NULL, 'b', "BYTES", take_buffer, "size of the socket buffer"),
+    FLAG(NULL, 'D', no_delay, "TCP_NODELAY: do not wait for more data to send"),
+    FLAG(NULL, 'd', debug, "SO_DEBUG"),
+    TAKEN(NULL, 'A', "BYTES", take_align, "align buffers to a multiple of this [16384]"),
+    TAKEN(NULL, 'O', "BYTES", take_offset, "start buffers this far behind the alignment [0]"),
+    FLAG(NULL, 'B', full_blocks, "write blocks of -l bytes to stdout"),
+    FLAG(NULL, 'T', touch, "read every byte that is received"),
+    TIME_OF("idle", 0, idle_ns, "TIME", 0, MAX_TIME,
+            "silence that ends receiving: 5, 1.5s, 200ms [UDP 5, TCP never]"),
+    TIME_OF("pause", 0, pause_ns, "TIME", 0, MAX_TIME,
+            "wait before the marks that end a transfer over UDP [0.25]"),
+    HEADING("output"),
+    TAKEN(NULL, 'f', "UNIT", take_unit,
+          "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
+    FLAG(NULL, 'v', verbose, "print more figures"),
+    FLAG("json", 0, json, "print one JSON object per transfer"),
+    HELP_AND_VERSION,
+};
+
+static const struct command_line command = {
+    .description = "Transfers data to or from ttcp, PCATTCP or wiretale; over TCP, any program.\n",
+    .usage = "@ ttcp -t [options] HOST\n       @ ttcp -r [options]\n",
+    .arguments = "  HOST                  the host to transmit to\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
+    .examples = "  # receive 1 transfer over TCP at port 5001\n"
+                "  @ ttcp -r -s\n"
+                "  # send it 4096 buffers of 8192 bytes\n"
+                "  @ ttcp -t -s -n 4096 host\n"
+                "  # receive over UDP until stopped\n"
+                "  @ ttcp -r -s -u -c --json\n"
+                "  # a pipe over the network\n"
+                "  tar c . | @ ttcp -t host\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    cut short\n"
+                  "  4    no connection, or the output failed\n"
+                  "  5    not permitted\n"
+                  "  130  interrupted (143 by SIGTERM)\n",
+};
+
+/* Returns NULL, or the reason why these options cannot be used together. */
+static const char *find_contradiction(const struct ttcp_options *options) {
+    if (options->transmit == options->receive)
+        return "expected either -t or -r";
+    if (options->transmit && !options->host)
+        return "-t: expected the host to send to";
+    if (options->receive && options->host)
+        return "-r: expected no host";
+    if (options->concurrent && !(options->receive && options->pattern))
+        return "-R: expected -r -s as well, because several transfers cannot share stdout";
+    if (options->udp && options->length <= MARK_BYTES)
+        return "-u -l: expected more than 4 bytes, because shorter datagrams mark start and end";
+    if (options->udp && options->transmit && !options->pattern && options->length < MIN_INPUT)
+        return "-u -l: expected at least 9 bytes, because the end of stdin could be taken for a "
+               "mark";
+    if (options->udp && options->transmit && options->length > MAX_DATAGRAM)
+        return "-u -l: expected at most 65507 bytes, the largest datagram";
+    return NULL;
+}
+
+static void read_options(struct ttcp_options *options, int argc, char **argv) {
+    const char *operands[2] = {0};
+    *options = (struct ttcp_options){.length = 8192,
+                                     .count = 2048,
+                                     .align = 16384,
+                                     .unit = 'K',
+                                     .port = 5001,
+                                     .idle_ns = IDLE_NOT_GIVEN,
+                                     .pause_ns = NS_PER_S / 4};
+    if (options_read(&command, options, argc, argv, operands, 2) == 2)
+        fail(EXIT_USAGE, "argument %s: expected nothing more", operands[1]);
+    options->host = operands[0];
+    if (options->idle_ns == IDLE_NOT_GIVEN)
+        options->idle_ns = options->udp ? UDP_IDLE_NS : 0;
+    const char *error = find_contradiction(options);
+    if (error)
+        fail(EXIT_USAGE, "%s", error);
+}
+
+int ttcp_set_socket(int fd, const struct ttcp_options *options) {
+    int one = 1, bytes = (int)options->buffer, given = 0;
+    int name = options->transmit ? SO_SNDBUF : SO_RCVBUF;
+    socklen_t size = sizeof given;
+    if (options->debug && setsockopt(fd, SOL_SOCKET, SO_DEBUG, &one, sizeof one)) {
+        ttcp_log(options, "-d: SO_DEBUG needs CAP_NET_ADMIN: %s", strerror(errno));
+        return EXIT_MISSING;
+    }
+    if (options->no_delay && !options->udp &&
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+        ttcp_log(options, "-D: %s", strerror(errno));
+    if (bytes && setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof bytes)) {
+        ttcp_log(options, "-b %d: %s", bytes, strerror(errno));
+        return EXIT_IO;
+    }
+    /* The kernel gives no more than its limit, and doubles it (socket(7)). */
+    if (bytes && !getsockopt(fd, SOL_SOCKET, name, &given, &size) && given / 2 < bytes)
+        ttcp_log(options, "-b %d: the system gives only %d bytes: raise net.core.%s", bytes,
+                 given / 2, options->transmit ? "wmem_max" : "rmem_max");
+    return 0;
 }
 
 int ttcp_main(int argc, char **argv) {
     struct ttcp_options options;
-    char **named = with_name(&argc, argv);
-    int code = TTCP_USAGE;
-    if (!named || !ttcp_read_options(&options, argc, named))
-        goto end;
-    code = options.help ? ttcp_print_help() : options.version ? version_print() : run(&options);
-end:
-    free(named);
+    bool has_name = argc > 0 && !strcmp(argv[0], "ttcp"); /* `ttcp ttcp -t` is accepted */
+    read_options(&options, argc - has_name, argv + has_name);
+    /* Transmitting datagrams reads up to MARK_BYTES + 1 ahead. */
+    uint64_t size = options.length + options.align + options.offset + MARK_BYTES + 1;
+    uint8_t *memory = calloc(1, size);
+    if (!memory) {
+        ttcp_log(&options, "no memory for -l, -A and -O: %llu bytes", (unsigned long long)size);
+        return EXIT_IO;
+    }
+    uint64_t past = (uintptr_t)memory % options.align;
+    uint8_t *data = memory + (past ? options.align - past : 0) + options.offset;
+    exchange_watch_signals();
+    int code = options.transmit ? ttcp_transmit(&options, data) : ttcp_receive(&options, data);
+    free(memory);
     return code;
 }

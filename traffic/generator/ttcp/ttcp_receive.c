@@ -1,302 +1,305 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttcp -r: one transfer, one after the other (-c), or several at the same time (-R).
+/* ttcp -r: receives one transfer, one after the other (-c), or several at the same time (-R).
  *
- * A transfer over UDP begins with its first datagram and is told by its sender's address. A mark
- * ends it once data have come; before, it is a start, or the rest of the marks of the last one. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* accept4, ppoll */
-#endif
-#include "ttcp/ttcp_transfer.h"
-
+ * A transfer over UDP begins with its first datagram; the sender's address identifies it. A mark
+ * ends it if data arrived before; otherwise it starts the clock, or is left of the transfer before.
+ * IPv4 and IPv6 have a socket each. One thread serves all sockets with poll(), so nothing is
+ * locked. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SESSIONS_MOST 64
-#define READS_AT_ONCE 64 /* of one socket before the others' turn */
+#include "common/log.h"
+#include "session/exchange.h"
+#include "ttcp/ttcp.h"
 
-struct session {
-    bool open;
-    int socket; /* of TCP */
+#define MAX_INCOMING 64
+#define MAX_READS    64   /* of one socket, before the others have their turn */
+#define POLL_MS      200u /* between two looks at exchange_interrupted */
+#define SOCKETS      2
+
+struct incoming {
+    bool is_open;
+    int fd; /* of a connection; -1: UDP */
     uint64_t heard_ns;
     struct ttcp_transfer transfer;
 };
 
 struct receiver {
     const struct ttcp_options *options;
-    int socket; /* where connections, or datagrams, come */
-    uint8_t *data;
-    struct ttcp_output output;
-    struct session sessions[SESSIONS_MOST];
-    unsigned most;
+    int sockets[SOCKETS]; /* listening, or of datagrams; -1: unused */
+    uint8_t *data;        /* of the latest read */
+    uint8_t *block;       /* being filled, with -B; otherwise NULL */
+    size_t held;          /* bytes in `block` */
+    struct incoming incoming[MAX_INCOMING];
+    unsigned max;
     uint64_t finished, open;
     bool cut_short, done;
-    volatile unsigned touched; /* so that -T really reads */
+    volatile unsigned touched; /* sum of bytes, so that -T is not optimized away */
 };
 
-static struct session *open_session(struct receiver *receiver, const struct sockaddr_storage *peer,
-                                    socklen_t length) {
-    for (unsigned i = 0; i < receiver->most; i++) {
-        struct session *session = &receiver->sessions[i];
-        if (session->open)
+static bool write_all(const uint8_t *data, size_t count) {
+    while (count) {
+        ssize_t written = write(STDOUT_FILENO, data, count);
+        if (written < 0 && errno == EINTR && !exchange_interrupted)
             continue;
-        *session = (struct session){.open = true, .socket = -1};
-        session->transfer.peer = *peer;
-        session->transfer.peer_length = length;
-        session->heard_ns = ttcp_now(CLOCK_MONOTONIC);
-        ttcp_start_clock(&session->transfer);
+        if (written <= 0)
+            return false;
+        data += written;
+        count -= (size_t)written;
+    }
+    return true;
+}
+
+static bool flush_block(struct receiver *receiver) {
+    size_t count = receiver->held;
+    receiver->held = 0;
+    return !count || write_all(receiver->block, count);
+}
+
+/* Writes data to standard output: with -B in blocks of -l bytes, as tapes need them. */
+static bool write_output(struct receiver *receiver, const uint8_t *data, size_t count) {
+    size_t length = receiver->options->length;
+    if (!receiver->block)
+        return write_all(data, count);
+    while (count) {
+        size_t room = length - receiver->held, part = count < room ? count : room;
+        memcpy(receiver->block + receiver->held, data, part);
+        receiver->held += part;
+        data += part;
+        count -= part;
+        if (receiver->held == length && !flush_block(receiver))
+            return false;
+    }
+    return true;
+}
+
+/* Begins a transfer in a free slot. If there is none, returns NULL. */
+static struct incoming *open_incoming(struct receiver *receiver, int fd,
+                                      const union endpoint *peer) {
+    for (unsigned i = 0; i < receiver->max; i++) {
+        struct incoming *incoming = &receiver->incoming[i];
+        if (incoming->is_open)
+            continue;
+        *incoming = (struct incoming){.is_open = true, .fd = fd, .transfer.peer = *peer};
+        ttcp_start_clock(&incoming->transfer);
+        incoming->heard_ns = incoming->transfer.times.first_ns;
         receiver->open++;
-        return session;
+        return incoming;
     }
     return NULL;
 }
 
-static void close_session(struct receiver *receiver, struct session *session, const char *ended_by,
-                          bool complete) {
-    bool again = receiver->options->continuous || receiver->options->concurrent;
-    if (session->socket >= 0)
-        close(session->socket);
-    session->open = false;
+static void close_incoming(struct receiver *receiver, struct incoming *incoming,
+                           const char *ended_by, bool complete) {
+    const struct ttcp_options *options = receiver->options;
+    bool again = options->continuous || options->concurrent;
+    if (incoming->fd >= 0)
+        close(incoming->fd);
+    incoming->is_open = false;
     receiver->open--;
-    /* Marks alone, left of the transfer before. */
-    if (again && receiver->options->udp && !session->transfer.bytes)
-        return;
-    if (!ttcp_output_flush(&receiver->output))
-        ended_by = "output closed", complete = false;
-    ttcp_end(&session->transfer, ended_by, complete);
-    ttcp_report(receiver->options, &session->transfer);
+    if (again && options->udp && !incoming->transfer.bytes)
+        return; /* only marks, left of the transfer before */
+    if (!flush_block(receiver)) {
+        ended_by = "output closed";
+        complete = false;
+    }
+    ttcp_report(options, &incoming->transfer, ended_by, complete);
     receiver->finished++;
     receiver->cut_short |= !complete;
     receiver->done |= !again;
 }
 
-static void touch_all(struct receiver *receiver, const uint8_t *data, size_t count) {
+/* Takes data that was read into `receiver->data`. */
+static void take_data(struct receiver *receiver, struct incoming *incoming, size_t count) {
+    struct ttcp_transfer *transfer = &incoming->transfer;
     unsigned sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += data[i];
-    receiver->touched += sum;
-}
-
-/* Bytes that came. False when they have nowhere to go. */
-static bool take_data(struct receiver *receiver, struct session *session, size_t count) {
-    struct ttcp_transfer *transfer = &session->transfer;
     transfer->bytes += count;
     transfer->calls++;
-    ttcp_mark_time(transfer);
-    session->heard_ns = transfer->end_ns;
-    if (receiver->options->touch)
-        touch_all(receiver, receiver->data, count);
-    return receiver->options->pattern ||
-           ttcp_output_write(&receiver->output, receiver->data, count);
+    incoming->heard_ns = (uint64_t)monotonic_ns();
+    stream_times_note(&transfer->times, incoming->heard_ns);
+    for (size_t i = 0; receiver->options->touch && i < count; i++)
+        sum += receiver->data[i];
+    receiver->touched += sum;
+    if (!receiver->options->pattern && !write_output(receiver, receiver->data, count))
+        close_incoming(receiver, incoming, "output closed", false);
 }
 
-/* --- TCP */
-
-static void accept_connection(struct receiver *receiver) {
-    struct sockaddr_storage peer = {0};
-    socklen_t length = sizeof peer;
-    int made = accept4(receiver->socket, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC);
-    if (made < 0)
-        return;
-    struct session *session = open_session(receiver, &peer, length);
-    if (!session || !ttcp_set_connection(made, receiver->options)) {
-        close(made);
-        return;
-    }
-    session->socket = made;
+static void accept_connection(struct receiver *receiver, int socket) {
+    union endpoint peer = {0};
+    socklen_t size = sizeof peer;
+    int fd = accept4(socket, &peer.address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0 && !open_incoming(receiver, fd, &peer))
+        close(fd);
 }
 
-static void read_stream(struct receiver *receiver, struct session *session) {
-    for (unsigned i = 0; i < READS_AT_ONCE && session->open; i++) {
-        ssize_t got = recv(session->socket, receiver->data, receiver->options->length, 0);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+static void read_stream(struct receiver *receiver, struct incoming *incoming) {
+    for (unsigned i = 0; i < MAX_READS && incoming->is_open; i++) {
+        ssize_t got = recv(incoming->fd, receiver->data, receiver->options->length, 0);
+        if (got > 0)
+            take_data(receiver, incoming, (size_t)got);
+        else if (!got)
+            close_incoming(receiver, incoming, "close", true);
+        else if (errno == EAGAIN || errno == EINTR)
             return;
-        if (got < 0)
-            close_session(receiver, session, "peer gone", false);
-        else if (got == 0)
-            close_session(receiver, session, "close", true);
-        else if (!take_data(receiver, session, (size_t)got))
-            close_session(receiver, session, "output closed", false);
-    }
-}
-
-/* --- UDP */
-
-static bool same_peer(const struct ttcp_transfer *transfer, const struct sockaddr_storage *peer,
-                      socklen_t length) {
-    return transfer->peer_length == length && !memcmp(&transfer->peer, peer, length);
-}
-
-/* A sender that has sent marks alone gives way to another one. */
-static struct session *take_over(struct receiver *receiver, const struct sockaddr_storage *peer,
-                                 socklen_t length) {
-    for (unsigned i = 0; i < receiver->most; i++) {
-        struct session *session = &receiver->sessions[i];
-        if (session->transfer.bytes)
-            continue;
-        receiver->open -= session->open;
-        session->open = false;
-        return open_session(receiver, peer, length);
-    }
-    return NULL;
-}
-
-static struct session *session_of(struct receiver *receiver, const struct sockaddr_storage *peer,
-                                  socklen_t length) {
-    for (unsigned i = 0; i < receiver->most; i++)
-        if (receiver->sessions[i].open && same_peer(&receiver->sessions[i].transfer, peer, length))
-            return &receiver->sessions[i];
-    struct session *made = open_session(receiver, peer, length);
-    return made ? made : take_over(receiver, peer, length);
-}
-
-static void take_mark(struct receiver *receiver, struct session *session) {
-    session->heard_ns = ttcp_now(CLOCK_MONOTONIC);
-    if (session->transfer.bytes)
-        close_session(receiver, session, "end mark", true);
-    else
-        ttcp_start_clock(&session->transfer);
-}
-
-static void take_datagram(struct receiver *receiver, struct session *session, size_t size) {
-    size_t held = size;
-    if (size > receiver->options->length) {
-        session->transfer.cut_datagrams++;
-        held = receiver->options->length;
-    }
-    if (!take_data(receiver, session, held))
-        close_session(receiver, session, "output closed", false);
-}
-
-static void read_datagrams(struct receiver *receiver) {
-    for (unsigned i = 0; i < READS_AT_ONCE && !receiver->done; i++) {
-        struct sockaddr_storage peer = {0};
-        socklen_t length = sizeof peer;
-        ssize_t got = recvfrom(receiver->socket, receiver->data, receiver->options->length,
-                               MSG_TRUNC, (struct sockaddr *)&peer, &length);
-        if (got < 0)
-            return;
-        struct session *session = session_of(receiver, &peer, length);
-        if (!session) /* a stranger, while another one's transfer goes on */
-            continue;
-        if (got <= (ssize_t)TTCP_MARK_BYTES)
-            take_mark(receiver, session);
         else
-            take_datagram(receiver, session, (size_t)got);
+            close_incoming(receiver, incoming, "peer gone", false);
     }
 }
 
-/* --- the loop */
+/* Returns the transfer of a datagram's sender. If all slots are in use, a sender that has sent only
+ * marks is replaced; if all have sent data, returns NULL. */
+static struct incoming *incoming_of(struct receiver *receiver, const union endpoint *peer) {
+    struct incoming *replaceable = NULL;
+    for (unsigned i = 0; i < receiver->max; i++) {
+        struct incoming *incoming = &receiver->incoming[i];
+        if (incoming->is_open && endpoint_same_host(&incoming->transfer.peer, peer) &&
+            endpoint_port(&incoming->transfer.peer) == endpoint_port(peer))
+            return incoming;
+        if (incoming->is_open && !incoming->transfer.bytes && !replaceable)
+            replaceable = incoming;
+    }
+    if (receiver->open == receiver->max && replaceable) {
+        replaceable->is_open = false;
+        receiver->open--;
+    }
+    return open_incoming(receiver, -1, peer);
+}
 
-static void end_silent(struct receiver *receiver) {
-    uint64_t now = ttcp_now(CLOCK_MONOTONIC), idle = receiver->options->idle_ns;
-    for (unsigned i = 0; i < receiver->most && idle; i++) {
-        struct session *session = &receiver->sessions[i];
-        if (session->open && now - session->heard_ns >= idle)
-            close_session(receiver, session, "idle", false);
+static void take_mark(struct receiver *receiver, struct incoming *incoming) {
+    if (incoming->transfer.bytes) {
+        close_incoming(receiver, incoming, "end mark", true);
+        return;
+    }
+    ttcp_start_clock(&incoming->transfer);
+    incoming->heard_ns = incoming->transfer.times.first_ns;
+}
+
+static void read_datagrams(struct receiver *receiver, int socket) {
+    size_t length = receiver->options->length;
+    for (unsigned i = 0; i < MAX_READS && !receiver->done; i++) {
+        union endpoint peer = {0};
+        socklen_t peer_size = sizeof peer;
+        ssize_t got = recvfrom(socket, receiver->data, length, MSG_TRUNC | MSG_DONTWAIT,
+                               &peer.address, &peer_size);
+        if (got < 0)
+            return;
+        struct incoming *incoming = incoming_of(receiver, &peer);
+        size_t count = (size_t)got;
+        if (incoming && count <= MARK_BYTES) {
+            take_mark(receiver, incoming);
+        } else if (incoming) {
+            incoming->transfer.cut_datagrams += count > length;
+            take_data(receiver, incoming, count < length ? count : length);
+        }
     }
 }
 
-/* How long until the first transfer may have been silent for too long. */
-static const struct timespec *until_silent(const struct receiver *receiver,
-                                           struct timespec *timeout) {
-    uint64_t now = ttcp_now(CLOCK_MONOTONIC), least = UINT64_MAX;
-    for (unsigned i = 0; i < receiver->most; i++) {
-        const struct session *session = &receiver->sessions[i];
-        uint64_t end = session->heard_ns + receiver->options->idle_ns;
-        if (session->open && end < least)
-            least = end;
+/* Ends the transfers that have been silent for --idle. */
+static void close_idle(struct receiver *receiver) {
+    uint64_t now = (uint64_t)monotonic_ns(), idle = receiver->options->idle_ns;
+    for (unsigned i = 0; i < receiver->max && idle; i++) {
+        struct incoming *incoming = &receiver->incoming[i];
+        if (incoming->is_open && now - incoming->heard_ns >= idle)
+            close_incoming(receiver, incoming, "idle", false);
     }
-    if (!receiver->options->idle_ns || least == UINT64_MAX)
-        return NULL;
-    uint64_t left = least > now ? least - now : 0;
-    *timeout = (struct timespec){(time_t)(left / TTCP_NS), (long)(left % TTCP_NS)};
-    return timeout;
 }
 
-/* What poll() is to look at, and whose it is; the receiver's own socket is nobody's. */
-static nfds_t list_sockets(struct receiver *receiver, struct pollfd *waiting,
-                           struct session **whose) {
-    nfds_t count = 0;
-    if (receiver->options->udp || receiver->open < receiver->most) {
-        whose[count] = NULL;
-        waiting[count++] = (struct pollfd){.fd = receiver->socket, .events = POLLIN};
+/* A signal may come just before poll(), so the wait is short. */
+static int poll_timeout_ms(const struct receiver *receiver) {
+    uint64_t idle_ms = receiver->options->idle_ns / NS_PER_MS;
+    return idle_ms && idle_ms < POLL_MS ? (int)idle_ms : (int)POLL_MS;
+}
+
+static void serve_once(struct receiver *receiver) {
+    struct pollfd polled[SOCKETS + MAX_INCOMING];
+    bool udp = receiver->options->udp, has_slot = receiver->open < receiver->max;
+    for (unsigned i = 0; i < SOCKETS; i++) /* poll() ignores a descriptor of -1 */
+        polled[i] =
+            (struct pollfd){.fd = udp || has_slot ? receiver->sockets[i] : -1, .events = POLLIN};
+    for (unsigned i = 0; i < receiver->max; i++)
+        polled[SOCKETS + i] = (struct pollfd){
+            .fd = receiver->incoming[i].is_open ? receiver->incoming[i].fd : -1, .events = POLLIN};
+    if (poll(polled, SOCKETS + receiver->max, poll_timeout_ms(receiver)) > 0) {
+        for (unsigned i = 0; i < receiver->max; i++)
+            if (polled[SOCKETS + i].revents)
+                read_stream(receiver, &receiver->incoming[i]);
+        for (unsigned i = 0; i < SOCKETS && !receiver->done; i++)
+            if (polled[i].revents && udp)
+                read_datagrams(receiver, receiver->sockets[i]);
+            else if (polled[i].revents)
+                accept_connection(receiver, receiver->sockets[i]);
     }
-    for (unsigned i = 0; i < receiver->most; i++) {
-        struct session *session = &receiver->sessions[i];
-        if (!session->open || session->socket < 0)
+    if (!receiver->done)
+        close_idle(receiver);
+}
+
+static int open_socket(const struct ttcp_options *options, int family, char error[ERROR_SIZE]) {
+    union endpoint at;
+    uint16_t port = (uint16_t)options->port;
+    struct local_plan local = {.port_first = port, .port_last = port};
+    if (endpoint_find(&at, NULL, port, family, true, error))
+        return -1;
+    return options->udp ? endpoint_bind_udp(&at, &local, NULL, error)
+                        : endpoint_listen(&at, &local, error);
+}
+
+/* Returns 0, or the exit code after a message. A host without IPv6 receives over IPv4 alone. */
+static int open_sockets(struct receiver *receiver) {
+    const struct ttcp_options *options = receiver->options;
+    char error[ERROR_SIZE];
+    bool any = options->family == AF_UNSPEC;
+    int families[SOCKETS] = {any ? AF_INET6 : (int)options->family, any ? AF_INET : -1};
+    for (unsigned i = 0; i < SOCKETS; i++) {
+        int *fd = &receiver->sockets[i];
+        *fd = families[i] < 0 ? -1 : open_socket(options, families[i], error);
+        int code = *fd < 0 ? 0 : ttcp_set_socket(*fd, options);
+        if (code)
+            return code;
+        bool may_lack = families[i] < 0 || (any && !i && errno != EADDRINUSE && errno != EACCES);
+        if (*fd >= 0 || may_lack)
             continue;
-        whose[count] = session;
-        waiting[count++] = (struct pollfd){.fd = session->socket, .events = POLLIN};
+        int reason = errno;
+        ttcp_log(options, "cannot receive at port %u: %s", (unsigned)options->port,
+                 strerror(reason));
+        return reason == EACCES ? EXIT_MISSING : EXIT_IO;
     }
-    return count;
-}
-
-static void serve(struct receiver *receiver, struct session *session) {
-    if (session)
-        read_stream(receiver, session);
-    else if (receiver->options->udp)
-        read_datagrams(receiver);
-    else
-        accept_connection(receiver);
-}
-
-static void serve_once(struct receiver *receiver, const sigset_t *while_waiting) {
-    struct pollfd waiting[SESSIONS_MOST + 1];
-    struct session *whose[SESSIONS_MOST + 1];
-    struct timespec timeout;
-    nfds_t count = list_sockets(receiver, waiting, whose);
-    if (ppoll(waiting, count, until_silent(receiver, &timeout), while_waiting) > 0)
-        for (nfds_t i = 0; i < count && !receiver->done; i++)
-            if (waiting[i].revents)
-                serve(receiver, whose[i]);
-    end_silent(receiver);
+    return 0;
 }
 
 static int exit_code(struct receiver *receiver) {
-    bool stopped = receiver->open > 0 || (ttcp_stopped && !receiver->finished);
-    for (unsigned i = 0; i < receiver->most; i++)
-        if (receiver->sessions[i].open)
-            close_session(receiver, &receiver->sessions[i], "signal", false);
-    bool until_stopped = receiver->options->continuous || receiver->options->concurrent;
+    const struct ttcp_options *options = receiver->options;
+    int stopped_by = exchange_interrupted;
+    bool stopped = receiver->open > 0 || (stopped_by && !receiver->finished);
+    for (unsigned i = 0; i < receiver->max; i++)
+        if (receiver->incoming[i].is_open)
+            close_incoming(receiver, &receiver->incoming[i], "signal", false);
+    bool until_stopped = options->continuous || options->concurrent;
     if (stopped && !(until_stopped && !receiver->cut_short))
-        return TTCP_INTERRUPTED;
-    return receiver->cut_short ? TTCP_CUT_SHORT : TTCP_DONE;
-}
-
-/* Signals come while it waits, and then only. */
-static void serve_until_done(struct receiver *receiver) {
-    sigset_t signals, before;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
-    sigprocmask(SIG_BLOCK, &signals, &before);
-    while (!ttcp_stopped && !receiver->done)
-        serve_once(receiver, &before);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+        return stopped_by == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
+    return receiver->cut_short ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
 int ttcp_receive(const struct ttcp_options *options, uint8_t *data) {
-    static struct receiver receiver; /* large for a stack */
-    receiver = (struct receiver){.options = options, .data = data};
-    receiver.most = options->concurrent ? SESSIONS_MOST : 1;
-    receiver.output.length = options->length;
-    receiver.socket = ttcp_open_at(options);
-    if (receiver.socket < 0)
-        return -1 - receiver.socket;
-    if (options->full_blocks && !options->pattern &&
-        !(receiver.output.block = malloc(options->length))) {
-        ttcp_say(options, "no memory for a block of -l bytes");
-        close(receiver.socket);
-        return TTCP_UNREACHABLE;
+    static struct receiver receiver; /* too large for a stack */
+    receiver.options = options;
+    receiver.data = data;
+    receiver.max = options->concurrent ? MAX_INCOMING : 1;
+    int code = open_sockets(&receiver);
+    if (code)
+        return code;
+    if (options->full_blocks && !options->pattern && !(receiver.block = malloc(options->length))) {
+        ttcp_log(options, "no memory for a block of %llu bytes",
+                 (unsigned long long)options->length);
+        return EXIT_IO;
     }
     ttcp_print_settings(options, data);
-    serve_until_done(&receiver);
-    close(receiver.socket);
-    int code = exit_code(&receiver);
-    free(receiver.output.block);
+    while (!exchange_interrupted && !receiver.done)
+        serve_once(&receiver);
+    code = exit_code(&receiver);
+    free(receiver.block);
     return code;
 }

@@ -1,173 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ttcp -t: a pattern or standard input to a receiver. */
-#include "ttcp/ttcp_transfer.h"
-
+/* ttcp -t: sends a pattern or standard input. The socket is blocking with a short timeout, so that
+ * a signal is noticed within WAIT_PIECE_NS. */
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
+#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define END_MARKS    5
-#define MARK_GAP_NS  20000000 /* a full queue on the way empties between two marks */
-#define RETRY_NS     1000000  /* after a send that found no buffer */
-#define RETRIES_MOST 10000    /* in a row */
+#include "common/log.h"
+#include "session/exchange.h"
+#include "ttcp/ttcp.h"
 
-enum after { AGAIN, GIVE_UP };
+#define MAX_ADDRESSES    8
+#define CONNECT_NS       (130 * NS_PER_S) /* longer than six retransmitted SYNs take */
+#define END_MARKS        5
+#define MARK_INTERVAL_NS (20 * NS_PER_MS) /* lets a full queue drain between two marks */
+#define RETRY_NS         NS_PER_MS        /* after a send that found no buffer */
+#define MAX_RETRIES      10000            /* in a row */
 
 struct source {
     uint8_t *data;
-    size_t held, length; /* held: read ahead */
-    uint64_t left;       /* buffers of a pattern */
-    bool ended;
+    size_t held;    /* bytes of standard input in `data` */
+    uint64_t left;  /* buffers of a pattern */
+    bool has_ended; /* standard input */
 };
 
 static void wait_ns(uint64_t ns) {
-    struct timespec time = {(time_t)(ns / TTCP_NS), (long)(ns % TTCP_NS)};
-    while (!ttcp_stopped && nanosleep(&time, &time) != 0 && errno == EINTR)
+    struct timespec time = to_timespec((int64_t)ns);
+    while (!exchange_interrupted && nanosleep(&time, &time) && errno == EINTR)
         ;
 }
 
-static void wait_writable(int socket) {
-    struct pollfd waiting = {.fd = socket, .events = POLLOUT};
-    poll(&waiting, 1, 200); /* looks up now and then: a signal may come just before */
-}
-
-/* What a failed send means. */
-static enum after after_error(struct ttcp_transfer *transfer, int socket, unsigned *tries) {
-    switch (errno) {
-    case EAGAIN: wait_writable(socket); return AGAIN;
-    case EINTR: return AGAIN;
-    case ENOBUFS:
-        transfer->retries++;
-        wait_ns(RETRY_NS);
-        return ++*tries < RETRIES_MOST ? AGAIN : GIVE_UP;
-    case ECONNREFUSED: /* an answer to a datagram before: this one was not sent */
-        transfer->refused++;
-        return AGAIN;
-    default: return GIVE_UP;
-    }
-}
-
-/* A buffer into a stream, or a datagram. */
-static bool send_buffer(struct ttcp_transfer *transfer, int socket, const uint8_t *data,
-                        size_t count) {
-    unsigned tries = 0;
-    while (count && !ttcp_stopped) {
-        ssize_t sent = send(socket, data, count, MSG_NOSIGNAL);
-        if (sent < 0 && after_error(transfer, socket, &tries) == GIVE_UP)
+/* Sends all of a buffer, or a datagram. Returns false if a send failed for good. */
+static bool send_buffer(struct ttcp_transfer *transfer, int fd, const uint8_t *data, size_t count) {
+    unsigned retries = 0;
+    while (count && !exchange_interrupted) {
+        ssize_t sent = send(fd, data, count, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            transfer->bytes += (uint64_t)sent;
+            transfer->calls++;
+            data += sent;
+            count -= (size_t)sent;
+        } else if (errno ==
+                   ECONNREFUSED) { /* the answer to an earlier datagram (RFC 1122 4.1.3.3) */
+            transfer->refused++;
+        } else if (errno == ENOBUFS && ++retries < MAX_RETRIES) {
+            transfer->retries++;
+            wait_ns(RETRY_NS);
+        } else if (errno != EAGAIN && errno != EINTR) {
             return false;
-        if (sent < 0)
-            continue;
-        transfer->bytes += (uint64_t)sent;
-        transfer->calls++;
-        data += sent;
-        count -= (size_t)sent;
+        }
     }
     return true;
 }
 
-static void send_marks(int socket, unsigned count) {
+static void send_marks(int fd, unsigned count) {
     struct ttcp_transfer ignored = {0};
     for (unsigned i = 0; i < count; i++) {
         if (i)
-            wait_ns(MARK_GAP_NS);
-        send_buffer(&ignored, socket, (const uint8_t *)"\0\0\0", TTCP_MARK_BYTES);
+            wait_ns(MARK_INTERVAL_NS);
+        send_buffer(&ignored, fd, (const uint8_t[MARK_BYTES]){0}, MARK_BYTES);
     }
 }
 
-/* Reads standard input until `wanted` bytes are held or it ends. */
-static void fill(struct source *source, size_t wanted) {
-    while (source->held < wanted && !source->ended && !ttcp_stopped) {
+/* Reads standard input until `wanted` bytes are held, or once if not `fills`. */
+static void read_input(struct source *source, size_t wanted, bool fills) {
+    while (source->held < wanted && !source->has_ended && !exchange_interrupted) {
         ssize_t got = read(STDIN_FILENO, source->data + source->held, wanted - source->held);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got <= 0)
-            source->ended = true;
-        else
-            source->held += (size_t)got;
+        source->has_ended = got <= 0;
+        source->held += got > 0 ? (size_t)got : 0;
+        if (!fills)
+            return;
     }
 }
 
-/* The size of the next datagram of standard input. The last one must not be so short that it is
- * taken for a mark: then it shares what is left with the one before. */
-static size_t next_datagram(struct source *source) {
-    fill(source,
-         source->length + TTCP_MARK_BYTES + 1); /* so that a short rest is known as the end */
-    if (source->held <= source->length)
+/* Returns the size of the next datagram of standard input. If the rest after it could be taken for
+ * a mark, this one is shorter, so that both are data. */
+static size_t next_datagram(struct source *source, size_t length) {
+    read_input(source, length + MARK_BYTES + 1, true);
+    if (source->held <= length)
         return source->held;
-    size_t rest = source->held - source->length;
-    return rest <= TTCP_MARK_BYTES ? source->length - (TTCP_MARK_BYTES + 1 - rest) : source->length;
-}
-
-/* What is read goes on at once. */
-static size_t next_read(struct source *source) {
-    ssize_t got;
-    do
-        got = read(STDIN_FILENO, source->data, source->length);
-    while (got < 0 && errno == EINTR && !ttcp_stopped);
-    source->held = got > 0 ? (size_t)got : 0;
-    return source->held;
+    size_t rest = source->held - length;
+    return rest <= MARK_BYTES ? length - (MARK_BYTES + 1 - rest) : length;
 }
 
 static size_t next_buffer(const struct ttcp_options *options, struct source *source) {
-    if (!options->pattern)
-        return options->udp ? next_datagram(source) : next_read(source);
-    if (!options->continuous && !source->left--)
-        return 0;
-    return source->length;
+    if (options->pattern)
+        return options->continuous || source->left-- ? options->length : 0;
+    if (options->udp)
+        return next_datagram(source, options->length);
+    source->held = 0; /* a stream carries input on as it comes */
+    read_input(source, options->length, false);
+    return source->held;
 }
 
-/* Returns why it ended; NULL for: all is sent. */
+/* Returns NULL if all was sent, else the reason for the end. */
 static const char *send_all(const struct ttcp_options *options, struct ttcp_transfer *transfer,
-                            int socket, struct source *source) {
+                            int fd, struct source *source) {
     size_t count;
-    while (!ttcp_stopped && (count = next_buffer(options, source))) {
-        if (options->udp && count <= TTCP_MARK_BYTES)
+    while (!exchange_interrupted && (count = next_buffer(options, source))) {
+        if (options->udp && count <= MARK_BYTES)
             return "an input too short for a datagram that is no mark";
-        if (!send_buffer(transfer, socket, source->data, count))
+        if (!send_buffer(transfer, fd, source->data, count))
             return errno == EPIPE || errno == ECONNRESET ? "peer gone" : "send error";
         if (!options->pattern && options->udp) {
             source->held -= count;
             memmove(source->data, source->data + count, source->held);
         }
     }
-    return ttcp_stopped ? "signal" : NULL;
+    return exchange_interrupted ? "signal" : NULL;
 }
 
-/* Printable characters, one after the other, as ttcp sends them. */
-static void fill_pattern(uint8_t *data, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        data[i] = (uint8_t)(' ' + i % 95);
+/* Tries the host's addresses in order. Returns a socket, or -1 after a message. */
+static int connect_to(const struct ttcp_options *options, union endpoint *peer) {
+    union endpoint found[MAX_ADDRESSES];
+    struct local_plan local = {0};
+    char error[ERROR_SIZE];
+    int fd = -1,
+        count = endpoint_find_all(found, MAX_ADDRESSES, options->host, (uint16_t)options->port,
+                                  (int)options->family, false, error);
+    if (count < 0) {
+        ttcp_log(options, "%s", error);
+        return -1;
+    }
+    for (int i = 0; i < count && fd < 0; i++) {
+        *peer = found[i];
+        fd = options->udp ? endpoint_connect_udp(peer, &local, NULL, error)
+                          : endpoint_connect(peer, &local, NULL, CONNECT_NS, error);
+    }
+    if (fd < 0)
+        ttcp_log(options, "%s port %u: cannot connect: %s", options->host, (unsigned)options->port,
+                 strerror(errno));
+    return fd;
+}
+
+static int exit_code(const struct ttcp_options *options, const char *ended_by, int stopped_by) {
+    if (!ended_by || (stopped_by && options->continuous))
+        return EXIT_DONE;
+    if (stopped_by)
+        return stopped_by == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
+    return EXIT_TRUNCATED;
 }
 
 int ttcp_transmit(const struct ttcp_options *options, uint8_t *data) {
     struct ttcp_transfer transfer = {0};
-    struct source source = {.data = data, .length = options->length, .left = options->count};
-    int socket = ttcp_open_to(options, &transfer);
-    if (socket < 0)
-        return -1 - socket;
-    if (options->pattern)
-        fill_pattern(data, options->length);
+    struct source source = {.data = data, .left = options->count};
+    int fd = connect_to(options, &transfer.peer);
+    int code = fd < 0 ? EXIT_IO : ttcp_set_socket(fd, options);
+    if (code)
+        return code;
+    endpoint_limit_waits(fd, WAIT_PIECE_NS);
+    for (size_t i = 0; options->pattern && i < options->length; i++)
+        data[i] = (uint8_t)(' ' + i % 95); /* printable characters, as ttcp sends them */
     ttcp_print_settings(options, data);
     if (options->udp)
-        send_marks(socket, 1);
+        send_marks(fd, 1);
     ttcp_start_clock(&transfer);
-    const char *why = send_all(options, &transfer, socket, &source);
-    int reason = errno;
-    ttcp_mark_time(&transfer);
-    ttcp_end(&transfer, why ? why : "count", !why);
+    const char *ended_by = send_all(options, &transfer, fd, &source);
+    int reason = errno, stopped_by = exchange_interrupted;
+    stream_times_note(&transfer.times, (uint64_t)monotonic_ns());
     if (options->udp) {
-        ttcp_stopped = 0; /* the receiver should know the end also of what was stopped */
+        exchange_interrupted = 0; /* a receiver must get the marks after a signal too */
         wait_ns(options->pause_ns);
-        send_marks(socket, END_MARKS);
+        send_marks(fd, END_MARKS);
     }
-    close(socket);
-    ttcp_report(options, &transfer);
-    if (why && (!strcmp(why, "peer gone") || !strcmp(why, "send error")))
-        ttcp_say(options, "%s: %s", why, strerror(reason));
-    if (why && !strcmp(why, "signal"))
-        return options->continuous ? TTCP_DONE : TTCP_INTERRUPTED;
-    return why ? TTCP_CUT_SHORT : TTCP_DONE;
+    close(fd);
+    ttcp_report(options, &transfer, ended_by ? ended_by : "count", !ended_by);
+    if (ended_by && (!strcmp(ended_by, "peer gone") || !strcmp(ended_by, "send error")))
+        ttcp_log(options, "%s: %s", ended_by, strerror(reason));
+    return exit_code(options, ended_by, stopped_by);
 }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/link_rate.h"
+/* Figures of this host that bound or explain a transfer: the rate of the link, from ethtool's
+ * ioctl, and datagrams that UDP dropped for want of buffer, from /proc/net. */
+#include "session/host_info.h"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "transfer/units.h"
+#include "common/units.h"
 
-/* Their speed is a constant of the driver, whatever they carry. */
+/* Virtual drivers report a constant speed, which bounds nothing. */
 static const char *const nominal_drivers[] = {"veth",        "tun",        "bridge", "dummy",
                                               "openvswitch", "virtio_net", "vmxnet3"};
 
@@ -47,12 +50,12 @@ static uint64_t interface_bps(const char *name) {
     return bps;
 }
 
-uint64_t link_rate_bps(const union endpoint *own) {
+uint64_t host_link_bps(const union endpoint *own) {
     const char *emulated = getenv(LINK_RATE_VARIABLE);
-    double bps, pps;
+    double bps;
     struct ifaddrs *list = NULL;
     uint64_t found = 0;
-    if (emulated && units_rate(emulated, &bps, &pps) && bps >= 1 && bps < 1e15)
+    if (emulated && units_parse_decimal(emulated, UNIT_RATE, &bps) && bps >= 1 && bps < 1e15)
         return (uint64_t)bps;
     if (getifaddrs(&list))
         return 0;
@@ -63,4 +66,39 @@ uint64_t link_rate_bps(const union endpoint *own) {
             found = interface_bps(at->ifa_name);
     freeifaddrs(list);
     return found;
+}
+
+/* /proc/net/snmp has two lines that begin with "Udp:": names, then values. */
+static int64_t ipv4_drops(void) {
+    char names[1024], values[1024] = "";
+    FILE *file = fopen("/proc/thread-self/net/snmp", "re");
+    int64_t found = -1;
+    while (file && fgets(names, sizeof names, file))
+        if (!strncmp(names, "Udp: ", 5) && fgets(values, sizeof values, file))
+            break;
+    char *name_rest = names, *value_rest = values, *name, *value;
+    while (*values && (name = strsep(&name_rest, " \n")) && (value = strsep(&value_rest, " \n")))
+        if (!strcmp(name, "RcvbufErrors"))
+            found = atoll(value);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static int64_t ipv6_drops(void) {
+    char name[64];
+    long long value;
+    FILE *file = fopen("/proc/thread-self/net/snmp6", "re");
+    int64_t found = 0; /* no such file without IPv6 */
+    while (file && fscanf(file, "%63s %lld", name, &value) == 2)
+        if (!strcmp(name, "Udp6RcvbufErrors"))
+            found = value;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+int64_t host_udp_drops(void) {
+    int64_t four = ipv4_drops();
+    return four < 0 ? -1 : four + ipv6_drops();
 }
