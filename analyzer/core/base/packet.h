@@ -3,6 +3,7 @@
 #ifndef WIRETALE_PACKET_H
 #define WIRETALE_PACKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A simple packet block of pcapng carries no time. */
@@ -16,6 +17,26 @@ struct packet {
     uint32_t length;     /* bytes on the wire (without FCS) */
     uint32_t interface;  /* index for capture_set_interface() */
     uint16_t link_type;  /* LINKTYPE_* as in the file */
+};
+
+/* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
+ * first one is counted from this alone. */
+struct sighting {
+    int64_t time_ns; /* of the packet before where the file has none */
+    uint64_t frame;
+    uint32_t capture; /* index of the input interface */
+    uint32_t wire_bytes;
+    uint32_t ip_bytes;
+    uint32_t payload_bytes; /* transport payload in this packet */
+    uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
+    uint32_t fragment_offset;
+    bool fragment : 1, more_fragments : 1;
+    bool time_known;
+    bool payload_known; /* payload_bytes is: the headers before it were read */
+    uint8_t ttl;
+    uint8_t port; /* 6 bits of the link addresses and the interface: where the capture took it */
+    uint8_t traffic_class;
+    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
 };
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "flow/time_bins.h"
 #include "sequence/tracker.h"
-#include "tcp/stream.h"
+#include "tcp/connection.h"
 
 /* The two ends in a fixed order (the lesser address, then port, first), whoever sends. */
 struct flow_key {
@@ -38,26 +38,6 @@ static inline bool flow_key_equals(const struct flow_key *a, const struct flow_k
     return !(addresses | (flow_key_word(a, 4) ^ flow_key_word(b, 4)));
 }
 
-/* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
- * first one is counted from this alone. */
-struct sighting {
-    int64_t time_ns; /* of the packet before where the file has none */
-    uint64_t frame;
-    uint32_t capture; /* index of the input interface */
-    uint32_t wire_bytes;
-    uint32_t ip_bytes;
-    uint32_t payload_bytes; /* transport payload in this packet */
-    uint32_t reset_bytes;   /* text in a RST: no part of the stream (RFC 9293 section 3.5.3) */
-    uint32_t fragment_offset;
-    bool fragment : 1, more_fragments : 1;
-    bool time_known;
-    bool payload_known; /* payload_bytes is: the headers before it were read */
-    uint8_t ttl;
-    uint8_t port; /* 6 bits of the link addresses and the interface: where the capture took it */
-    uint8_t traffic_class;
-    uint16_t ip_id; /* IPv4 identification; 0 tells nothing */
-};
-
 /* Numbers that were missing when a packet came; late ones may still take that back. */
 struct gap_event {
     uint64_t frame, event; /* row of events */
@@ -74,21 +54,18 @@ struct direction {
     uint8_t ttl_min, ttl_max, dscp;
     bool timed : 1;           /* first_ns and last_ns are known */
     bool payload_unknown : 1; /* of a packet at least */
-    union {
-        struct tcp_stream tcp;
-        struct { /* UDP */
-            struct sequence_track sequence;
-            struct gap_event gaps[GAPS]; /* the last ones told, a ring */
-            uint8_t next_gap;
-        };
-    };
     /* What few packets change. */
     uint32_t ecn_ce, fragments, fragmented_datagrams, incomplete_datagrams;
     uint64_t incomplete_bytes;
     uint64_t fragment_overhead_bytes;
 } __attribute__((aligned(64)));
 
-#define DIRECTION_HOT_BYTES (offsetof(struct direction, tcp) + offsetof(struct tcp_stream, cold))
+/* Numbered packets that one endpoint sends over UDP. */
+struct udp_stream {
+    struct sequence_track sequence;
+    struct gap_event gaps[GAPS]; /* of the last events, a ring */
+    uint8_t next_gap;
+};
 
 enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
 
@@ -105,21 +82,19 @@ struct flow {
     bool listed_packets : 1; /* its packets go into the packets table */
     bool drawn : 1;          /* they go into the others: not only packets are wanted */
     bool with_blocks : 1;    /* its streams may be of blocks: one is, or the user told so */
-    bool refused, reset;
-    bool timed; /* first_ns and last_ns are times of its packets */
-    bool syn_ack_seen, handshake_ack_seen, handshake_doubtful;
-    bool copied;          /* a copy of a packet was seen: pure ACKs have their copies too */
-    uint32_t copy_gap_ns; /* how long after its packet the last one came */
+    bool timed;              /* first_ns and last_ns are times of its packets */
     uint8_t initiator_evidence;
     int64_t first_ns, last_ns;
     uint64_t last_frame;
     /* What few packets change. */
-    int64_t syn_ns;
-    int64_t handshake_rtt_ns; /* -1 while not known */
     uint64_t first_frame;
     uint32_t first_capture;
     uint64_t icmp_errors;
     struct direction directions[2]; /* 0 from the initiator */
+    union {
+        struct tcp_connection tcp;
+        struct udp_stream udp[2];
+    } __attribute__((aligned(64)));
 };
 
 /* (Not &flow->directions[number]: that is computed anew wherever it is used.) */
@@ -129,11 +104,6 @@ static inline struct direction *flow_direction(struct flow *flow, unsigned numbe
 
 static inline struct direction *flow_across(struct flow *flow, unsigned number) {
     return flow->directions + 1 - number;
-}
-
-/* The direction that the stream is of. */
-static inline struct direction *direction_of(struct tcp_stream *stream) {
-    return (struct direction *)((char *)stream - offsetof(struct direction, tcp));
 }
 
 /* The key's end that sends in a direction. */

@@ -129,9 +129,11 @@ void flow_table_prefetch_flow(const struct flow_table *table, uint32_t hash) {
     const struct flow *flow = likely_flow(table, hash);
     if (!flow)
         return;
-    prefetch_bytes(flow, offsetof(struct flow, syn_ns));
-    prefetch_bytes(&flow->directions[0], DIRECTION_HOT_BYTES);
-    prefetch_bytes(&flow->directions[1], DIRECTION_HOT_BYTES);
+    const size_t hot = offsetof(struct tcp_stream, cold);
+    prefetch_bytes(flow, offsetof(struct flow, first_frame));
+    prefetch_bytes(flow->directions, sizeof flow->directions);
+    prefetch_bytes(&flow->tcp, offsetof(struct tcp_connection, streams) + hot);
+    prefetch_bytes(&flow->tcp.streams[1], hot);
 }
 
 /* An element of a list that may not be there yet. */
@@ -140,20 +142,20 @@ static inline void prefetch_element(const void *list, uint32_t index, size_t siz
 }
 
 /* What packets of one direction or the other come to touch. */
-static inline void prefetch_direction(const struct direction *direction) {
-    const struct series_bins *series = &direction->series;
-    const struct tcp_stream *stream = &direction->tcp;
-    const struct segment_ring *unacked = &stream->unacked;
+static inline void prefetch_direction(const struct flow *flow, unsigned number) {
+    const struct series_bins *series = &flow->directions[number].series;
+    const struct tcp_stream *stream = &flow->tcp.streams[number];
+    const struct unacked_segments *unacked = &stream->unacked;
     uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);
     prefetch_element(series->newest, 0, sizeof *series->bins);
     prefetch_element(series->newest, 1, sizeof *series->bins);
-    prefetch_element(stream->marks, stream->next_mark, sizeof *stream->marks);
+    prefetch_element(stream->fingerprints, stream->next_fingerprint, sizeof *stream->fingerprints);
     prefetch_element(unacked->segments, unacked->head, sizeof *unacked->segments);
     prefetch_element(unacked->segments, tail, sizeof *unacked->segments);
     prefetch_element(stream->rtt.exact, stream->rtt.pending, sizeof *stream->rtt.exact);
     for (unsigned line = 0; line < 2; line++) {
-        prefetch_element(stream->limit, line, LINE_BYTES);
-        prefetch_element(stream->trouble, line, LINE_BYTES);
+        prefetch_element(stream->accounting, line, LINE_BYTES);
+        prefetch_element(stream->recovery, line, LINE_BYTES);
     }
 }
 
@@ -161,8 +163,8 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash) {
     const struct flow *flow = likely_flow(table, hash);
     if (!flow)
         return;
-    prefetch_direction(&flow->directions[0]);
-    prefetch_direction(&flow->directions[1]);
+    prefetch_direction(flow, 0);
+    prefetch_direction(flow, 1);
 }
 
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,

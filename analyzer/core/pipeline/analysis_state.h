@@ -16,7 +16,7 @@
 #include "pipeline/merged_input.h"
 #include "rows/batch_order.h"
 #include "sequence/tracker.h"
-#include "tracker/tracker.h"
+#include "tcp/segment.h"
 
 #define EVENTS_MOST        4000000u /* rows in all */
 #define EVENTS_A_FLOW_MOST 10000u   /* rows of one flow */
@@ -44,7 +44,7 @@ struct worker {
                       over its number */
     struct allowance allowance;
     struct allowance nothing; /* of a flow that is only told apart from others */
-    struct tcp_trouble spare; /* counts nothing: for when there is no memory */
+    struct tcp_recovery_state spare; /* counts nothing: for when there is no memory */
 };
 
 struct analysis {
@@ -171,7 +171,7 @@ void block_account_datagram(struct worker *worker, struct flow *flow, unsigned d
                             const struct sighting *seen, const struct payload_start *payload);
 void block_account_segment(struct worker *worker, struct flow *flow, unsigned direction,
                            const struct sighting *seen, const struct payload_start *payload,
-                           const struct tcp_effect *effect);
+                           const struct segment_effect *effect);
 /* The columns of both tables that tell of them. */
 void block_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
 enum word block_application(struct flow *flow);
@@ -188,8 +188,8 @@ void icmp_relate(struct worker *worker, const struct arrival *arrival,
 /* event_log.c */
 /* Returns the row, EVENT_NONE when it is over a bound. */
 uint64_t event_log(struct worker *worker, struct flow *flow, unsigned direction,
-                   const struct sighting *seen, const struct tcp_event *event);
-void event_amend(struct analysis *analysis, uint64_t row, const struct tcp_event *event);
+                   const struct sighting *seen, const struct event *event);
+void event_amend(struct analysis *analysis, uint64_t row, const struct event *event);
 
 /* series_finish.c */
 void series_finish(struct analysis *analysis, const struct flow *flow, unsigned direction);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
 #include "pipeline/analysis_state.h"
+#include "tracker/connection_state.h"
 #include "tracker/receive_window.h"
-#include "tracker/time_accounting.h"
-#include "verdict/mirror_duplicate.h"
-#include "verdict/stall.h"
+#include "verdict/recent_verdicts.h"
 
 #define MEDIAN 500
 #define P99    990
@@ -75,9 +74,10 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     bool tcp = flow->key.protocol == IP_TCP;
     row_set(row, flows_initiator_known, flow->initiator_evidence != INITIATOR_FIRST_PACKET);
     row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
-    row_set_if(row, flows_state, tcp, tcp ? tcp_state(flow) : 0);
+    row_set_if(row, flows_state, tcp, tcp ? connection_state(&flow->tcp) : 0);
     row_set(row, flows_end, end);
-    row_set_if(row, flows_handshake_rtt_ns, flow->handshake_rtt_ns >= 0, flow->handshake_rtt_ns);
+    row_set_if(row, flows_handshake_rtt_ns, tcp && flow->tcp.handshake_rtt_ns >= 0,
+               tcp ? flow->tcp.handshake_rtt_ns : 0);
 }
 
 static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word end) {
@@ -122,26 +122,28 @@ static void put_header_fields(struct row *row, const struct direction *direction
     row_set_if(row, directions_dscp, seen, direction->dscp);
 }
 
-static uint64_t useful_bytes(const struct direction *direction, bool tcp) {
-    if (tcp)
-        return direction->tcp.unique_bytes;
+static uint64_t useful_bytes(const struct direction *direction, const struct tcp_stream *stream) {
+    if (stream)
+        return stream->unique_bytes;
     return direction->payload_bytes > direction->incomplete_bytes
                ? direction->payload_bytes - direction->incomplete_bytes
                : 0;
 }
 
-static void put_rates(struct row *row, const struct direction *direction, bool tcp) {
+/* `stream` is NULL for other protocols. */
+static void put_rates(struct row *row, const struct direction *direction,
+                      const struct tcp_stream *stream) {
     int64_t span = direction->timed ? direction->last_ns - direction->first_ns : 0;
     row_set_if(row, directions_first_ns, direction->timed, direction->first_ns);
     row_set_if(row, directions_last_ns, direction->timed, direction->last_ns);
     row_set_if(row, directions_idle_ns_max, direction->timed && direction->packets > 1,
                direction->idle_ns_max);
-    uint64_t copied = tcp ? tcp_trouble_of(&direction->tcp)->mirror_ip_bytes : 0;
+    uint64_t copied = stream ? recovery_of(stream)->mirror_ip_bytes : 0;
     if (span <= 0)
         return;
     row_set(row, directions_throughput_bps, rate_bps(direction->ip_bytes - copied, span));
     row_set_if(row, directions_goodput_bps, !direction->payload_unknown,
-               rate_bps(useful_bytes(direction, tcp), span));
+               rate_bps(useful_bytes(direction, stream), span));
 }
 
 static void put_round_trips(struct row *row, struct tcp_stream *stream,
@@ -157,70 +159,72 @@ static void put_round_trips(struct row *row, struct tcp_stream *stream,
 
 /* Bytes of the stream; without every payload's length they would be wrong. */
 static void put_bytes(struct row *row, const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
     row_set(row, directions_unique_bytes, (int64_t)stream->unique_bytes);
-    row_set(row, directions_retransmitted_bytes, (int64_t)trouble->retransmitted_bytes);
-    row_set(row, directions_duplicate_bytes, (int64_t)trouble->duplicate_bytes);
-    row_set(row, directions_probe_bytes, (int64_t)trouble->probe_bytes);
+    row_set(row, directions_retransmitted_bytes, (int64_t)recovery->retransmitted_bytes);
+    row_set(row, directions_duplicate_bytes, (int64_t)recovery->duplicate_bytes);
+    row_set(row, directions_probe_bytes, (int64_t)recovery->probe_bytes);
     row_set(row, directions_gap_bytes, range_set_bytes(&stream->gaps));
-    row_set(row, directions_unknown_bytes, (int64_t)trouble->unknown_bytes);
+    row_set(row, directions_unknown_bytes, (int64_t)recovery->unknown_bytes);
 }
 
 /* Verdicts that the direction's own packets give. */
-static void put_verdicts(struct row *row, const struct tcp_trouble *trouble) {
-    row_set(row, directions_retransmissions, (int64_t)trouble->retransmissions);
-    row_set(row, directions_out_of_order, (int64_t)trouble->out_of_order);
-    row_set(row, directions_ambiguous, (int64_t)trouble->ambiguous);
-    row_set(row, directions_network_duplicates, (int64_t)trouble->network_duplicates);
-    row_set(row, directions_mirror_duplicates, (int64_t)trouble->mirror_duplicates);
-    row_set(row, directions_unknown_duplicates, (int64_t)trouble->unknown_duplicates);
-    row_set(row, directions_lost_upstream, (int64_t)trouble->lost_upstream);
-    row_set(row, directions_gaps, (int64_t)trouble->gaps_opened);
-    row_set(row, directions_gaps_filled, (int64_t)trouble->gaps_filled);
-    row_set(row, directions_suspected_timeouts, (int64_t)trouble->suspected_timeouts);
+static void put_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
+    row_set(row, directions_retransmissions, (int64_t)recovery->retransmissions);
+    row_set(row, directions_out_of_order, (int64_t)recovery->out_of_order);
+    row_set(row, directions_ambiguous, (int64_t)recovery->ambiguous);
+    row_set(row, directions_network_duplicates, (int64_t)recovery->network_duplicates);
+    row_set(row, directions_mirror_duplicates, (int64_t)recovery->mirror_duplicates);
+    row_set(row, directions_unknown_duplicates, (int64_t)recovery->unknown_duplicates);
+    row_set(row, directions_lost_upstream, (int64_t)recovery->lost_upstream);
+    row_set(row, directions_gaps, (int64_t)recovery->gaps_opened);
+    row_set(row, directions_gaps_filled, (int64_t)recovery->gaps_filled);
+    row_set(row, directions_suspected_timeouts, (int64_t)recovery->suspected_rto_count);
 }
 
 /* Verdicts that need the acknowledgments. */
-static void put_acked_verdicts(struct row *row, const struct tcp_trouble *trouble) {
-    row_set(row, directions_fast_retransmissions, (int64_t)trouble->fast);
-    row_set(row, directions_timeout_retransmissions, (int64_t)trouble->timeout);
-    row_set(row, directions_timeouts, (int64_t)trouble->timeouts);
-    row_set(row, directions_probe_retransmissions, (int64_t)trouble->probe);
-    row_set(row, directions_spurious_retransmissions, (int64_t)trouble->spurious);
-    row_set(row, directions_lost_downstream, (int64_t)trouble->lost_downstream);
-    row_set(row, directions_unseen_bytes, (int64_t)trouble->unseen_bytes);
-    row_set(row, directions_capture_reordered, (int64_t)trouble->capture_reordered);
-    row_set(row, directions_window_probes, (int64_t)trouble->window_probes);
-    row_set(row, directions_keep_alives, (int64_t)trouble->keep_alives);
+static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state *recovery) {
+    row_set(row, directions_fast_retransmissions, (int64_t)recovery->fast_count);
+    row_set(row, directions_timeout_retransmissions, (int64_t)recovery->rto_retransmissions);
+    row_set(row, directions_timeouts, (int64_t)recovery->rto_count);
+    row_set(row, directions_probe_retransmissions, (int64_t)recovery->tlp_count);
+    row_set(row, directions_spurious_retransmissions, (int64_t)recovery->spurious_count);
+    row_set(row, directions_lost_downstream, (int64_t)recovery->lost_downstream);
+    row_set(row, directions_unseen_bytes, (int64_t)recovery->unseen_bytes);
+    row_set(row, directions_capture_reordered, (int64_t)recovery->capture_reordered);
+    row_set(row, directions_window_probes, (int64_t)recovery->window_probes);
+    row_set(row, directions_keep_alives, (int64_t)recovery->keep_alives);
 }
 
 static void put_handshake(struct row *row, const struct tcp_stream *stream) {
-    uint32_t initial = stream->zero_sequence - stream->syn_seen;
+    uint32_t initial = stream->isn + !stream->syn_seen;
     row_set_if(row, directions_mss, stream->mss, stream->mss);
     row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
     row_set_if(row, directions_sack_permitted,
-               stream->syn_seen && (stream->sack_permitted || !stream->syn_cut),
+               stream->syn_seen && (stream->sack_permitted || !stream->syn_truncated),
                stream->sack_permitted);
     row_set_if(row, directions_timestamps,
-               stream->based && (stream->timestamps || !stream->options_cut), stream->timestamps);
-    row_set_if(row, directions_initial_sequence, stream->based, initial);
-    bool windows_known = stream->window_known && stream->window >= 0; /* not the SYN's alone */
+               stream->base_known && (stream->timestamps || !stream->options_truncated),
+               stream->timestamps);
+    row_set_if(row, directions_initial_sequence, stream->base_known, initial);
+    bool windows_known =
+        stream->window_range_known && stream->window >= 0; /* not the SYN's alone */
     row_set_if(row, directions_window_min, windows_known, stream->window_min);
     row_set_if(row, directions_window_max, windows_known, stream->window_max);
 }
 
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
-    row_set_if(row, directions_sack_acks, !stream->options_cut, (int64_t)trouble->sack_acks);
-    row_set(row, directions_zero_windows, (int64_t)trouble->zero_windows);
-    row_set_if(row, directions_unusual_options, !stream->options_cut,
-               (int64_t)trouble->unusual_options);
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    row_set_if(row, directions_sack_acks, !stream->options_truncated, (int64_t)recovery->sack_acks);
+    row_set(row, directions_zero_windows, (int64_t)recovery->zero_windows);
+    row_set_if(row, directions_unusual_options, !stream->options_truncated,
+               (int64_t)recovery->unusual_options);
     row_set(row, directions_syns, (int64_t)stream->syns);
     row_set(row, directions_fins, (int64_t)stream->fins);
     row_set(row, directions_resets, (int64_t)stream->resets);
-    row_set(row, directions_acks_out_of_range, (int64_t)trouble->acks_out_of_range);
-    row_set(row, directions_ecn_echo, (int64_t)trouble->ecn_echo);
-    row_set(row, directions_ecn_cwr, (int64_t)trouble->ecn_cwr);
+    row_set(row, directions_acks_out_of_range, (int64_t)recovery->acks_out_of_range);
+    row_set(row, directions_ecn_echo, (int64_t)recovery->ecn_echo);
+    row_set(row, directions_ecn_cwr, (int64_t)recovery->ecn_cwr);
 }
 
 static const unsigned limit_columns[LIMIT_CAUSES] = {
@@ -235,35 +239,35 @@ static const unsigned limit_columns[LIMIT_CAUSES] = {
 
 /* What it waited for. */
 static void put_limits(struct row *row, const struct tcp_stream *stream) {
-    for (unsigned i = 0; stream->limit && i < LIMIT_CAUSES; i++)
-        row_set(row, limit_columns[i], stream->limit->ns[i]);
-    row_set(row, directions_limit_timeout_ns, tcp_trouble_of(stream)->timeout_ns);
+    for (unsigned i = 0; stream->accounting && i < LIMIT_CAUSES; i++)
+        row_set(row, limit_columns[i], stream->accounting->ns[i]);
+    row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
 }
 
 static void put_tcp(struct row *row, struct flow *flow, unsigned number,
                     struct allowance *allowance) {
     struct direction *direction = &flow->directions[number];
-    struct tcp_stream *stream = &direction->tcp;
-    const struct tcp_trouble *trouble = tcp_trouble_of(stream);
+    struct tcp_stream *stream = &flow->tcp.streams[number];
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
     bool answered = flow->directions[!number].packets > 0;
     put_handshake(row, stream);
     put_round_trips(row, stream, allowance);
-    row_set_if(row, directions_sack_gaps, !stream->unjudged && !direction->packets,
-               (int64_t)trouble->sack_gaps);
-    if (stream->unjudged || direction->payload_unknown) /* not every header was read */
+    row_set_if(row, directions_sack_gaps, !stream->counts_missing && !direction->packets,
+               (int64_t)recovery->sack_gaps);
+    if (stream->counts_missing || direction->payload_unknown) /* not every header was read */
         return;
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,
-               window_closed_ns(stream, direction->last_ns));
-    row_set_if(row, directions_duplicate_acks, answered, (int64_t)trouble->duplicate_acks);
+               zero_window_ns(stream, direction->last_ns));
+    row_set_if(row, directions_duplicate_acks, answered, (int64_t)recovery->duplicate_acks);
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
-    row_set_if(row, directions_window_full, tcp_window(flow, !number) >= 0,
-               (int64_t)trouble->window_full);
+    row_set_if(row, directions_window_full, flow->tcp.streams[!number].window >= 0,
+               (int64_t)recovery->window_full);
     put_bytes(row, stream);
-    put_verdicts(row, trouble);
+    put_verdicts(row, recovery);
     if (!answered)
         return;
-    put_acked_verdicts(row, trouble);
+    put_acked_verdicts(row, recovery);
     put_limits(row, stream);
 }
 
@@ -281,13 +285,13 @@ static void add_direction_row(struct worker *worker, struct flow *flow, unsigned
             directions_destination_port);
     put_counts(&row, direction);
     put_header_fields(&row, direction);
-    put_rates(&row, direction, tcp);
+    put_rates(&row, direction, tcp ? &flow->tcp.streams[number] : NULL);
     if (tcp)
         put_tcp(&row, flow, number, &worker->allowance);
     block_finish(worker, flow, number, &row);
     if (row_known(&row, directions_limit_timeout_ns)) {
-        char stalls[STALLS_TEXT_MAX];
-        stall_text(tcp_trouble_of(&direction->tcp), stalls);
+        char stalls[STALLS_TEXT_SIZE];
+        stalls_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
         row_set_text(analysis, &row, directions_stall_frames, stalls);
     }
     add_row(analysis, TABLE_directions, &row);
@@ -302,11 +306,10 @@ static bool begin_rows(struct analysis *analysis, uint32_t flow) {
 void flow_release(struct worker *worker, struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         series_bins_free(&flow->directions[number].series, &worker->allowance);
-        struct direction *direction = &flow->directions[number];
         if (flow->key.protocol == IP_TCP)
-            tcp_stream_free(&direction->tcp, &worker->allowance);
+            stream_free(&flow->tcp.streams[number], &worker->allowance);
         else if (flow->key.protocol == IP_UDP)
-            sequence_free(&direction->sequence, &worker->allowance);
+            sequence_free(&flow->udp[number].sequence, &worker->allowance);
     }
 }
 
@@ -323,22 +326,21 @@ static void add_rows(struct worker *worker, struct flow *flow, enum word end) {
     }
 }
 
-static void tell_unknown_copy(void *context, const struct judged *copy) {
+static void note_unknown_duplicate(void *context, const struct retransmission_record *duplicate) {
     struct analysis *analysis = context;
-    capture_count_mirrored(analysis, copy->capture, -1);
-    event_amend(analysis, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
+    capture_count_mirrored(analysis, duplicate->interface, -1);
+    event_amend(analysis, duplicate->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
 }
 
-static void settle_copies(struct analysis *analysis, struct flow *flow) {
+static void settle_duplicates(struct analysis *analysis, struct flow *flow) {
     for (unsigned i = 0; i < 2 && flow->key.protocol == IP_TCP; i++)
-        mirror_settle(&flow->directions[i].tcp, flow->directions[i].packets, tell_unknown_copy,
-                      analysis);
+        settle_mirror_duplicates(&flow->tcp.streams[i], note_unknown_duplicate, analysis);
 }
 
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct analysis *analysis = worker->analysis;
     if (!analysis->packets_only)
-        settle_copies(analysis, flow);
+        settle_duplicates(analysis, flow);
     if (!analysis->packets_only)
         add_rows(worker, flow, end);
     flow_release(worker, flow);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a conversation came, and where another begins on the same ports. */
-#include "tracker/tracker.h"
+/* Times of the path. The capture point divides the path into two halves, and the RTT samples of a
+ * stream measure the half between the capture point and its receiver. Both halves add up to the RTT
+ * between the endpoints. The handshake measures that at once, but it may include a wait for address
+ * resolution or for the server, so it counts only if it is not longer than the sum. */
+#include "tcp/connection.h"
 
-bool tcp_begins_anew(const struct flow *flow, unsigned direction, const struct tcp_header *tcp) {
-    const struct tcp_stream *stream = &flow->directions[direction].tcp;
-    const struct tcp_stream *other = &flow->directions[!direction].tcp;
-    if (!(tcp->flags & TCP_SYN) || tcp->flags & TCP_RST)
-        return false;
-    /* The same SYN again, or one stored after its answer; after its sender's reset of an old
-     * connection it begins anew (RFC 9293 section 3.5.1). */
-    if (stream->started && stream->zero_sequence == tcp->sequence + 1)
-        return stream->resets && !flow->syn_ack_seen && !(tcp->flags & TCP_ACK);
-    bool ended = flow->reset || (stream->fin_seen && other->fin_seen);
-    if (tcp->flags & TCP_ACK)
-        return ended;
-    bool simultaneous = !stream->started && other->syn_seen && !flow->syn_ack_seen && !ended;
-    return !simultaneous; /* RFC 9293 section 3.5: both ends may open at once */
+int64_t path_rtt(const struct tcp_connection *connection) {
+    int64_t a = min_rtt(&connection->streams[0]), b = min_rtt(&connection->streams[1]);
+    int64_t handshake = connection->handshake_rtt_ns, sum = max64(a, 0) + max64(b, 0);
+    if (handshake >= 0)
+        return a >= 0 && b >= 0 ? min64(handshake, sum) : handshake;
+    return a >= 0 || b >= 0 ? sum : RTT_UNKNOWN;
 }
 
-int tcp_state(const struct flow *flow) {
-    const struct tcp_stream *from = &flow->directions[0].tcp, *to = &flow->directions[1].tcp;
-    if (from->fin_seen && to->fin_seen)
-        return WORD_CLOSED;
-    if (flow->reset)
-        return flow->refused ? WORD_REFUSED : WORD_RESET;
-    if (from->fin_seen || to->fin_seen)
-        return WORD_HALF_CLOSED;
-    if (from->syn_seen && flow->syn_ack_seen)
-        return flow->handshake_ack_seen ? WORD_ESTABLISHED : WORD_SYN_RECEIVED;
-    /* What it acknowledges was sent, on a way that was not captured. */
-    if (from->syn_seen && !to->based && !to->acked_known)
-        return WORD_SYN_SENT;
-    return from->syn_seen || to->syn_seen ? WORD_ESTABLISHED : WORD_MIDSTREAM;
+int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream) {
+    const struct sample_set *down = &stream->rtt, *up = &peer_of(connection, stream)->rtt;
+    if (up->count)
+        return up->least;
+    if (connection->handshake_rtt_ns < 0)
+        return RTT_UNKNOWN;
+    return max64(connection->handshake_rtt_ns - (down->count ? down->least : 0), 0);
+}
+
+int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream) {
+    int64_t rtt = path_rtt(connection);
+    return rtt < 0 ? MIN_RTO_NS : max64(rtt + 4000 * (int64_t)stream->rttvar_us, MIN_RTO_NS);
+}
+
+int64_t full_segment_size(const struct tcp_connection *connection,
+                          const struct tcp_stream *stream) {
+    int64_t announced = peer_of(connection, stream)->mss;
+    int64_t most = announced ? announced : SEGMENT_USUAL;
+    return stream->segment_max && stream->segment_max < most ? stream->segment_max : most;
 }

@@ -1,105 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One segment on its way through tcp_track and those that judge it. */
-#ifndef WIRETALE_TCP_STEP_H
-#define WIRETALE_TCP_STEP_H
+/* One TCP segment while it is processed: its context, its result, and the events that it causes.
+ * The tracker fills the context once per segment and passes it to all rules. Rules read the headers
+ * and both half-connections through it, and report through its sink, so that nothing in tcp/,
+ * verdict/ and tracker/ depends on tables, flows or threads. */
+#ifndef WIRETALE_TCP_SEGMENT_H
+#define WIRETALE_TCP_SEGMENT_H
 
 #include "base/vocabulary.h"
-#include "tracker/tracker.h"
+#include "tcp/connection.h"
 
-/* A sequence number this far from the stream's highest is no part of it (RFC 9293 windows reach
- * 2^30 at most, RFC 7323 section 2.3). */
-#define POSITION_SPAN ((int64_t)1 << 30)
+/* A longer RTT (13 days) is a clock error. Sums of a few do not overflow. */
+#define MAX_RTT_NS (INT64_C(1) << 50)
 
-/* What takes longer (13 days) is a clock's fault and no round trip; sums of some do not overflow.
- */
-#define ROUND_TRIP_MOST (INT64_C(1) << 50)
-
-struct step {
-    struct flow *flow;
-    struct tcp_stream *stream; /* of the segment's own direction */
-    struct tcp_stream *other;
-    const struct tcp_header *tcp; /* NULL for a later fragment of a segment */
-    const struct sighting *seen;
-    struct allowance *allowance;
-    const struct tcp_listener *listener;
-    void *context;  /* the listener's */
-    uint32_t frame; /* 0 when it takes more */
-    struct tcp_effect effect;
+/* The result of a segment, for the series and the packets table. */
+struct segment_effect {
+    bool positions_known; /* `sequence` is set */
+    bool acknowledges;    /* `acknowledged` is set */
+    bool reports;         /* `sack_start` and `sack_end` are set */
+    bool duplicate;       /* of an earlier packet: nothing else is set */
+    bool probe;           /* keep-alive or window probe: no data */
+    bool mirrored;        /* a duplicate that the capture made, as far as is known */
+    uint32_t lost;        /* segments whose loss it proves */
+    int64_t unique_bytes, retransmitted_bytes;
+    int32_t window; /* bytes, scaled; -1 if unknown */
+    int64_t rtt_ns; /* sample of the other direction's data, or RTT_UNKNOWN */
+    /* Uninitialized unless the flags above are set. */
+    int64_t sack_start, sack_end; /* first SACK block */
+    int64_t sequence;             /* stream position of its first byte */
+    int64_t acknowledged;         /* position in the other direction's stream */
 };
 
-static inline unsigned step_direction(const struct step *step) {
-    return (unsigned)(direction_of(step->stream) - step->flow->directions);
+enum tcp_spurious { SPURIOUS_NOT_ASKED, SPURIOUS_NO, SPURIOUS_YES };
+
+/* A row of `events`. WORD_NONE is null. */
+struct event {
+    enum word kind, place, evidence;
+    int8_t spurious; /* enum tcp_spurious */
+    int64_t bytes;
+    uint64_t related_frame; /* 0 if none */
+    const char *detail;     /* NULL if none */
+};
+
+struct segment_context {
+    struct tcp_connection *connection;
+    struct tcp_stream *sender;     /* the half-connection that the segment belongs to */
+    struct tcp_stream *receiver;   /* the other one, whose data the segment acknowledges */
+    const struct tcp_header *tcp;  /* NULL for a later IP fragment of a segment */
+    const struct sighting *packet; /* metadata that needs no TCP header */
+    struct allowance *allowance;   /* memory for lists */
+    const struct event_sink *sink;
+    struct flow *flow; /* opaque here: for the sink */
+    void *context;     /* the sink's */
+    uint32_t frame;    /* 0 if it exceeds 32 bits */
+    struct segment_effect effect;
+};
+
+/* Receives events as they happen. */
+struct event_sink {
+    /* Returns the event's row for amend(), or EVENT_NONE if it was not written. */
+    uint64_t (*event)(const struct segment_context *seg, const struct event *event);
+    /* Replaces kind, place and evidence of a row, and spurious if it is set; WORD_NONE becomes
+     * null. */
+    void (*amend)(const struct segment_context *seg, uint64_t row, const struct event *event);
+    /* A packet that was counted as a mirror duplicate of this interface is no longer one. */
+    void (*unmirror)(const struct segment_context *seg, uint32_t interface);
+    /* Returns a state that absorbs counts if memory has run out. */
+    struct tcp_recovery_state *(*spare)(const struct segment_context *seg);
+};
+
+/* Returns 0 if the initiator sent the segment, else 1. */
+static inline unsigned segment_direction(const struct segment_context *seg) {
+    return seg->sender != seg->connection->streams;
 }
 
-static inline uint32_t step_frame(const struct step *step) {
-    return step->frame;
+static inline bool has_timestamps(const struct segment_context *seg) {
+    return seg->tcp && seg->tcp->options & TCP_OPTION_TIMESTAMPS;
 }
 
-static inline bool step_timestamps(const struct step *step) {
-    return step->tcp && step->tcp->options & TCP_OPTION_TIMESTAMPS;
+/* Returns the event's row, EVENT_NONE if it was not written. */
+static inline uint64_t emit_event(const struct segment_context *seg, const struct event *event) {
+    return seg->sink->event(seg, event);
 }
 
-/* Returns the event's row, EVENT_NONE when there is none. */
-static inline uint64_t step_tell(const struct step *step, const struct tcp_event *event) {
-    return step->listener->event(step, event);
+static inline uint64_t emit_kind(const struct segment_context *seg, enum word kind, int64_t bytes) {
+    return emit_event(seg, &(struct event){.kind = kind, .bytes = bytes});
 }
 
-static inline void step_amend(const struct step *step, uint64_t row,
-                              const struct tcp_event *event) {
-    step->listener->amend(step, row, event);
+static inline void amend_event(const struct segment_context *seg, uint64_t row,
+                               const struct event *event) {
+    seg->sink->amend(seg, row, event);
 }
 
-static inline uint64_t step_tell_kind(const struct step *step, enum word kind, int64_t bytes,
-                                      uint32_t related_frame) {
-    return step_tell(
-        step, &(struct tcp_event){.kind = kind, .bytes = bytes, .related_frame = related_frame});
+/* Adds the segment's data, which ends at `end` and takes `length` of the sequence space, to the
+ * unacknowledged segments of its sender. */
+static IN_LINE void track_unacked(const struct segment_context *seg, struct tcp_stream *sender,
+                                  const struct tcp_header *tcp, int64_t end, int64_t length) {
+    struct unacked_segment *segment = unacked_next(&sender->unacked);
+    if (!segment)
+        segment = unacked_push(&sender->unacked,
+                               seg->receiver->base_known ? MAX_UNACKED : MAX_UNACKED_ONE_WAY,
+                               seg->allowance);
+    if (!segment)
+        return;
+    segment->end = end;
+    segment->frame = seg->frame;
+    segment->tsval = tcp && tcp->options & TCP_OPTION_TIMESTAMPS ? tcp->timestamp_value : 0;
+    segment->length = (uint32_t)length;
+    segment->ip_id = seg->packet->ip_id;
+    segment->time_ns = seg->packet->time_ns;
+    segment->no_sample = !seg->packet->time_known;
 }
 
-static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t sequence) {
-    uint32_t highest = stream->zero_sequence + (uint32_t)stream->highest;
-    return stream->highest + (int32_t)(sequence - highest);
-}
+/* Returns the recovery state of one of the connection's streams for writing, allocating it if
+ * needed. Never NULL: without memory it returns the sink's spare and sets counts_missing. */
+struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
+                                          struct tcp_stream *stream);
 
-/* Whether acknowledgments ask for data to be sent again. */
-static inline bool step_asked(const struct step *step) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    return step->other->repeats || trouble->sacked_count ||
-           (trouble->recovery_frame && trouble->recovery_point > step->stream->acked);
-}
-
-/* What the end that sends `acks` can at most have received beyond what was seen here. */
-static inline int64_t step_reach(const struct tcp_stream *acks) {
-    int64_t reach = acks->window_known ? 2 * acks->window_max : POSITION_SPAN;
-    return reach < 1 << 20 ? 1 << 20 : reach;
-}
-
-/* Whether the sender's IP identifications rise by small steps, and so tell the order of sending. */
-static inline bool step_ids_rise(const struct tcp_stream *stream) {
-    return stream->ids_good >= 2 && stream->ids_good >= 4 * stream->ids_bad;
-}
-
-/* Whether they are known not to tell one packet from another: always the same, or at random. */
-static inline bool step_ids_tell_nothing(const struct tcp_stream *stream) {
-    return stream->ids_bad && !step_ids_rise(stream);
-}
-
-/* Whether they rise by one with each packet: then one that is missing was sent. */
-static inline bool step_ids_count(const struct tcp_stream *stream) {
-    return step_ids_rise(stream) && stream->ids_good >= 4 * stream->ids_skips;
-}
-
-/* Whether nothing but this connection seems to take numbers: those that were left out were its own.
- */
-static inline bool step_ids_own(const struct tcp_stream *stream) {
-    return step_ids_count(stream) && stream->ids_good >= 64 &&
-           stream->ids_good >= 16 * stream->ids_skips;
-}
-
-/* The stream's trouble, made if there is none; never NULL. */
-struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream);
-
-/* The round trip between both ends, from the handshake or the least of both halves, -1 when not
- * known. */
-int64_t step_path_rtt(const struct step *step);
+/* Adds the idle time before an RTO, `ns`, which the current segment ends and frame `from` began (0
+ * if unknown: the sender's last frame before is looked up). */
+void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  int64_t ns, uint32_t from);
 
 #endif

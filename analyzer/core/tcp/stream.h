@@ -1,200 +1,328 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of the TCP stream that one end sends, and of the acknowledgments it sends for the
- * other's. Positions are 64-bit: 0 is the first byte after the SYN, or the first byte seen. */
+/* One half-connection: the data that an endpoint sends, the acknowledgments (ACKs) that the other
+ * endpoint returns for it, and the window that this endpoint announces.
+ *
+ * Positions are 64-bit offsets that do not wrap: 0 is the first byte after the SYN, or the first
+ * byte seen if the capture begins later; a SYN lies at -1. snd_una and snd_nxt are those of RFC
+ * 9293 section 3.3.1 as the capture point sees them, so snd_una may exceed snd_nxt by one if the
+ * capture missed a FIN.
+ *
+ * `recovery` is NULL until the first irregular segment, so that regular streams stay small: read it
+ * through recovery_of(), write it through recovery_state() (segment.h). One worker owns a flow at a
+ * time, so nothing is locked. All lists come from the worker's memory pool and are bounded. */
 #ifndef WIRETALE_TCP_STREAM_H
 #define WIRETALE_TCP_STREAM_H
 
+#include "base/range_set.h"
+#include "decode/headers.h"
 #include "flow/histogram.h"
 #include "sequence/tcp_blocks.h"
 #include "tcp/unacked_segments.h"
 
-/* What each packet runs through is one piece of code, out of which is kept what few of them need:
- * it would take the registers. */
+/* The usual path of a packet is one inlined function; rare code must stay out of it, because it
+ * would take its registers. */
 #define IN_LINE inline __attribute__((always_inline))
 #define APART   __attribute__((noinline))
 
-/* A packet as its copy would look: by these a copy is known from a retransmission. */
-struct packet_mark {
-    uint32_t time;      /* in units of 128 ns, modulo 2^32 */
-    uint32_t frame;     /* 0 for an empty mark */
-    uint32_t signature; /* of what routers leave alone */
-    uint16_t ip_id;
-    uint8_t ttl : 2;        /* its lowest bits: a router takes one */
-    uint8_t port_moved : 6; /* the port of the last copy, as what it differs by (exclusive or) */
-    uint8_t port : 6;       /* of the capture (struct sighting): where the first one came by */
-    uint8_t copies : 2;     /* seen so far, 3 for more */
-};
-#define MARKS_MOST 32u /* the last packets of a direction: a copy comes soon */
+#define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
+#define MAX_FINGERPRINTS 32u  /* per half-connection: a duplicate follows within a few packets */
+#define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
+#define MAX_SACK_RANGES  4u
+#define MAX_STALLS       5u
+#define STALLS_TEXT_SIZE (MAX_STALLS * 24u)
+#define MIN_RTO_NS       INT64_C(200000000) /* Linux; RFC 6298 section 2.4 says 1 s */
+#define DUP_ACK_THRESH   3u                 /* DupThresh, RFC 5681 section 3.2 */
+#define SEGMENT_USUAL    1460               /* bytes, if no MSS was seen */
+#define RTT_UNKNOWN      INT64_C(-1)
 
-/* What speaks for the mirror when a copy comes at once. */
-enum copy_doubt {
-    COPY_OF_TWO_PORTS, /* other link addresses, or a router between: not the network's */
-    COPY_REPORTABLE,   /* the receiver would report a second one of the network's */
-    COPY_UNKNOWN
+/* A sequence number this far from snd_nxt is not part of the stream: windows reach 2^30 at most
+ * (RFC 7323 section 2.3). */
+#define POSITION_SPAN (INT64_C(1) << 30)
+
+/* Distinguishes a duplicate of a packet from a retransmission of its data. */
+struct packet_fingerprint {
+    uint32_t time;          /* fingerprint_time() */
+    uint32_t frame;         /* 0 for an empty entry */
+    uint32_t signature;     /* packet_signature() */
+    uint16_t ip_id;         /* IPv4 identification, 0 if unusable */
+    uint8_t ttl : 2;        /* low bits of the TTL: a router decrements it */
+    uint8_t port_moved : 6; /* port of the last duplicate, XOR `port` */
+    uint8_t port : 6;       /* capture port (struct sighting) of the original */
+    uint8_t copies : 2;     /* duplicates so far, 3 for more */
 };
 
-/* A verdict that later packets may still change, or that tells when something was last sent. */
-struct judged {
+/* Whether a duplicate within MIRROR_GAP_NS can be the network's rather than the capture's. */
+enum duplicate_origin {
+    DUPLICATE_TWO_PORTS,  /* other link addresses, or a router in between: the capture's */
+    DUPLICATE_REPORTABLE, /* the receiver would report a second arrival by DSACK */
+    DUPLICATE_UNPROVEN
+};
+
+/* A verdict that later packets may amend, and the time of the last retransmission of its bytes. */
+struct retransmission_record {
     int64_t start, end; /* stream positions */
     int64_t time_ns;
-    uint64_t event; /* its row, EVENT_NONE when it was not written */
+    uint64_t event; /* row in `events`, or EVENT_NONE */
     uint32_t frame;
-    uint32_t tsval;
+    uint32_t tsval; /* if has_tsval */
     uint16_t ip_id;
-    uint16_t kind;    /* enum word */
-    bool timestamps;  /* tsval is known */
-    bool copy;        /* a copy of a packet, not a retransmission */
-    bool upstream;    /* counted as lost upstream, and so not downstream */
-    bool lost;        /* counted as lost */
-    bool spurious;    /* proven */
-    bool reported;    /* a DSACK was taken for it */
-    bool settled;     /* its acknowledgment has been seen */
-    bool skipped;     /* whether it was lost is open */
-    bool first_older; /* the timestamp of its first sending is older */
-    bool needed;      /* its acknowledgment answers this sending */
-    uint8_t doubt;    /* enum copy_doubt, of a mirror's copy */
-    uint16_t capture; /* of a copy: the interface that stored it */
+    uint16_t kind; /* enum word */
+    bool has_tsval;
+    bool duplicate;     /* a duplicate packet, not a retransmission */
+    bool upstream;      /* the loss counts in lost_upstream, else in lost_downstream */
+    bool lost;          /* counted as lost */
+    bool spurious;      /* proven */
+    bool dsacked;       /* a DSACK was attributed to it */
+    bool settled;       /* its ACK was seen, or none is expected */
+    bool place_unknown; /* counts as lost on neither side (rule V7.4) */
+    bool newer_tsval;   /* newer than the TSval of the first transmission */
+    bool needed;        /* its ACK echoes this transmission */
+    uint8_t origin;     /* enum duplicate_origin, if a duplicate */
+    uint16_t interface; /* that stored it, if a duplicate */
 };
-#define JUDGED_MOST 256u
-#define EVENT_NONE  UINT64_MAX
 
-#define SACKED_MOST 4u
-
-struct tcp_limit;
 struct stall_list;
 
-/* What few streams need: made with the first irregular segment. */
-struct tcp_trouble {
-    /* What every packet asks, in a line of a cache. */
+/* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
+ * it can be inferred, and the receiver's SACK reports. */
+struct tcp_recovery_state {
+    /* Read for every packet: one cache line. */
     uint64_t retransmissions;
-    uint64_t timeouts; /* expiries: go-back-N after one is part of it */
-    uint64_t suspected_timeouts;
-    /* Losses being mended: what is sent again below these was decided when they were set. */
-    int64_t recovery_point, timeout_point;
-    uint32_t recovery_frame, timeout_frame;
-    int64_t advanced_from; /* what was acknowledged before the last advance */
-    uint32_t sacked_count;
-    /* Of the data. */
-    uint64_t fast, timeout, probe, spurious;
+    uint64_t rto_count; /* expiries; the go-back-N after one belongs to it */
+    uint64_t suspected_rto_count;
+    int64_t recovery_point, rto_point;  /* snd_nxt when fast recovery or the RTO began */
+    uint32_t recovery_frame, rto_frame; /* of the first retransmission, 0 if none */
+    int64_t previous_snd_una;           /* before its last advance */
+    uint32_t sack_count;                /* ranges in `sacked` */
+    /* Counters of the data. */
+    uint64_t fast_count, rto_retransmissions, tlp_count, spurious_count;
     uint64_t retransmitted_bytes, duplicate_bytes, probe_bytes, unseen_bytes, unknown_bytes;
     uint64_t out_of_order, ambiguous, network_duplicates, mirror_duplicates, mirror_ip_bytes;
     uint64_t unknown_duplicates;
-    uint64_t packets_uncopied; /* of the direction, before its first copy */
+    uint64_t packets_before_duplicates; /* sent before the first duplicate */
     uint64_t lost_upstream, lost_downstream;
     uint64_t gaps_opened, gaps_filled, capture_reordered;
     uint64_t window_full, window_probes, keep_alives;
-    /* Of the acknowledgments. */
+    /* Counters of the ACKs that this endpoint sends. */
     uint64_t duplicate_acks, sack_acks, sack_gaps, zero_windows, acks_out_of_range;
     uint64_t ecn_echo, ecn_cwr, unusual_options;
-    int64_t zero_since_ns, zero_window_ns;
-    int64_t opened_ns; /* when its window last opened */
-    uint32_t opened_frame;
-    int64_t timeout_ns;        /* silence before timeouts */
-    struct stall_list *stalls; /* the longest of those, see tcp_stall.h */
-    /* The other end's reports on this stream's data. */
-    int64_t news_ns;      /* of the last duplicate ACK or SACK */
-    int64_t delivered_ns; /* when the newest of what was sent again and arrived was sent, 0: none */
-    int64_t sacked_highest;
-    int64_t sacked_rtt_ns; /* least time until data was reported, 0: none was */
+    int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
+    int64_t window_opened_ns;              /* last time, 0 if never */
+    uint32_t window_opened_frame;
+    int64_t rto_idle_ns;       /* total of idle time that RTOs ended */
+    struct stall_list *stalls; /* the longest of those */
+    /* Reports of the receiver on this stream's data. */
+    int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
+    int64_t rack_xmit_ns;        /* RACK.xmit_ts (RFC 8985), of retransmissions only; 0 if none */
+    int64_t sacked_max;          /* highest position that was SACKed */
+    int64_t sack_rtt_ns;         /* least time until data was SACKed, 0 if unknown */
     struct {
         int64_t start, end;
-    } sacked[SACKED_MOST];   /* of the last acknowledgment */
-    int64_t suspected_point; /* end of what a suspected timeout sent again, 0: none */
-    struct {                 /* what was lately reported lost, though it may have arrived since */
+    } sacked[MAX_SACK_RANGES]; /* of the last ACK */
+    int64_t suspected_point;   /* end of data that followed a suspected RTO, 0 if none */
+    struct {                   /* data reported lost; it may have arrived since */
         int64_t start, end, time_ns;
-    } reported;
-    bool timeout_undone; /* the sender recovers as without it: needless (RFC 4015), or lost again */
-    /* The last verdicts, a ring once it is full. */
-    struct judged *judged;
-    uint32_t judged_count, judged_room, judged_next;
+    } loss_report;
+    bool rto_undone; /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
+    struct retransmission_record *records; /* a ring once it is full */
+    uint32_t record_count, record_capacity, record_next;
     uint32_t unsettled;
-    int64_t settled_from; /* an acknowledgment of less settles none of them */
-    int64_t held_below;   /* without SACK: the receiver may hold something above a gap below this */
+    int64_t settled_from;     /* an ACK below this settles no record */
+    int64_t maybe_held_below; /* without SACK: the receiver may hold data above a gap below this */
 };
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
 
-struct tcp_stream {
-    uint32_t zero_sequence; /* sequence number of position 0 */
-    bool started : 1;       /* zero_sequence is known */
-    bool based : 1;         /* a segment of it was seen: what lies below `base` came before */
-    bool acked_known : 1;   /* `acked` is known */
-    bool flight_known : 1;  /* based and acked_known */
-    bool window_zero : 1;   /* the last window announced was 0 */
-    bool window_known : 1;  /* window_min and window_max are */
-    bool shift_known : 1;   /* window_shift is */
-    bool unsettled : 1;     /* verdicts of its trouble wait for their acknowledgment */
-    bool syn_seen : 1, syn_ack_seen : 1, fin_seen : 1;
-    bool sack_permitted : 1;
-    bool scale_offered : 1; /* its SYN carried a window scale */
-    bool syn_cut : 1;       /* its SYN's options were not captured whole */
-    bool options_cut : 1;   /* some of its segments' options were not */
-    bool unjudged : 1;      /* counts of its trouble are missing: no memory */
-    bool timestamps;        /* it has some */
-    bool data_sent_last;    /* its data came after the other direction's */
-    bool last_tiny;         /* its last data was one byte */
-    uint8_t window_scale;   /* that scale */
-    uint8_t window_shift;   /* by which its windows are shifted: known after both SYNs */
-    uint8_t pending;        /* enum probe_pending: a probe waits for its answer */
-    uint8_t ids_good, ids_bad;
-    uint8_t ids_skips; /* of the good: steps of more than one */
-    uint8_t next_mark; /* where the next goes; all are in use once it has come round */
-    uint16_t mss;      /* announced, 0 when not seen */
-    uint16_t last_window;
-    uint16_t last_ip_id;
-    uint32_t last_tsval; /* the newest */
-    uint32_t last_acknowledgment;
-    uint32_t repeats;   /* of that acknowledgment: duplicate ACKs since the last advance */
-    uint32_t mark_room; /* of marks */
-    int64_t highest;    /* position after the highest byte (or FIN) seen */
-    int64_t acked;      /* highest cumulative acknowledgment of this stream */
-    int64_t base;
-    int64_t advanced_ns; /* when `acked` last rose */
-    /* What had been acknowledged a while ago, the older first, both at least a round trip to the
-     * sender apart: what is sent again of it, the sender knew to have arrived. */
-    struct {
-        int64_t acked, time_ns;
-    } past[2];
-    int64_t last_data_ns; /* of the last data */
-    uint64_t unique_bytes;
-    struct segment_ring unacked;
-    struct tcp_limit *limit; /* NULL for few segments, see tcp_limit.h */
-    struct range_set gaps;
-    struct sample_set rtt;
-    uint32_t srtt_us, rttvar_us;    /* RFC 6298, of the same samples */
-    int32_t window;                 /* the last announced, -1 when it or its scale is not known */
-    int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
-    uint32_t advanced_frame;        /* in which `acked` last rose */
-    int64_t flight_max;
-    struct tcp_trouble *trouble; /* NULL while there was none */
-    struct packet_mark *marks;   /* a ring once it is full */
-    char cold[0];                /* what few packets change follows */
-    struct block_stream *blocks; /* NULL while none was recognised */
-    int64_t fin_end;             /* position after the FIN */
-    uint32_t syns, fins, resets;
-    uint32_t past_frames[2]; /* of the acknowledgments in `past` */
+/* Factors that limit a direction's throughput (tracker/time_accounting.c, docs/findings.md). */
+enum limit_cause {
+    LIMIT_IDLE,        /* all data was acknowledged, or the last segment was short */
+    LIMIT_DELAYED_ACK, /* a short segment waited for the receiver's delayed-ACK timer */
+    LIMIT_WINDOW,      /* the receive window was full or closed */
+    LIMIT_RECOVERY,    /* recovering from loss */
+    LIMIT_TIMEOUT,     /* idle until an RTO expired */
+    LIMIT_SLOW_START,  /* until bytes in flight last doubled, before any loss */
+    LIMIT_NETWORK,     /* data in flight: congestion window or path rate */
+    LIMIT_CAUSES
 };
 
-extern const struct tcp_trouble no_trouble; /* all zero */
+/* A direction's time broken down by limiting factor. */
+struct time_accounting {
+    int64_t ns[LIMIT_CAUSES];
+    int64_t accounted_until_ns;
+    int64_t doubled_ns;    /* when bytes in flight last doubled */
+    int64_t doubled_bytes; /* to this many */
+    int64_t ack_held_ns;   /* how long the last ACK was delayed, 0 if it was not */
+    uint64_t rto_count;    /* RTOs accounted so far, suspected ones too */
+    uint8_t state;         /* enum limit_state */
+    bool slow_start_over;
+    bool last_short;   /* the last segment ended the data to send */
+    bool peer_replied; /* the other endpoint sent data since */
+};
 
-/* The stream's trouble, or zeros. */
-static inline const struct tcp_trouble *tcp_trouble_of(const struct tcp_stream *stream) {
-    return stream->trouble ? stream->trouble : &no_trouble;
+/* Fields that every packet changes come first: memory is fetched in lines of 64 bytes. */
+struct tcp_stream {
+    uint32_t isn;                /* initial sequence number: position 0 is isn + 1 */
+    bool isn_known : 1;          /* else no segment and no ACK was seen */
+    bool base_known : 1;         /* a segment was seen: data below first_seq precedes the capture */
+    bool snd_una_known : 1;      /* an ACK was seen */
+    bool flight_known : 1;       /* base_known and snd_una_known */
+    bool zero_window : 1;        /* the last window announced was 0 */
+    bool window_range_known : 1; /* window_min and window_max are set */
+    bool window_shift_known : 1;
+    bool has_unsettled : 1; /* records wait for their ACK */
+    bool syn_seen : 1, syn_ack_seen : 1, fin_seen : 1;
+    bool sack_permitted : 1;
+    bool scale_offered : 1;     /* its SYN had a window scale option */
+    bool syn_truncated : 1;     /* the snap length cut its SYN's options */
+    bool options_truncated : 1; /* it cut options of some segments */
+    bool counts_missing : 1;    /* recovery state could not be allocated: counters are null */
+    bool timestamps;            /* a segment had the option */
+    bool sent_data_last;        /* its data came after the other direction's */
+    bool last_one_byte;         /* its last data was one byte */
+    uint8_t window_scale;       /* as its SYN offered */
+    uint8_t window_shift;       /* in force, if window_shift_known */
+    uint8_t probe_pending;      /* enum probe_pending: a probe waits for its answer */
+    uint8_t ip_id_small_steps, ip_id_jumps;
+    uint8_t ip_id_skips;      /* small steps of more than one */
+    uint8_t next_fingerprint; /* where the next one goes */
+    uint16_t mss;             /* announced, 0 if not seen */
+    uint16_t last_window;     /* as in the header */
+    uint16_t last_ip_id;
+    uint32_t max_tsval;     /* the newest */
+    uint32_t last_ack;      /* acknowledgment number that it sent last */
+    uint32_t dup_ack_count; /* duplicate ACKs that it sent since its last ACK that advanced */
+    uint32_t fingerprint_capacity;
+    int64_t snd_nxt;         /* position after the highest byte (or FIN) seen */
+    int64_t snd_una;         /* highest cumulative ACK for this stream */
+    int64_t first_seq;       /* position of the first segment seen */
+    int64_t una_advanced_ns; /* when snd_una last advanced */
+    struct {
+        int64_t snd_una, time_ns;
+    } ack_history[2]; /* earlier values, oldest first, one RTT apart: the sender has received them
+                       */
+    int64_t last_data_ns;
+    uint64_t unique_bytes;
+    struct unacked_segments unacked;
+    struct time_accounting *accounting; /* NULL below ACCOUNTING_MIN_PACKETS */
+    struct range_set gaps;              /* data below snd_nxt that was not seen */
+    struct sample_set rtt;              /* from the capture point to the receiver and back, ns */
+    uint32_t srtt_us, rttvar_us;        /* RFC 6298, of the same samples */
+    int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
+    int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
+    uint32_t una_advanced_frame;
+    int64_t flight_max;                      /* bytes */
+    uint64_t packets;                        /* of the direction */
+    struct tcp_recovery_state *recovery;     /* NULL if there was nothing irregular */
+    struct packet_fingerprint *fingerprints; /* a ring once it is full */
+    uint32_t segment_max;                    /* largest payload, bytes */
+    char cold[0];                            /* rarely changed fields follow */
+    struct block_stream *blocks;             /* NULL unless recognized */
+    int64_t fin_end;                         /* position after the FIN */
+    uint32_t syns, fins, resets;
+    uint32_t ack_history_frames[2];
+};
+
+extern const struct tcp_recovery_state no_recovery; /* all zero */
+
+static inline int64_t max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
-/* Bytes of the stream in flight, -1 when not known. */
+static inline int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Sums two durations. It saturates because a capture's clock may step by decades, repeatedly. */
+static inline int64_t add_ns(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Returns the stream's recovery state for reading; never NULL. */
+static inline const struct tcp_recovery_state *recovery_of(const struct tcp_stream *stream) {
+    return stream->recovery ? stream->recovery : &no_recovery;
+}
+
+/* Returns the bytes in flight, -1 if unknown. */
 static inline int64_t stream_flight(const struct tcp_stream *stream) {
     if (!stream->flight_known)
         return -1;
-    int64_t flight = stream->highest - stream->acked;
+    int64_t flight = stream->snd_nxt - stream->snd_una;
     return flight > 0 ? flight : 0;
 }
 
-/* The window that its sender announces, -1 when it or its scale is not known. */
-static inline int64_t stream_window(const struct tcp_stream *stream) {
-    return stream->window;
+/* Returns the position of a sequence number: the one nearest to snd_nxt. */
+static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t sequence) {
+    uint32_t snd_nxt = stream->isn + 1 + (uint32_t)stream->snd_nxt;
+    return stream->snd_nxt + (int32_t)(sequence - snd_nxt);
 }
 
-void tcp_stream_free(struct tcp_stream *stream, struct allowance *allowance);
+static inline void set_isn(struct tcp_stream *stream, uint32_t isn) {
+    stream->isn_known = true;
+    stream->isn = isn;
+}
+
+/* Returns how far the endpoint's ACKs can exceed the data that was seen: twice its largest window,
+ * because the capture may have missed a window update. */
+static inline int64_t max_ack_ahead(const struct tcp_stream *acks) {
+    return acks->window_range_known ? max64(2 * acks->window_max, 1 << 20) : POSITION_SPAN;
+}
+
+/* The sender's IPv4 IDs rise by small steps (RFC 6864), so they order its packets. */
+static inline bool ip_ids_ordered(const struct tcp_stream *stream) {
+    return stream->ip_id_small_steps >= 2 && stream->ip_id_small_steps >= 4 * stream->ip_id_jumps;
+}
+
+/* They are constant or random, so equal IDs do not prove a duplicate. */
+static inline bool ip_ids_unusable(const struct tcp_stream *stream) {
+    return stream->ip_id_jumps && !ip_ids_ordered(stream);
+}
+
+/* They rise by one per packet, so a missing ID is a packet that was sent. */
+static inline bool ip_ids_consecutive(const struct tcp_stream *stream) {
+    return ip_ids_ordered(stream) && stream->ip_id_small_steps >= 4 * stream->ip_id_skips;
+}
+
+/* No other connection of the host seems to take IDs of the same counter. */
+static inline bool ip_ids_per_connection(const struct tcp_stream *stream) {
+    return ip_ids_consecutive(stream) && stream->ip_id_small_steps >= 64 &&
+           stream->ip_id_small_steps >= 16 * stream->ip_id_skips;
+}
+
+/* Returns a time in the unit of fingerprints: 128 ns, modulo 2^32. */
+#define FINGERPRINT_TIME_SHIFT 7
+static inline uint32_t fingerprint_time(int64_t time_ns) {
+    return (uint32_t)(time_ns >> FINGERPRINT_TIME_SHIFT);
+}
+
+/* Returns a hash of the header fields that a router leaves alone, so equal for a packet and its
+ * duplicate. It is a field of the header because the decoder computes it while that is in cache.
+ *
+ * Two multiplications by odd constants (of MurmurHash, public domain): each spreads differing bits
+ * to the upper half. */
+static inline uint32_t packet_signature(const struct tcp_header *tcp, uint16_t checksum,
+                                        uint32_t payload_bytes) {
+    uint64_t place = (uint64_t)tcp->acknowledgment << 32 | tcp->sequence;
+    uint64_t rest = (uint64_t)checksum << 32 | (uint32_t)tcp->window << 16 | tcp->flags;
+    uint64_t hash = place * UINT64_C(0xFF51AFD7ED558CCD) ^ rest;
+    hash += (uint64_t)payload_bytes << 32;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        hash += tcp->timestamp_value;
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0xC4CEB9FE1A85EC53) >> 32);
+}
+
+/* Returns the least RTT between the capture point and the receiver of the stream's data, ns;
+ * RTT_UNKNOWN without a sample. */
+int64_t min_rtt(const struct tcp_stream *stream);
+
+/* Adds an RTT sample (RFC 6298 section 2). */
+void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct allowance *allowance);
+
+/* Writes frames before and after the longest RTO stalls, longest first, such as "340-341, 90-120";
+ * an empty string if there are none. */
+void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
+
+/* Returns all memory of the stream to the pool. */
+void stream_free(struct tcp_stream *stream, struct allowance *allowance);
 
 #endif

@@ -1,54 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segments of one direction that have not been acknowledged: what round trips are measured
- * from. At most SEGMENTS_MOST, the oldest forgotten first. */
-#ifndef WIRETALE_SEGMENT_RING_H
-#define WIRETALE_SEGMENT_RING_H
+/* Segments of one direction that are not acknowledged yet: the source of RTT samples, and the
+ * TSval and IP ID of first transmissions. A ring that grows to MAX_UNACKED and then forgets the
+ * oldest. Ends ascend, so positions are found by bisection. */
+#ifndef WIRETALE_UNACKED_SEGMENTS_H
+#define WIRETALE_UNACKED_SEGMENTS_H
 
 #include "base/pool.h"
 
-#define SEGMENTS_MOST    1024u
-#define SEGMENTS_ONE_WAY 8u /* as long as the other direction has not been seen */
+#define MAX_UNACKED         1024u
+#define MAX_UNACKED_ONE_WAY 8u /* while no packet of the other direction was seen */
 
-struct segment {
+struct unacked_segment {
     int64_t end;     /* stream position after its last byte */
-    int64_t time_ns; /* of its first sending seen */
-    uint32_t length; /* of the positions it takes, SYN and FIN with them */
+    int64_t time_ns; /* first transmission seen */
+    uint32_t length; /* sequence space, with SYN and FIN */
     uint32_t frame;
     uint32_t tsval; /* 0 without timestamps */
     uint16_t ip_id;
-    bool resent;
+    bool no_sample; /* retransmitted or held behind a gap: no RTT sample (Karn, RFC 6298 section 3)
+                     */
 };
 
-struct segment_ring {
-    struct segment *segments;
+struct unacked_segments {
+    struct unacked_segment *segments;
     uint16_t head, count, room; /* room is a power of two */
 };
 
-/* What an acknowledgment took out of the ring. */
-struct segment_acked {
+/* The segments that one ACK removed. */
+struct ack_result {
     uint32_t count;
-    bool resent;       /* one of them had been sent again: no sample (Karn) */
-    bool left;         /* segments above are still unacknowledged */
-    int64_t newest_ns; /* when the last of them was sent */
+    bool no_sample;    /* of one of them */
+    bool left;         /* later segments are still unacknowledged */
+    int64_t newest_ns; /* transmission time of the last one */
 };
 
-static inline struct segment *segment_ring_at(const struct segment_ring *ring, uint32_t i) {
+static inline struct unacked_segment *unacked_at(const struct unacked_segments *ring, uint32_t i) {
     return &ring->segments[(ring->head + i) & (ring->room - 1)];
 }
 
-/* The place for a new segment at the end, NULL without room; then there may be one after the list
- * has grown, or the oldest was forgotten, but for want of any memory. */
-static inline struct segment *segment_ring_next(struct segment_ring *ring) {
-    return ring->count < ring->room ? segment_ring_at(ring, ring->count++) : NULL;
+/* Returns the entry for a new segment, NULL if the ring is full: then unacked_push() grows it or
+ * drops the oldest, and returns NULL only without any memory. */
+static inline struct unacked_segment *unacked_next(struct unacked_segments *ring) {
+    return ring->count < ring->room ? unacked_at(ring, ring->count++) : NULL;
 }
-struct segment *segment_ring_push(struct segment_ring *ring, uint32_t most,
-                                  struct allowance *allowance);
+struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
+                                     struct allowance *allowance);
 
-struct segment_acked segment_ring_acknowledge(struct segment_ring *ring, int64_t position);
-/* Marks every segment that holds bytes of [start, end) as sent again. */
-void segment_ring_mark_resent(struct segment_ring *ring, int64_t start, int64_t end);
-/* The segment that holds the byte at `position`, NULL when it is not known. */
-const struct segment *segment_ring_find(const struct segment_ring *ring, int64_t position);
-void segment_ring_free(struct segment_ring *ring, struct allowance *allowance);
+/* Removes all segments that end at or below `position`. */
+struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
+
+/* Excludes all segments with bytes in [start, end) from RTT samples. */
+void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
+
+/* Returns the segment that holds the byte at `position`, NULL if it is unknown. */
+const struct unacked_segment *unacked_find(const struct unacked_segments *ring, int64_t position);
+
+void unacked_free(struct unacked_segments *ring, struct allowance *allowance);
 
 #endif

@@ -1,48 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive windows: full, closed, and the probes that ask whether they have opened; keep-alives,
- * which look like them. */
-#ifndef WIRETALE_TCP_WINDOW_H
-#define WIRETALE_TCP_WINDOW_H
+/* Receive windows that are full or zero, the probes of a zero window, and keep-alives, which look
+ * alike: rules V10 of docs/verdicts.md. */
+#ifndef WIRETALE_RECEIVE_WINDOW_H
+#define WIRETALE_RECEIVE_WINDOW_H
 
 #include "tcp/segment.h"
 
-/* The window that the segment announces. */
-void window_take(struct step *step, struct tcp_stream *stream, const struct tcp_header *tcp);
-/* Both ends' windows may be scaled otherwise from this SYN on. */
-void window_agree(struct tcp_stream *stream, struct tcp_stream *other);
-/* New data up to `end`: whether it fills the window. */
-void window_tell_full(struct step *step);
-static inline void window_note_data(struct step *step, const struct tcp_stream *stream,
-                                    int64_t end) {
-    int64_t window = stream_window(step->other);
-    if (end == stream->acked + window && window > 0 && stream->acked_known)
-        window_tell_full(step);
+/* Takes the window that the segment announces. */
+void update_window(struct segment_context *seg, struct tcp_stream *sender,
+                   const struct tcp_header *tcp);
+
+/* Sets both directions' window scale after a SYN of either. */
+void negotiate_window_scale(struct tcp_connection *connection);
+
+/* Rule V10.2: new data up to `end`, which may fill the receiver's window. */
+void emit_window_full(struct segment_context *seg);
+static inline void check_window_full(struct segment_context *seg, const struct tcp_stream *sender,
+                                     int64_t end) {
+    int64_t window = seg->receiver->window;
+    if (end == sender->snd_una + window && window > 0 && sender->snd_una_known)
+        emit_window_full(seg);
 }
 
-/* Whether the segment, `length` bytes from `start` on, is a keep-alive or a window probe; then it
- * is counted and is no data. Both stand at an edge: of what was acknowledged, or one byte below
- * what was sent. */
-bool window_take_tiny(struct step *step, int64_t start, uint32_t length);
-static inline bool window_take_probe(struct step *step, const struct tcp_stream *stream,
-                                     int64_t start, uint32_t length) {
-    return length <= 1 && (step->other->window_zero || start == stream->highest - 1) &&
-           window_take_tiny(step, start, length);
+/* Rules V10.3 and V10.4: returns true if the segment, `length` bytes at `start`, is a window probe
+ * or keep-alive; then it is counted and brings no data. */
+bool handle_one_byte_segment(struct segment_context *seg, int64_t start, uint32_t length);
+static inline bool take_probe(struct segment_context *seg, const struct tcp_stream *sender,
+                              int64_t start, uint32_t length) {
+    return length <= 1 && (seg->receiver->zero_window || start == sender->snd_nxt - 1) &&
+           handle_one_byte_segment(seg, start, length);
 }
 
-/* A byte that a probe carried was taken by the receiver after all: the stream goes on behind it. */
-void window_pass_byte(struct step *step, struct tcp_stream *stream, int64_t position);
-static inline void window_pass_probe(struct step *step, struct tcp_stream *stream,
-                                     int64_t position) {
-    if (stream->pending == PROBE_WINDOW)
-        window_pass_byte(step, stream, position);
+/* The receiver accepted the byte of a window probe if the stream continues, or is acknowledged, at
+ * `position` above it. */
+void accept_probe_byte(struct segment_context *seg, struct tcp_stream *stream, int64_t position);
+static inline void check_probe_byte(struct segment_context *seg, struct tcp_stream *stream,
+                                    int64_t position) {
+    if (stream->probe_pending == PROBE_WINDOW)
+        accept_probe_byte(seg, stream, position);
 }
 
-/* Whether the acknowledgment answers a probe, and so is no duplicate. */
-bool window_settle_probe(struct step *step);
-static inline bool window_take_answer(struct step *step) {
-    return step->other->pending != PROBE_NONE && window_settle_probe(step);
+/* Returns true if the ACK answers a probe or keep-alive, so that it is not a duplicate ACK. */
+bool answer_probe(struct segment_context *seg);
+static inline bool ack_answers_probe(struct segment_context *seg) {
+    return seg->receiver->probe_pending != PROBE_NONE && answer_probe(seg);
 }
-/* The direction's time with a closed window, ns, up to `now_ns` while it still is. */
-int64_t window_closed_ns(const struct tcp_stream *stream, int64_t now_ns);
+
+/* Returns the time that the endpoint's window was zero, ns, up to `now_ns` if it still is. */
+int64_t zero_window_ns(const struct tcp_stream *stream, int64_t now_ns);
 
 #endif

@@ -1,218 +1,210 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interval is what the state after its first packet says, unless the packet that ends it tells
- * better: data that comes long after the acknowledgment that would have let it go was not there
- * before. */
+/* Accounts each interval between two segments to one limiting factor: the state that the first
+ * segment left. The segment that ends the interval may correct that:
+ *
+ * - A retransmission after an RTO makes the interval RTO time.
+ * - If there was no data in flight, or the last segment was short, new data shows whether the
+ *   application was idle or waited for an ACK: data that follows an ACK within the time that the
+ *   ACK takes to the sender, and the data back, was released by it. If the receiver delayed that
+ *   ACK, the time until it is delayed-ACK time.
+ * - While bytes in flight double every few RTTs and nothing was lost, network time is slow start
+ *   (RFC 5681 section 3.1).
+ *
+ * A full segment is the largest seen, or the MSS if that is less. */
 #include "tracker/time_accounting.h"
 
 #include <string.h>
 
-#include "tracker/receive_window.h"
-#include "verdict/recent_verdicts.h"
+#define SLACK_NS          1000000  /* a sender's response to an ACK */
+#define MIN_ACK_DELAY_NS  30000000 /* the shortest delayed-ACK timer, Linux's, is 40 ms */
+#define RTTS_PER_DOUBLING 3        /* slow start doubles in one or two */
+#define MIN_DOUBLED_BYTES INT64_C(2000)
 
-#define SLACK_NS       1000000  /* what a sender needs to answer an acknowledgment */
-#define HELD_LEAST_NS  30000000 /* the least delayed-ACK timer, Linux's, is 40 ms */
-#define GROWTH_TRIPS   3        /* slow start doubles in one or two round trips (RFC 5681) */
-#define SEGMENT_USUAL  1460
-#define DOUBLING_LEAST INT64_C(2000)
-
-/* After the last packet. The first two are pauses: without new data they go on. The others are the
- * causes of the time that follows. */
+/* After a segment. The first two are pauses, which continue until new data; the others are limiting
+ * factors. */
 enum limit_state {
-    STATE_EMPTY,                 /* nothing is outstanding */
-    STATE_SHORT,                 /* the last segment was not full: there may be no more to send */
-    STATE_CLOSED = LIMIT_WINDOW, /* the receiver's window takes no more */
-    STATE_MENDING = LIMIT_RECOVERY,
-    STATE_OPEN = LIMIT_NETWORK
+    STATE_IDLE,  /* no data in flight */
+    STATE_SHORT, /* the last segment was short: there may be no more data */
+    STATE_WINDOW = LIMIT_WINDOW,
+    STATE_RECOVERY = LIMIT_RECOVERY,
+    STATE_NETWORK = LIMIT_NETWORK
 };
-_Static_assert(STATE_CLOSED > STATE_SHORT && STATE_MENDING > STATE_SHORT, "no pauses");
+_Static_assert(STATE_WINDOW > STATE_SHORT && STATE_RECOVERY > STATE_SHORT, "not pauses");
 
-/* One direction's data, and who acknowledges it. */
-struct way {
-    struct tcp_stream *stream, *other;
+struct half_connection {
+    struct tcp_stream *sender, *receiver; /* of the data that is accounted */
 };
 
-/* The largest one of the direction. */
-static inline int64_t largest_segment(const struct way *way) {
-    return direction_of(way->stream)->segment_max;
+/* --- state ----------------------------------------------------------------------------------- */
+
+static inline int64_t full_segment(const struct half_connection *half) {
+    int64_t most = half->sender->segment_max, mss = half->receiver->mss;
+    return mss && mss < most ? mss : most;
 }
 
-static inline int64_t full_segment(const struct way *way) {
-    int64_t most = largest_segment(way);
-    int64_t announced = way->other->mss;
-    return announced && announced < most ? announced : most;
-}
-
-/* A full segment is no more than the largest: where that fits, it need not be told. A window above
- * 0 is not closed by its announcement. */
-static inline bool is_closed(const struct way *way, int64_t flight) {
-    int64_t window = stream_window(way->other);
+static inline bool is_window_full(const struct half_connection *half, int64_t flight) {
+    int64_t window = half->receiver->window;
     if (window <= 0)
-        return way->other->window_zero;
-    return flight + largest_segment(way) > window && flight + full_segment(way) > window;
+        return half->receiver->zero_window;
+    return flight + half->sender->segment_max > window && flight + full_segment(half) > window;
 }
 
-static inline bool is_mending(const struct tcp_stream *stream) {
-    const struct tcp_trouble *trouble = stream->trouble;
-    return trouble && ((trouble->recovery_frame && trouble->recovery_point > stream->acked) ||
-                       (trouble->timeouts && trouble->timeout_point > stream->acked));
+static inline bool is_recovering(const struct tcp_stream *sender) {
+    const struct tcp_recovery_state *recovery = sender->recovery;
+    return recovery && ((recovery->recovery_frame && recovery->recovery_point > sender->snd_una) ||
+                        (recovery->rto_count && recovery->rto_point > sender->snd_una));
 }
 
-static inline enum limit_state state_of(const struct way *way, const struct tcp_limit *limit,
-                                        int64_t flight) {
-    if (is_closed(way, flight))
-        return STATE_CLOSED;
-    if (is_mending(way->stream))
-        return STATE_MENDING;
-    if (limit->last_short)
+static inline enum limit_state state_of(const struct half_connection *half,
+                                        const struct time_accounting *accounting, int64_t flight) {
+    if (is_window_full(half, flight))
+        return STATE_WINDOW;
+    if (is_recovering(half->sender))
+        return STATE_RECOVERY;
+    if (accounting->last_short)
         return STATE_SHORT;
-    return flight <= 0 ? STATE_EMPTY : STATE_OPEN;
+    return flight <= 0 ? STATE_IDLE : STATE_NETWORK;
 }
 
-/* The time that an acknowledgment takes from here to the sender, and what it lets go back to here.
- */
-static inline int64_t reaction_ns(const struct step *step) {
-    int64_t rtt = step_sender_rtt(step);
-    return (rtt < 0 ? later_of(step_path_rtt(step), 0) : rtt) + SLACK_NS;
+/* Suspected RTOs count: the sender was stalled, and its data was lost upstream. */
+static inline uint64_t rtos_of(const struct tcp_stream *sender) {
+    const struct tcp_recovery_state *recovery = sender->recovery;
+    return recovery ? recovery->rto_count + recovery->suspected_rto_count : 0;
 }
 
-/* Data that came after a time in which there seemed to be none: what of that time was the sender's
- * own. What an acknowledgment let go, the network or the receiver had held back; what the other
- * end's data let go, is the turn of the application. */
-static inline void part_pause(const struct step *step, struct tcp_limit *limit, int64_t span) {
-    int64_t since = later_of(limit->mark_ns, step->stream->advanced_ns);
-    int64_t own = step->seen->time_ns - since - reaction_ns(step);
-    bool released = own <= 0 && !limit->turned;
-    if (limit->turned || (limit->state == STATE_SHORT && !released))
-        own = span;
-    int64_t held = released ? sooner_of(limit->held_ns, span) : 0;
-    own = sooner_of(later_of(own, 0), span);
-    limit->ns[LIMIT_IDLE] += own;
-    limit->ns[LIMIT_DELAYED_ACK] += held;
-    limit->ns[LIMIT_NETWORK] += span - own - held;
+/* --- intervals ------------------------------------------------------------------------------- */
+
+/* Returns the time that an ACK takes to the sender, and the data that it releases takes back. */
+static inline int64_t reaction_ns(const struct segment_context *seg) {
+    int64_t rtt = sender_rtt(seg->connection, seg->sender);
+    return (rtt < 0 ? max64(path_rtt(seg->connection), 0) : rtt) + SLACK_NS;
 }
 
-/* How much later than at once a short segment was acknowledged, where that was as late as a
- * delayed-ACK timer. */
-static int64_t held_ns(const struct step *step, const struct tcp_stream *stream) {
-    const struct sample_set *rtt = &stream->rtt;
-    int64_t waited = step->seen->time_ns - stream->last_data_ns;
-    waited -= rtt->count ? rtt->least : 0;
-    return waited >= HELD_LEAST_NS ? waited : 0;
+/* Divides a pause of `span` ns that new data ended. If the peer sent data in it, it was the turn of
+ * this endpoint's application. */
+static inline void account_pause(const struct segment_context *seg,
+                                 struct time_accounting *accounting, int64_t span) {
+    int64_t since = max64(accounting->accounted_until_ns, seg->sender->una_advanced_ns);
+    int64_t idle = seg->packet->time_ns - since - reaction_ns(seg);
+    bool released = idle <= 0 && !accounting->peer_replied;
+    if (accounting->peer_replied || (accounting->state == STATE_SHORT && !released))
+        idle = span;
+    int64_t held = released ? min64(accounting->ack_held_ns, span) : 0;
+    idle = min64(max64(idle, 0), span);
+    accounting->ns[LIMIT_IDLE] += idle;
+    accounting->ns[LIMIT_DELAYED_ACK] += held;
+    accounting->ns[LIMIT_NETWORK] += span - idle - held;
 }
 
-/* In slow start each round trip doubles what is in flight; when it no longer does, or data was
- * lost, that is over. */
-static APART void note_growth(const struct step *step, const struct tcp_stream *stream,
-                              struct tcp_limit *limit, int64_t flight) {
-    int64_t now = step->seen->time_ns;
-    int64_t rtt = later_of(step_path_rtt(step), 1000 * (int64_t)stream->srtt_us);
-    limit->grown = tcp_trouble_of(stream)->retransmissions ||
-                   (rtt > 0 && now - limit->doubled_ns > GROWTH_TRIPS * rtt + SLACK_NS);
-    if (limit->grown || flight < 2 * limit->doubled)
-        return;
-    limit->doubled = flight < DOUBLING_LEAST ? DOUBLING_LEAST : flight;
-    limit->doubled_ns = now;
-    limit->ns[LIMIT_SLOW_START] += limit->ns[LIMIT_NETWORK];
-    limit->ns[LIMIT_NETWORK] = 0;
-}
-
-/* Those that were only suspected, too: the sender stood still, with what it had sent lost before
- * this point. */
-static inline uint64_t timeouts_of(const struct tcp_trouble *trouble) {
-    return trouble ? trouble->timeouts + trouble->suspected_timeouts : 0;
-}
-
-static inline void part(const struct step *step, const struct tcp_stream *stream,
-                        struct tcp_limit *limit, bool data) {
-    int64_t span = step->seen->time_ns - limit->mark_ns;
-    uint64_t timeouts = timeouts_of(stream->trouble);
-    bool pause = limit->state <= STATE_SHORT;
-    if (timeouts != limit->timeouts)
-        limit->ns[LIMIT_TIMEOUT] += span;
+static inline void account_interval(const struct segment_context *seg,
+                                    const struct tcp_stream *sender,
+                                    struct time_accounting *accounting, bool data) {
+    int64_t span = seg->packet->time_ns - accounting->accounted_until_ns;
+    uint64_t rtos = rtos_of(sender);
+    bool pause = accounting->state <= STATE_SHORT;
+    if (rtos != accounting->rto_count)
+        accounting->ns[LIMIT_TIMEOUT] += span;
     else if (pause && !data)
-        return; /* it goes on */
+        return;
     else if (pause)
-        part_pause(step, limit, span);
+        account_pause(seg, accounting, span);
     else
-        limit->ns[limit->state] += span;
-    limit->timeouts = timeouts;
-    limit->mark_ns = step->seen->time_ns;
+        accounting->ns[accounting->state] += span;
+    accounting->rto_count = rtos;
+    accounting->accounted_until_ns = seg->packet->time_ns;
 }
 
-/* Less than a full segment, as far as both can be told: some streams never have one. */
-static inline bool is_short(const struct step *step, const struct way *way) {
-    int64_t announced = way->other->mss ? way->other->mss : SEGMENT_USUAL;
-    return step->seen->payload_bytes < full_segment(way) ||
-           step->seen->payload_bytes < announced / 2;
-}
-
-static inline void note_data(const struct step *step, const struct way *way,
-                             struct tcp_limit *limit) {
-    limit->last_short = step->tcp->flags & TCP_PSH && is_short(step, way);
-    limit->turned = false;
-    limit->held_ns = 0;
-}
-
-static APART void begin(const struct step *step) {
-    struct way way = {step->stream, step->other};
-    if (direction_of(step->stream)->packets < LIMIT_PACKETS_LEAST)
+/* Slow start ends with a loss, or if bytes in flight no longer double. */
+static APART void note_growth(const struct segment_context *seg, const struct tcp_stream *sender,
+                              struct time_accounting *accounting, int64_t flight) {
+    int64_t now = seg->packet->time_ns;
+    int64_t rtt = max64(path_rtt(seg->connection), 1000 * (int64_t)sender->srtt_us);
+    accounting->slow_start_over =
+        recovery_of(sender)->retransmissions ||
+        (rtt > 0 && now - accounting->doubled_ns > RTTS_PER_DOUBLING * rtt + SLACK_NS);
+    if (accounting->slow_start_over || flight < 2 * accounting->doubled_bytes)
         return;
-    struct tcp_limit *limit = allowance_take(step->allowance, sizeof *limit);
-    if (!limit)
+    accounting->doubled_bytes = max64(flight, MIN_DOUBLED_BYTES);
+    accounting->doubled_ns = now;
+    accounting->ns[LIMIT_SLOW_START] += accounting->ns[LIMIT_NETWORK];
+    accounting->ns[LIMIT_NETWORK] = 0;
+}
+
+/* --- segments -------------------------------------------------------------------------------- */
+
+/* A stream may never send a full segment, so one under half the MSS is short, too. */
+static inline void note_data(const struct segment_context *seg, const struct half_connection *half,
+                             struct time_accounting *accounting) {
+    int64_t mss = half->receiver->mss ? half->receiver->mss : SEGMENT_USUAL;
+    bool is_short =
+        seg->packet->payload_bytes < full_segment(half) || seg->packet->payload_bytes < mss / 2;
+    accounting->last_short = seg->tcp->flags & TCP_PSH && is_short;
+    accounting->peer_replied = false;
+    accounting->ack_held_ns = 0;
+}
+
+static APART void begin_accounting(const struct segment_context *seg) {
+    struct half_connection half = {seg->sender, seg->receiver};
+    if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
         return;
-    memset(limit, 0, sizeof *limit);
-    limit->mark_ns = limit->doubled_ns = step->seen->time_ns;
-    limit->timeouts = timeouts_of(step->stream->trouble);
-    limit->doubled = later_of(step->stream->flight_max, DOUBLING_LEAST);
-    step->stream->limit = limit;
-    note_data(step, &way, limit);
-    limit->state = (uint8_t)state_of(&way, limit, stream_flight(step->stream));
+    struct time_accounting *accounting = allowance_take(seg->allowance, sizeof *accounting);
+    if (!accounting)
+        return;
+    memset(accounting, 0, sizeof *accounting);
+    accounting->accounted_until_ns = accounting->doubled_ns = seg->packet->time_ns;
+    accounting->rto_count = rtos_of(seg->sender);
+    accounting->doubled_bytes = max64(seg->sender->flight_max, MIN_DOUBLED_BYTES);
+    seg->sender->accounting = accounting;
+    note_data(seg, &half, accounting);
+    accounting->state = (uint8_t)state_of(&half, accounting, stream_flight(seg->sender));
 }
 
-/* What the segment leaves behind. */
-static inline void settle(const struct step *step, const struct way *way, struct tcp_limit *limit,
-                          int64_t flight) {
-    if (!limit->grown)
-        note_growth(step, way->stream, limit, flight);
-    limit->state = (uint8_t)state_of(way, limit, flight);
+static inline void set_state(const struct segment_context *seg, const struct half_connection *half,
+                             struct time_accounting *accounting, int64_t flight) {
+    if (!accounting->slow_start_over)
+        note_growth(seg, half->sender, accounting, flight);
+    accounting->state = (uint8_t)state_of(half, accounting, flight);
 }
 
-static inline void take_data(const struct step *step, int64_t flight) {
-    struct way way = {step->stream, step->other};
-    struct tcp_limit *limit = step->stream->limit;
-    if (!limit) {
-        begin(step);
+static inline void account_data(const struct segment_context *seg, int64_t flight) {
+    struct half_connection half = {seg->sender, seg->receiver};
+    struct time_accounting *accounting = seg->sender->accounting;
+    if (!accounting) {
+        begin_accounting(seg);
         return;
     }
-    if (step->seen->time_ns >= limit->mark_ns)
-        part(step, way.stream, limit, true);
-    note_data(step, &way, limit);
-    settle(step, &way, limit, flight);
+    if (seg->packet->time_ns >= accounting->accounted_until_ns)
+        account_interval(seg, half.sender, accounting, true);
+    note_data(seg, &half, accounting);
+    set_state(seg, &half, accounting, flight);
 }
 
-/* The segment as what it tells of the other direction's data. */
-static void take_answer(const struct step *step, struct tcp_limit *limit, bool data) {
-    struct way way = {step->other, step->stream};
-    limit->turned |= data;
-    if (way.stream->advanced_ns == step->seen->time_ns)
-        limit->held_ns = limit->last_short ? held_ns(step, way.stream) : 0;
-    if (step->seen->time_ns >= limit->mark_ns)
-        part(step, way.stream, limit, false);
-    settle(step, &way, limit, stream_flight(way.stream));
+/* Returns how long the receiver delayed its ACK of a short segment, 0 if less than a delayed-ACK
+ * timer. */
+static int64_t ack_delay_ns(const struct segment_context *seg, const struct tcp_stream *sender) {
+    int64_t delay = seg->packet->time_ns - sender->last_data_ns;
+    delay -= sender->rtt.count ? sender->rtt.least : 0;
+    return delay >= MIN_ACK_DELAY_NS ? delay : 0;
 }
 
-void limit_take(const struct step *step, int64_t flight) {
-    bool data = step->seen->payload_bytes && !step->effect.probe;
-    if (!step->seen->time_known || flight < 0)
+/* The segment as an ACK of the other direction's data. */
+static void account_ack(const struct segment_context *seg, struct time_accounting *accounting,
+                        bool data) {
+    struct half_connection half = {seg->receiver, seg->sender};
+    accounting->peer_replied |= data;
+    if (half.sender->una_advanced_ns == seg->packet->time_ns)
+        accounting->ack_held_ns = accounting->last_short ? ack_delay_ns(seg, half.sender) : 0;
+    if (seg->packet->time_ns >= accounting->accounted_until_ns)
+        account_interval(seg, half.sender, accounting, false);
+    set_state(seg, &half, accounting, stream_flight(half.sender));
+}
+
+void account_segment(const struct segment_context *seg, int64_t flight) {
+    bool data = seg->packet->payload_bytes && !seg->effect.probe;
+    if (!seg->packet->time_known || flight < 0)
         return;
     if (data)
-        take_data(step, flight);
-    if (step->other->limit && step->effect.acknowledges)
-        take_answer(step, step->other->limit, data);
-}
-
-void limit_free(struct tcp_stream *stream, struct allowance *allowance) {
-    if (stream->limit)
-        allowance_give(allowance, stream->limit, sizeof *stream->limit);
-    stream->limit = NULL;
+        account_data(seg, flight);
+    if (seg->receiver->accounting && seg->effect.acknowledges)
+        account_ack(seg, seg->receiver->accounting, data);
 }

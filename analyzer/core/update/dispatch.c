@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "common/block.h"
 #include "decode/decode.h"
 #include "pipeline/analysis_state.h"
-#include "common/block.h"
-#include "verdict/duplicate.h"
 
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
@@ -152,8 +151,8 @@ packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arriva
     arrival->key = key;
     arrival->is_tcp = tcp;
     if (tcp) {
-        headers->tcp.signature = tcp_copy_signature(&headers->tcp, headers->transport_checksum,
-                                                    arrival->seen.payload_bytes);
+        headers->tcp.signature = packet_signature(&headers->tcp, headers->transport_checksum,
+                                                  arrival->seen.payload_bytes);
         memcpy(arrival->tcp, &headers->tcp, sizeof arrival->tcp);
     }
     arrival->parts = (uint8_t)see_rest(rest, headers, tcp);
@@ -165,10 +164,10 @@ log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
     event_log(worker, NULL, 0, &arrival->seen,
-              &(struct tcp_event){.kind = WORD_TIME_BACKWARD,
-                                  .place = WORD_CAPTURE,
-                                  .related_frame = arrival->seen.frame - 1,
-                                  .detail = detail});
+              &(struct event){.kind = WORD_TIME_BACKWARD,
+                              .place = WORD_CAPTURE,
+                              .related_frame = arrival->seen.frame - 1,
+                              .detail = detail});
 }
 
 /* Of an arrival with parts. */

@@ -5,7 +5,7 @@
 
 #include "decode/decode.h"
 #include "pipeline/analysis_state.h"
-#include "tracker/tracker.h"
+#include "tracker/connection_state.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 /* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
@@ -69,12 +69,12 @@ struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swap
 }
 
 int64_t flow_due_ns(const struct flow *flow) {
-    const struct tcp_stream *from = &flow->directions[0].tcp, *to = &flow->directions[1].tcp;
+    const struct tcp_stream *from = flow->tcp.streams, *to = &flow->tcp.streams[1];
     if (flow->key.protocol != IP_TCP)
         return flow->last_ns + OTHERS_NS;
-    if (flow->reset || (from->fin_seen && to->fin_seen))
+    if (flow->tcp.reset || (from->fin_seen && to->fin_seen))
         return flow->last_ns + TCP_ENDED_NS;
-    if (!from->based || !to->based)
+    if (!from->base_known || !to->base_known)
         return flow->last_ns + (from->syn_seen || to->syn_seen ? TCP_BEGUN_NS : OTHERS_NS);
     return flow->last_ns + TCP_OPEN_NS;
 }
@@ -157,11 +157,12 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->drawn = !analysis->packets_only;
     flow->with_blocks = analysis->options.block_size != 0;
     for (unsigned i = 0; i < 2 && key->protocol == IP_TCP; i++)
-        flow->directions[i].tcp.window = -1;
+        flow->tcp.streams[i].window = -1;
+    if (key->protocol == IP_TCP)
+        flow->tcp.handshake_rtt_ns = RTT_UNKNOWN;
     flow->first_ns = flow->last_ns = seen->time_ns;
     flow->first_frame = seen->frame;
     flow->first_capture = seen->capture;
-    flow->handshake_rtt_ns = -1;
     tell_initiator(flow, swapped, tcp);
     return flow;
 }
@@ -176,7 +177,8 @@ static inline bool may_be_over(const struct flow *flow, const struct tcp_header 
 static __attribute__((noinline)) enum word end_before(const struct flow *flow, bool swapped,
                                                       const struct tcp_header *tcp,
                                                       const struct sighting *seen) {
-    if (tcp && tcp->flags & TCP_SYN && tcp_begins_anew(flow, swapped ^ flow->swapped, tcp))
+    if (tcp && tcp->flags & TCP_SYN &&
+        starts_new_connection(&flow->tcp, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
     return seen->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
 }

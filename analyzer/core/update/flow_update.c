@@ -6,28 +6,27 @@
 
 #include "decode/decode.h"
 #include "pipeline/analysis_state.h"
-#include "tcp/segment.h"
+#include "tracker/tracker.h"
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
-static uint64_t log_event(const struct step *step, const struct tcp_event *event) {
-    return event_log(step->context, step->flow, step_direction(step), step->seen, event);
+static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
+    return event_log(seg->context, seg->flow, segment_direction(seg), seg->packet, event);
 }
 
-static void amend_event(const struct step *step, uint64_t row, const struct tcp_event *event) {
-    event_amend(((struct worker *)step->context)->analysis, row, event);
+static void amend_row(const struct segment_context *seg, uint64_t row, const struct event *event) {
+    event_amend(((struct worker *)seg->context)->analysis, row, event);
 }
 
-static void take_mirrored_back(const struct step *step, uint32_t capture) {
-    capture_count_mirrored(((struct worker *)step->context)->analysis, capture, -1);
+static void unmirror(const struct segment_context *seg, uint32_t interface) {
+    capture_count_mirrored(((struct worker *)seg->context)->analysis, interface, -1);
 }
 
-static struct tcp_trouble *spare_counts(const struct step *step) {
-    return &((struct worker *)step->context)->spare;
+static struct tcp_recovery_state *spare_counts(const struct segment_context *seg) {
+    return &((struct worker *)seg->context)->spare;
 }
 
-static const struct tcp_listener listener = {log_event, amend_event, take_mirrored_back,
-                                             spare_counts};
+static const struct event_sink sink = {log_event, amend_row, unmirror, spare_counts};
 
 static void note_any_time(struct flow *flow, struct direction *direction, int64_t now) {
     if (!direction->timed)
@@ -121,7 +120,7 @@ static inline struct series_bin *bin_of(struct worker *worker, struct direction 
 }
 
 static inline void draw_packet(struct series_bin *bin, const struct sighting *seen,
-                               const struct tcp_effect *effect) {
+                               const struct segment_effect *effect) {
     bin->packets++;
     bin->wire_bytes += seen->wire_bytes;
     if (effect->lost)
@@ -142,7 +141,7 @@ static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t w
  * acknowledgment. */
 static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
                                         const struct sighting *seen,
-                                        const struct tcp_effect *effect) {
+                                        const struct segment_effect *effect) {
     if (effect->rtt_ns < 0 && effect->window)
         return;
     struct series_bin *bin = bin_of(worker, acknowledged, seen);
@@ -155,7 +154,7 @@ static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction 
 
 static APART void list_packet(struct analysis *analysis, const struct flow *flow,
                               unsigned direction, const struct tcp_header *tcp,
-                              const struct sighting *seen, const struct tcp_effect *effect) {
+                              const struct sighting *seen, const struct segment_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -185,68 +184,74 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
 }
 
 /* In streams where nobody told of blocks they begin with one. */
-static IN_LINE void account_blocks(struct worker *worker, const struct step *step,
+static IN_LINE void account_blocks(struct worker *worker, const struct segment_context *seg,
                                    struct flow *flow, unsigned number, bool stream,
                                    const struct sighting *seen,
                                    const struct payload_start *payload) {
     if (stream && (payload || flow->with_blocks))
-        block_account_segment(worker, flow, number, seen, payload, &step->effect);
+        block_account_segment(worker, flow, number, seen, payload, &seg->effect);
     if (payload && flow->key.protocol == IP_UDP)
         block_account_datagram(worker, flow, number, seen, payload);
 }
 
 /* Of most of its parts, set one by one: the rest need not be cleared. */
-static inline void begin_effect(struct tcp_effect *effect) {
-    memset(effect, 0, offsetof(struct tcp_effect, window));
+static inline void begin_effect(struct segment_effect *effect) {
+    memset(effect, 0, offsetof(struct segment_effect, window));
     effect->window = -1;
     effect->rtt_ns = -1;
 }
 
-static inline void begin_step(struct step *step, struct worker *worker, struct flow *flow,
-                              unsigned number, const struct sighting *seen) {
-    step->flow = flow;
-    step->stream = &flow_direction(flow, number)->tcp;
-    step->other = &flow_across(flow, number)->tcp;
-    step->seen = seen;
-    step->listener = &listener;
-    step->context = worker;
-    step->allowance =
+static inline void begin_segment(struct segment_context *seg, struct worker *worker,
+                                 struct flow *flow, unsigned number, const struct sighting *seen) {
+    seg->connection = &flow->tcp;
+    seg->sender = &flow->tcp.streams[number];
+    seg->receiver = &flow->tcp.streams[1 - number];
+    seg->packet = seen;
+    seg->sink = &sink;
+    seg->flow = flow;
+    seg->context = worker;
+    seg->allowance =
         LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
-    step->frame = (uint32_t)seen->frame;
+    seg->frame = (uint32_t)seen->frame;
     if (!LIKELY(seen->frame <= UINT32_MAX))
-        step->frame = 0;
-    begin_effect(&step->effect);
+        seg->frame = 0;
+    begin_effect(&seg->effect);
 }
 
 /* It is made part of those that call it. */
 IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
                             const struct tcp_header *tcp, const uint32_t *sequence,
                             const struct sighting *seen, const struct payload_start *payload) {
-    struct step step;
+    struct segment_context seg;
     int64_t flight = -1;
-    begin_step(&step, worker, flow, number, seen);
-    step.tcp = tcp;
-    struct direction *own = direction_of(step.stream), *across = direction_of(step.other);
+    struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);
+    bool is_tcp = tcp || flow->key.protocol == IP_TCP;
+    begin_segment(&seg, worker, flow, number, seen);
+    seg.tcp = tcp;
     count_packet(flow, own, seen);
+    if (is_tcp) {
+        seg.sender->packets = own->packets;
+        seg.sender->segment_max = own->segment_max;
+    }
     if (tcp)
-        flight = tcp_track(&step);
+        flight = track_segment(&seg);
     else if (sequence)
-        flight = tcp_track_data(&step, *sequence);
-    else if (flow->key.protocol == IP_TCP)
-        flight = stream_flight(&own->tcp);
-    if (step.effect.mirrored)
+        flight = track_fragment(&seg, *sequence);
+    else if (is_tcp)
+        flight = stream_flight(seg.sender);
+    if (seg.effect.mirrored)
         capture_count_mirrored(worker->analysis, seen->capture, 1);
     if (flow->drawn) {
-        account_blocks(worker, &step, flow, number, tcp || sequence, seen, payload);
+        account_blocks(worker, &seg, flow, number, tcp || sequence, seen, payload);
         if (seen->time_known) {
             struct series_bin *bin = bin_of(worker, own, seen);
             if (bin)
-                draw_packet(bin, seen, &step.effect);
-            if (bin && (tcp || flow->key.protocol == IP_TCP))
-                draw_stream(bin, flight, across->tcp.window);
-            draw_acknowledgment(worker, across, seen, &step.effect);
+                draw_packet(bin, seen, &seg.effect);
+            if (bin && is_tcp)
+                draw_stream(bin, flight, seg.receiver->window);
+            draw_acknowledgment(worker, across, seen, &seg.effect);
         }
     }
     if (flow->listed_packets)
-        list_packet(worker->analysis, flow, number, tcp, seen, &step.effect);
+        list_packet(worker->analysis, flow, number, tcp, seen, &seg.effect);
 }

@@ -87,9 +87,9 @@ void fragment_take(struct worker *worker, const struct arrival *arrival,
         return;
     if (verdict == FRAGMENT_OVERLAP)
         event_log(worker, flow, number, seen,
-                  &(struct tcp_event){.kind = WORD_FRAGMENT_OVERLAP,
-                                      .bytes = headers->fragment_length,
-                                      .related_frame = datagram->first_frame});
+                  &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
+                                  .bytes = headers->fragment_length,
+                                  .related_frame = datagram->first_frame});
     account_fragment(worker, datagram, flow, number, tcp, seen,
                      first && arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
     if (first)

@@ -74,5 +74,5 @@ void icmp_relate(struct worker *worker, const struct arrival *arrival,
     flow->icmp_errors++;
     describe(rest->headers, detail, sizeof detail);
     event_log(worker, flow, swapped ^ flow->swapped, &arrival->seen,
-              &(struct tcp_event){.kind = WORD_ICMP_ERROR, .detail = detail});
+              &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

@@ -3,9 +3,9 @@
  * into events, rows of blocks, and the columns of flows and directions. */
 #include <stdio.h>
 
+#include "common/block.h"
 #include "pipeline/analysis_state.h"
 #include "sequence/tcp_blocks.h"
-#include "common/block.h"
 
 /* A packet whose numbers are being judged. */
 struct block_place {
@@ -35,21 +35,20 @@ static const enum word application_words[] = {
     [SEQUENCE_RTP] = WORD_RTP,       [SEQUENCE_NONE] = WORD_NONE,
 };
 
-static void note_gap(struct direction *direction, const struct sequence_event *event,
-                     uint64_t row) {
-    direction->gaps[direction->next_gap] =
+static void note_gap(struct udp_stream *stream, const struct sequence_event *event, uint64_t row) {
+    stream->gaps[stream->next_gap] =
         (struct gap_event){.frame = event->frame, .event = row, .missing = event->count};
-    direction->next_gap = (direction->next_gap + 1) % GAPS;
+    stream->next_gap = (stream->next_gap + 1) % GAPS;
 }
 
 /* A late packet takes back its loss; a gap of which nothing is missing any more was none. */
-static void take_gap_back(struct worker *worker, struct direction *direction, uint64_t frame) {
+static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint64_t frame) {
     for (unsigned i = 0; i < GAPS; i++) {
-        struct gap_event *gap = &direction->gaps[i];
+        struct gap_event *gap = &stream->gaps[i];
         if (!gap->missing || gap->frame != frame)
             continue;
         if (!--gap->missing)
-            event_amend(worker->analysis, gap->event, &(struct tcp_event){.kind = WORD_BLOCK_GAP});
+            event_amend(worker->analysis, gap->event, &(struct event){.kind = WORD_BLOCK_GAP});
         return;
     }
 }
@@ -75,14 +74,14 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
     uint64_t row = event_log(place->worker, place->flow, place->direction, &seen,
-                             &(struct tcp_event){.kind = event_words[event->kind],
-                                                 .related_frame = event->related_frame,
-                                                 .detail = detail});
-    struct direction *direction = &place->flow->directions[place->direction];
+                             &(struct event){.kind = event_words[event->kind],
+                                             .related_frame = event->related_frame,
+                                             .detail = detail});
+    struct udp_stream *stream = &place->flow->udp[place->direction];
     if (event->kind == SEQUENCE_LOST)
-        note_gap(direction, event, row);
+        note_gap(stream, event, row);
     else if (event->kind == SEQUENCE_OUT_OF_ORDER)
-        take_gap_back(place->worker, direction, event->related_frame);
+        take_gap_back(place->worker, stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
     if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame)
         amend_verdict(place->worker->analysis, place->row, verdict);
@@ -132,7 +131,7 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
 APART void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
                                   const struct sighting *seen,
                                   const struct payload_start *payload) {
-    struct sequence_track *track = &flow->directions[number].sequence;
+    struct sequence_track *track = &flow->udp[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
     struct block_place place = {worker, flow, seen, number, EVENT_NONE};
@@ -177,7 +176,7 @@ static void tell_block(void *context, const struct delivered_block *block) {
 /* The tracker of a stream that begins with a block, or whose blocks' length the user told. */
 static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
                                       struct tcp_stream *stream, const struct block_header *header,
-                                      const struct tcp_effect *effect, uint32_t payload_bytes) {
+                                      const struct segment_effect *effect, uint32_t payload_bytes) {
     int64_t told = worker->analysis->options.block_size;
     if (stream->blocks || !payload_bytes || (!header && !told))
         return stream->blocks;
@@ -192,11 +191,11 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
 
 APART void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
                                  const struct sighting *seen, const struct payload_start *payload,
-                                 const struct tcp_effect *effect) {
-    struct tcp_stream *stream = &flow->directions[number].tcp;
+                                 const struct segment_effect *effect) {
+    struct tcp_stream *stream = &flow->tcp.streams[number];
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
-    if (!effect->positions_known || effect->copy)
+    if (!effect->positions_known || effect->duplicate)
         return;
     struct block_stream *blocks =
         blocks_of(worker, flow, stream, headed ? &header : NULL, effect, seen->payload_bytes);
@@ -210,7 +209,7 @@ APART void block_account_segment(struct worker *worker, struct flow *flow, unsig
                                               .time_ns = seen->time_ns,
                                               .frame = seen->frame,
                                               .header = headed ? &header : NULL,
-                                              .highest = stream->highest,
+                                              .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
                       &worker->allowance, &listener);
 }
@@ -232,7 +231,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
 
 static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
                             struct row *row) {
-    struct sequence_track *track = &flow->directions[number].sequence;
+    struct sequence_track *track = &flow->udp[number].sequence;
     struct sighting last = {.capture = flow->first_capture};
     struct block_place place = {worker, flow, &last, number, EVENT_NONE};
     struct sequence_listener listener = {tell_sequence, &place};
@@ -251,7 +250,7 @@ static bool is_no_block(const struct block_stream *blocks) {
 /* In TCP nothing is lost, late or out of order by the time that it is delivered. */
 static void finish_stream(struct worker *worker, struct flow *flow, unsigned number,
                           struct row *row) {
-    struct block_stream *blocks = flow->directions[number].tcp.blocks;
+    struct block_stream *blocks = flow->tcp.streams[number].blocks;
     if (!blocks)
         return;
     blocks->lost = is_no_block(blocks);
@@ -277,14 +276,13 @@ void block_finish(struct worker *worker, struct flow *flow, unsigned number, str
 
 enum word block_application(struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
-        struct direction *direction = &flow->directions[number];
         struct sequence_summary sum;
-        const struct block_stream *blocks = direction->tcp.blocks;
+        const struct block_stream *blocks = flow->tcp.streams[number].blocks;
         if (flow->key.protocol == IP_TCP && blocks && !is_no_block(blocks))
             return WORD_BLOCKS;
         if (flow->key.protocol != IP_UDP)
             continue;
-        sequence_summary(&direction->sequence, NULL, &sum);
+        sequence_summary(&flow->udp[number].sequence, NULL, &sum);
         if (application_words[sum.format] != WORD_NONE)
             return application_words[sum.format];
     }

@@ -1,133 +1,275 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Tells duplicates of a packet from retransmissions of its data, and the capture's duplicates from
+ * the network's (rules V8).
+ *
+ * A duplicate has the signature and the IP ID of its original. A retransmission has a new ID: RFC
+ * 1122 section 3.2.1.5 permits the old one, but common systems do not reuse it. If IDs are
+ * unusable, a duplicate must follow sooner than any sender could learn of a loss. Mirroring both
+ * directions of one port, or two ports, stores each packet twice within microseconds. Single
+ * duplicates within 1 ms may be the network's: recent_verdicts.c settles those when the receiver's
+ * DSACK (RFC 2883) or its absence is known. */
 #include "verdict/duplicate.h"
 
 #include <string.h>
 
-#include "verdict/mirror_duplicate.h"
-#include "verdict/retransmission.h"
+#define NETWORK_GAP_NS INT64_C(100000000) /* network duplicate, if no RTT is known */
+#define MIN_TIMER_NS   500000             /* sooner than any retransmission timer */
+#define DELAY_SLACK_NS 10000
+#define MAX_COPIES     3u
+#define NO_POSITION    INT64_C(-2) /* a pure ACK has no position in the stream */
 
-#define NETWORK_GAP_NS    INT64_C(100000000) /* of the network's, where no round trip is known */
-#define COPY_GAP_SLACK_NS 10000
-#define COPIES_MOST       3u
+/* --- the capture's or the network's ---------------------------------------------------------- */
 
-static uint32_t mark_time(const struct step *step) {
-    return tcp_copy_time(step->seen->time_ns);
+/* A DSACK needs SACK. A receiver with gaps may fill its SACK option with those instead. */
+static enum duplicate_origin origin_of(const struct segment_context *seg, int64_t start,
+                                       int64_t end) {
+    const struct tcp_stream *sender = seg->sender;
+    bool agreed = sender->sack_permitted && seg->receiver->sack_permitted;
+    bool gaps = sender->gaps.count > sender->gaps.acked || recovery_of(sender)->sack_count;
+    return agreed && !gaps && start >= 0 && end > start ? DUPLICATE_REPORTABLE : DUPLICATE_UNPROVEN;
 }
 
-static bool is_pure_ack(const struct step *step) {
-    return !step->seen->payload_bytes && !(step->tcp->flags & (TCP_SYN | TCP_FIN));
-}
-
-static bool is_routed(const struct step *step, const struct packet_mark *mark) {
-    return ((step->seen->ttl + 1u) & 3) == mark->ttl;
-}
-
-static unsigned last_port(const struct packet_mark *mark) {
-    return mark->port ^ mark->port_moved;
-}
-
-static bool is_of_two_ports(const struct step *step, const struct packet_mark *mark) {
-    return is_routed(step, mark) || last_port(mark) != step->seen->port;
-}
-
-/* Without an IP id that says so, sameness and haste must do: a sender repeats nothing before it can
- * know of a loss. Pure ACKs that say the same are common, so among them only a mirror that has
- * shown copies of data is believed. */
-static bool is_hasty(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    int64_t rtt = step_path_rtt(step);
-    if (step->tcp->flags & TCP_RST) /* each answers a segment (RFC 9293 section 3.10.7.1) */
-        return false;
-    if (is_pure_ack(step))
-        return step->flow->copied &&
-               (is_of_two_ports(step, mark) || mirror_is_likely(step->flow)) &&
-               gap_ns <= 2 * (int64_t)step->flow->copy_gap_ns + COPY_GAP_SLACK_NS;
-    if (step->tcp->flags & TCP_SYN && rtt < 0)
-        return gap_ns <= NETWORK_GAP_NS;
-    if (rtt < 0)
-        return gap_ns <= MIRROR_GAP_NS && step_timestamps(step);
-    /* No timer is as fast as a mirror, and no acknowledgment asked for it. */
-    return gap_ns < rtt / 2 || (gap_ns <= HASTE_GAP_NS && !step_asked(step));
-}
-
-static bool is_copy(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    uint16_t id = step->seen->ip_id;
-    int64_t rtt = step_path_rtt(step);
-    if (id != mark->ip_id)
-        return false;
-    if (!id || step_ids_tell_nothing(step->stream))
-        return is_hasty(step, mark, gap_ns);
-    return gap_ns <= MIRROR_GAP_NS || gap_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
-}
-
-/* Two of each come from a mirror of both directions or of two ports. There may be more ports, as
- * when all interfaces of a host are captured: each adds one, until the first has the packet again.
- * A router between two takes one from the TTL. */
-static bool is_mirror(const struct step *step, const struct packet_mark *mark, int64_t gap_ns) {
-    unsigned port = step->seen->port;
-    bool new_port = port != mark->port && port != last_port(mark);
-    return gap_ns <= MIRROR_GAP_NS && (is_routed(step, mark) || !mark->copies || new_port);
-}
-
-static void note_copy(struct step *step, struct packet_mark *mark, int64_t gap_ns) {
-    bool data = !is_pure_ack(step), syn = step->tcp->flags & TCP_SYN;
-    int64_t start = syn ? -1 : stream_position(step->stream, step->tcp->sequence);
-    bool fin = step->tcp->flags & TCP_FIN, mirror = is_mirror(step, mark, gap_ns);
-    int64_t end = start + step->seen->payload_bytes + (syn || fin);
-    enum copy_doubt doubt = mirror_doubt(step, start, end);
-    if (is_of_two_ports(step, mark))
-        doubt = COPY_OF_TWO_PORTS;
-    mark->ttl = step->seen->ttl & 3; /* another hop's may follow */
-    mark->port_moved = (mark->port ^ step->seen->port) & 63;
-    if (mark->copies < COPIES_MOST)
-        mark->copies++;
-    step->flow->copied |= data;
-    if (data)
-        step->flow->copy_gap_ns = (uint32_t)gap_ns;
-    step_trouble(step, step->stream)->duplicate_bytes += step->seen->payload_bytes;
-    judge_copy(step, start, end, &(struct copy){mirror, doubt, mark->frame});
-}
-
-static APART bool find_copy(struct step *step, uint32_t signature) {
-    struct tcp_stream *stream = step->stream;
-    for (unsigned i = 1; i <= stream->mark_room; i++) {
-        struct packet_mark *mark =
-            &stream->marks[(stream->next_mark - i) & (stream->mark_room - 1)];
-        int64_t gap_ns = (int64_t)(uint32_t)(mark_time(step) - mark->time) << MARK_UNIT_SHIFT;
-        if (!mark->frame || mark->signature != signature || !is_copy(step, mark, gap_ns))
+/* Returns whether a mirror duplicates packets of this connection, as far as it was read. */
+static bool mirror_is_likely(const struct tcp_connection *connection) {
+    uint64_t duplicates = 0, packets = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct tcp_stream *stream = &connection->streams[i];
+        const struct tcp_recovery_state *recovery = recovery_of(stream);
+        if (!recovery->mirror_duplicates)
             continue;
-        note_copy(step, mark, gap_ns);
+        duplicates += recovery->mirror_duplicates;
+        packets += stream->packets - recovery->packets_before_duplicates;
+    }
+    return duplicates > 1 && 4 * duplicates > packets;
+}
+
+struct duplicate {
+    bool mirror;    /* made by the capture, else by the network */
+    bool two_ports; /* stored by another port than the original */
+    uint32_t frame; /* of the original */
+};
+
+static void record_duplicate(struct segment_context *seg, int64_t start, int64_t end,
+                             const struct duplicate *duplicate) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    bool mirror = duplicate->mirror, data = start >= 0 && end > start;
+    enum duplicate_origin origin =
+        duplicate->two_ports ? DUPLICATE_TWO_PORTS : origin_of(seg, start, end);
+    if (!recovery->mirror_duplicates)
+        recovery->packets_before_duplicates = seg->sender->packets - 1;
+    struct event event = {.kind = mirror ? WORD_MIRROR_DUPLICATE : WORD_NETWORK_DUPLICATE,
+                          .place = mirror ? WORD_CAPTURE : WORD_NONE,
+                          .evidence = seg->packet->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
+                          .bytes = seg->packet->payload_bytes,
+                          .related_frame = duplicate->frame};
+    uint64_t row = emit_event(seg, &event);
+    recovery->mirror_duplicates += mirror;
+    seg->effect.mirrored |= mirror;
+    recovery->network_duplicates += !mirror;
+    recovery->mirror_ip_bytes += mirror ? seg->packet->ip_bytes : 0;
+    bool open = mirror && origin != DUPLICATE_TWO_PORTS;
+    if (!data && !(open && recovery->mirror_duplicates <= MAX_RECORDS))
+        return;
+    remember_verdict(seg,
+                     (struct retransmission_record){.start = data ? start : NO_POSITION,
+                                                    .end = data ? end : NO_POSITION,
+                                                    .event = row,
+                                                    .kind = (uint16_t)event.kind,
+                                                    .duplicate = true,
+                                                    .settled = true,
+                                                    .origin = (uint8_t)origin,
+                                                    .interface = (uint16_t)seg->packet->capture});
+}
+
+/* --- duplicates of the last packets ---------------------------------------------------------- */
+
+static bool is_pure_ack(const struct segment_context *seg) {
+    return !seg->packet->payload_bytes && !(seg->tcp->flags & (TCP_SYN | TCP_FIN));
+}
+
+static bool is_routed(const struct segment_context *seg, const struct packet_fingerprint *entry) {
+    return ((seg->packet->ttl + 1u) & 3) == entry->ttl;
+}
+
+static unsigned last_port(const struct packet_fingerprint *entry) {
+    return entry->port ^ entry->port_moved;
+}
+
+static bool has_two_ports(const struct segment_context *seg,
+                          const struct packet_fingerprint *entry) {
+    return is_routed(seg, entry) || last_port(entry) != seg->packet->port;
+}
+
+/* Data after which an ACK or a SACK requested a retransmission, or may have. */
+static bool loss_signalled(const struct segment_context *seg) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    return seg->receiver->dup_ack_count || recovery->sack_count ||
+           (recovery->recovery_frame && recovery->recovery_point > seg->sender->snd_una);
+}
+
+/* Rule V8.2: faster than a retransmission. Equal pure ACKs are common (duplicate ACKs), so they
+ * count only if a mirror has duplicated data. Each RST answers a segment (RFC 9293 section
+ * 3.10.7.1). */
+static bool is_faster_than_sender(const struct segment_context *seg,
+                                  const struct packet_fingerprint *entry, int64_t delay_ns) {
+    const struct tcp_connection *connection = seg->connection;
+    int64_t rtt = path_rtt(connection);
+    if (seg->tcp->flags & TCP_RST)
+        return false;
+    if (is_pure_ack(seg))
+        return connection->duplicated &&
+               (has_two_ports(seg, entry) || mirror_is_likely(connection)) &&
+               delay_ns <= 2 * (int64_t)connection->duplicate_delay_ns + DELAY_SLACK_NS;
+    if (seg->tcp->flags & TCP_SYN && rtt < 0)
+        return delay_ns <= NETWORK_GAP_NS;
+    if (rtt < 0)
+        return delay_ns <= MIRROR_GAP_NS && has_timestamps(seg);
+    return delay_ns < rtt / 2 || (delay_ns <= MIN_TIMER_NS && !loss_signalled(seg));
+}
+
+/* Rules V8.1 and V8.2. */
+static bool is_duplicate(const struct segment_context *seg, const struct packet_fingerprint *entry,
+                         int64_t delay_ns) {
+    uint16_t id = seg->packet->ip_id;
+    int64_t rtt = path_rtt(seg->connection);
+    if (id != entry->ip_id)
+        return false;
+    if (!id || ip_ids_unusable(seg->sender))
+        return is_faster_than_sender(seg, entry, delay_ns);
+    return delay_ns <= MIRROR_GAP_NS || delay_ns < (rtt < 0 ? NETWORK_GAP_NS : rtt);
+}
+
+/* Rule V8.4. More than two of a packet are the mirror's if each was stored by a port of its own, as
+ * when all interfaces of a host are captured, or with a TTL of its own, as around a router. */
+static bool is_mirror_duplicate(const struct segment_context *seg,
+                                const struct packet_fingerprint *entry, int64_t delay_ns) {
+    unsigned port = seg->packet->port;
+    bool new_port = port != entry->port && port != last_port(entry);
+    return delay_ns <= MIRROR_GAP_NS && (is_routed(seg, entry) || !entry->copies || new_port);
+}
+
+static void take_copy(struct segment_context *seg, struct packet_fingerprint *entry,
+                      int64_t delay_ns) {
+    bool data = !is_pure_ack(seg), syn = seg->tcp->flags & TCP_SYN, fin = seg->tcp->flags & TCP_FIN;
+    int64_t start = syn ? -1 : stream_position(seg->sender, seg->tcp->sequence);
+    int64_t end = start + seg->packet->payload_bytes + (syn || fin);
+    struct duplicate duplicate = {.mirror = is_mirror_duplicate(seg, entry, delay_ns),
+                                  .two_ports = has_two_ports(seg, entry),
+                                  .frame = entry->frame};
+    entry->ttl = seg->packet->ttl & 3; /* the next router's duplicate may follow */
+    entry->port_moved = (entry->port ^ seg->packet->port) & 63;
+    if (entry->copies < MAX_COPIES)
+        entry->copies++;
+    seg->connection->duplicated |= data;
+    if (data)
+        seg->connection->duplicate_delay_ns = (uint32_t)delay_ns;
+    recovery_state(seg, seg->sender)->duplicate_bytes += seg->packet->payload_bytes;
+    record_duplicate(seg, start, end, &duplicate);
+}
+
+static APART bool find_original(struct segment_context *seg) {
+    struct tcp_stream *sender = seg->sender;
+    uint32_t now = fingerprint_time(seg->packet->time_ns);
+    for (unsigned i = 1; i <= sender->fingerprint_capacity; i++) {
+        struct packet_fingerprint *entry =
+            &sender->fingerprints[(sender->next_fingerprint - i) &
+                                  (sender->fingerprint_capacity - 1)];
+        int64_t delay_ns = (int64_t)(uint32_t)(now - entry->time) << FINGERPRINT_TIME_SHIFT;
+        if (!entry->frame || entry->signature != seg->tcp->signature ||
+            !is_duplicate(seg, entry, delay_ns))
+            continue;
+        take_copy(seg, entry, delay_ns);
         return true;
     }
     return false;
 }
 
-/* The list grows as long as it may; then it is a ring. */
+/* Returns false without memory. */
 static APART bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
-    uint32_t room = stream->mark_room;
-    stream->next_mark = 0;
-    if (!allowance_grow(allowance, (void **)&stream->marks, &stream->mark_room,
-                        sizeof *stream->marks, 4, MARKS_MOST))
-        return room;
-    memset(stream->marks + room, 0, (stream->mark_room - room) * sizeof *stream->marks);
-    stream->next_mark = (uint8_t)room;
+    uint32_t old = stream->fingerprint_capacity;
+    stream->next_fingerprint = 0;
+    if (!allowance_grow(allowance, (void **)&stream->fingerprints, &stream->fingerprint_capacity,
+                        sizeof *stream->fingerprints, 4, MAX_FINGERPRINTS))
+        return old;
+    memset(stream->fingerprints + old, 0,
+           (stream->fingerprint_capacity - old) * sizeof *stream->fingerprints);
+    stream->next_fingerprint = (uint8_t)old;
     return true;
 }
 
-static inline void set_mark(struct packet_mark *mark, const struct step *step) {
-    const struct sighting *seen = step->seen;
-    *mark = (struct packet_mark){.time = mark_time(step),
-                                 .frame = step_frame(step),
-                                 .signature = step->tcp->signature,
-                                 .ip_id = seen->ip_id,
-                                 .ttl = seen->ttl & 3,
-                                 .port = seen->port & 63};
+bool take_duplicate(struct segment_context *seg, bool old) {
+    struct tcp_stream *sender = seg->sender;
+    if (old && seg->packet->time_known && find_original(seg))
+        return true;
+    if (sender->next_fingerprint < sender->fingerprint_capacity ||
+        make_room(sender, seg->allowance))
+        sender->fingerprints[sender->next_fingerprint++] =
+            (struct packet_fingerprint){.time = fingerprint_time(seg->packet->time_ns),
+                                        .frame = seg->frame,
+                                        .signature = seg->tcp->signature,
+                                        .ip_id = seg->packet->ip_id,
+                                        .ttl = seg->packet->ttl & 3,
+                                        .port = seg->packet->port & 63};
+    return false;
 }
 
-bool tcp_copy_take(struct step *step, bool doubtful) {
-    struct tcp_stream *stream = step->stream;
-    if (doubtful && step->seen->time_known && find_copy(step, step->tcp->signature))
+/* --- late duplicates ------------------------------------------------------------------------- */
+
+/* The IP ID is that of an earlier transmission. */
+static bool has_earlier_id(const struct segment_context *seg, const struct unacked_segment *first,
+                           int64_t start, int64_t end) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    uint16_t id = seg->packet->ip_id;
+    if (!id || !ip_ids_ordered(seg->sender))
+        return false;
+    if (first && first->ip_id == id)
         return true;
-    if (stream->next_mark < stream->mark_room || make_room(stream, step->allowance))
-        set_mark(&stream->marks[stream->next_mark++], step);
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        const struct retransmission_record *record = record_at(recovery, i);
+        if (record->ip_id == id && record_overlaps(record, start, end))
+            return true;
+    }
     return false;
+}
+
+/* The TSval is that of an earlier transmission, though the sender's clock has advanced since: a
+ * retransmission has a new one (RFC 7323 section 4.1). */
+static bool has_earlier_tsval(const struct segment_context *seg,
+                              const struct unacked_segment *first, int64_t start, int64_t end) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    if (!has_timestamps(seg))
+        return false;
+    uint32_t tsval = seg->tcp->timestamp_value;
+    if ((int32_t)(tsval - seg->sender->max_tsval) >= 0)
+        return false;
+    if (first && first->tsval == tsval)
+        return true;
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        const struct retransmission_record *record = record_at(recovery, i);
+        if (record->has_tsval && record->tsval == tsval && record_overlaps(record, start, end))
+            return true;
+    }
+    return false;
+}
+
+/* Nothing requested a retransmission, and no timer can have expired. */
+static bool is_unrequested(const struct segment_context *seg, const struct unacked_segment *first,
+                           int64_t start, int64_t end) {
+    return first && seg->packet->time_known && seg->receiver->base_known && first->end == end &&
+           first->end - first->length == start && !loss_signalled(seg) &&
+           seg->packet->time_ns - first->time_ns <= MIN_TIMER_NS &&
+           (!has_timestamps(seg) || seg->tcp->timestamp_value == first->tsval);
+}
+
+bool take_late_duplicate(struct segment_context *seg, const struct unacked_segment *first,
+                         int64_t start, int64_t end) {
+    if (start < 0)
+        return false;
+    bool unrequested = is_unrequested(seg, first, start, end);
+    if (!has_earlier_id(seg, first, start, end) && !has_earlier_tsval(seg, first, start, end) &&
+        !(unrequested && first->ip_id == seg->packet->ip_id))
+        return false;
+    record_duplicate(seg, start, end,
+                     &(struct duplicate){.mirror = unrequested, .frame = first ? first->frame : 0});
+    return true;
 }

@@ -1,167 +1,170 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A ring of at most MAX_RECORDS verdicts for each half-connection, because the proof may come
+ * later: a DSACK or an echoed timestamp (sack.c), the original after its retransmission
+ * (retransmission.c), or the end of the connection. A record that leaves the ring, or is still
+ * there at the end, is settled with the evidence at that time.
+ *
+ * Invariants: a retransmission counts as lost on one side of the capture point at most, and on
+ * none if it is spurious; `unsettled` is the number of records that wait for their ACK, and
+ * `settled_from` the least position that can settle one. */
 #include "verdict/recent_verdicts.h"
 
-#include <string.h>
+#define CERTAIN_DUPLICATES 8u /* in a quarter of the packets: a mirror that began late */
 
-#include "verdict/mirror_duplicate.h"
-
-struct tcp_trouble *step_trouble(const struct step *step, struct tcp_stream *stream) {
-    if (!stream->trouble) {
-        stream->trouble = allowance_take(step->allowance, sizeof *stream->trouble);
-        if (stream->trouble)
-            memset(stream->trouble, 0, sizeof *stream->trouble);
-    }
-    stream->unjudged |= !stream->trouble;
-    return stream->trouble ? stream->trouble : step->listener->spare(step);
+struct retransmission_record *record_at(const struct tcp_recovery_state *recovery, uint32_t age) {
+    uint32_t count = recovery->record_count;
+    return &recovery->records[(recovery->record_next + 2 * count - 1 - age) % count];
 }
 
-int64_t stream_least_rtt(const struct tcp_stream *stream) {
-    int64_t reported = tcp_trouble_of(stream)->sacked_rtt_ns;
-    if (!stream->rtt.count)
-        return reported ? reported : -1;
-    return reported ? sooner_of(reported, stream->rtt.least) : stream->rtt.least;
-}
-
-/* A handshake may wait: for an address to be resolved, for the server. */
-int64_t step_path_rtt(const struct step *step) {
-    int64_t down = stream_least_rtt(step->stream), up = stream_least_rtt(step->other);
-    int64_t handshake = step->flow->handshake_rtt_ns;
-    int64_t both = later_of(down, 0) + later_of(up, 0);
-    if (handshake >= 0)
-        return down >= 0 && up >= 0 ? sooner_of(handshake, both) : handshake;
-    return down >= 0 || up >= 0 ? both : -1;
-}
-
-/* From this point to the sender and back, -1 when not known. */
-int64_t step_sender_rtt(const struct step *step) {
-    const struct sample_set *down = &step->stream->rtt, *up = &step->other->rtt;
-    if (up->count)
-        return up->least;
-    if (step->flow->handshake_rtt_ns < 0)
-        return -1;
-    int64_t rest = step->flow->handshake_rtt_ns - (down->count ? down->least : 0);
-    return rest > 0 ? rest : 0;
-}
-
-int64_t step_timeout_ns(const struct step *step) {
-    int64_t rtt = step_path_rtt(step);
-    int64_t timeout = rtt < 0 ? 0 : rtt + 4000 * (int64_t)step->stream->rttvar_us;
-    return timeout > TIMEOUT_LEAST_NS ? timeout : TIMEOUT_LEAST_NS;
-}
-
-struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first) {
-    uint32_t count = trouble->judged_count;
-    return &trouble->judged[(trouble->judged_next + 2 * count - 1 - newest_first) % count];
-}
-
-/* The last time that these bytes were sent again, NULL when they were not. */
-struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int64_t end) {
-    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
-        struct judged *judged = judged_at(trouble, i);
-        if (!judged->copy && judged_overlaps(judged, start, end))
-            return judged;
+struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
+                                                     int64_t start, int64_t end) {
+    for (uint32_t i = 0; recovery && i < recovery->record_count; i++) {
+        struct retransmission_record *record = record_at(recovery, i);
+        if (!record->duplicate && record_overlaps(record, start, end))
+            return record;
     }
     return NULL;
 }
 
-/* Nothing that comes later can tell of it: what is known must do. */
-static void forget_copy(const struct step *step, struct tcp_trouble *trouble, struct judged *copy) {
-    const struct direction *direction = direction_of(step->stream);
-    if (trouble != step->stream->trouble || copy->kind != WORD_MIRROR_DUPLICATE ||
-        mirror_is_throughout(trouble, direction->packets) ||
-        !mirror_may_be_none(step->stream, copy))
-        return;
-    mirror_give_up(trouble, copy);
-    step_amend(step, copy->event, &(struct tcp_event){.kind = WORD_UNKNOWN_DUPLICATE});
-    step->listener->unmirror(step, copy->capture);
+/* --- losses ---------------------------------------------------------------------------------- */
+
+void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  struct retransmission_record *record, enum word evidence) {
+    if (record->lost && record->upstream)
+        recovery->lost_upstream--;
+    else if (record->lost)
+        recovery->lost_downstream--;
+    record->lost = false;
+    amend_event(seg, record->event,
+                &(struct event){.kind = record->kind,
+                                .evidence = evidence,
+                                .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_NO});
 }
 
-static void forget(const struct step *step, struct tcp_trouble *trouble, struct judged *judged) {
-    forget_copy(step, trouble, judged);
-    if (judged->settled)
-        return;
-    trouble->unsettled--;
-    if (judged->lost && !judged->upstream && judged->start < trouble->held_below)
-        judged_leave_open(step, trouble, judged);
+void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                     struct retransmission_record *record) {
+    enum word evidence = record->kind == WORD_FAST_RETRANSMISSION      ? WORD_ACKS
+                         : record->kind == WORD_TIMEOUT_RETRANSMISSION ? WORD_TIME
+                                                                       : WORD_NONE;
+    record->place_unknown = true;
+    retract_loss(seg, recovery, record, evidence);
 }
 
-static struct judged *judged_place(const struct step *step, struct tcp_trouble *trouble) {
-    bool full = trouble->judged_count == trouble->judged_room;
-    if (trouble == step->listener->spare(step))
-        return NULL;
-    if (full && allowance_grow(step->allowance, (void **)&trouble->judged, &trouble->judged_room,
-                               sizeof *trouble->judged, 4, JUDGED_MOST)) {
-        trouble->judged_next = trouble->judged_count;
-        full = false;
-    }
-    if (!trouble->judged_room)
-        return NULL;
-    if (!full)
-        trouble->judged_count++;
-    uint32_t place = trouble->judged_next % trouble->judged_room;
-    trouble->judged_next = (place + 1) % trouble->judged_room;
-    if (full)
-        forget(step, trouble, &trouble->judged[place]);
-    return &trouble->judged[place];
-}
-
-void judged_remember(const struct step *step, struct tcp_trouble *trouble, struct judged judged) {
-    struct judged *place = judged_place(step, trouble);
-    if (!place)
-        return;
-    judged.time_ns = step->seen->time_ns;
-    judged.frame = step_frame(step);
-    judged.ip_id = step->seen->ip_id;
-    judged.timestamps = step_timestamps(step);
-    judged.tsval = judged.timestamps ? step->tcp->timestamp_value : 0;
-    if (!judged.settled && (!trouble->unsettled++ || judged.end < trouble->settled_from))
-        trouble->settled_from = judged.end;
-    step->stream->unsettled = trouble->unsettled;
-    *place = judged;
-}
-
-/* The loss that it was taken for was none here. */
-void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence) {
-    if (judged->lost && judged->upstream)
-        trouble->lost_upstream--;
-    else if (judged->lost)
-        trouble->lost_downstream--;
-    judged->lost = false;
-    step_amend(step, judged->event,
-               &(struct tcp_event){.kind = judged->kind,
-                                   .evidence = evidence,
-                                   .spurious = judged->spurious ? SPURIOUS_YES : SPURIOUS_NO});
-}
-
-void judged_leave_open(const struct step *step, struct tcp_trouble *trouble,
-                       struct judged *judged) {
-    enum word kind = judged->kind; /* why it was sent again is as clear as before */
-    enum word evidence = kind == WORD_FAST_RETRANSMISSION      ? WORD_ACKS
-                         : kind == WORD_TIMEOUT_RETRANSMISSION ? WORD_TIME
-                                                               : WORD_NONE;
-    judged->skipped = true;
-    judged_take_loss_back(step, trouble, judged, evidence);
-}
-
-/* Whether the bytes had been sent again before: an older timestamp may be that one's. */
-static bool was_again_before(const struct tcp_trouble *trouble, const struct judged *judged) {
-    for (uint32_t i = 0; i < trouble->judged_count; i++) {
-        const struct judged *other = &trouble->judged[i];
-        if (!other->copy && other->frame < judged->frame &&
-            judged_overlaps(other, judged->start, judged->end))
+/* An older timestamp may be that of an earlier retransmission of the same bytes. */
+static bool was_retransmitted_before(const struct tcp_recovery_state *recovery,
+                                     const struct retransmission_record *record) {
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        const struct retransmission_record *earlier = &recovery->records[i];
+        if (!earlier->duplicate && earlier->frame < record->frame &&
+            record_overlaps(earlier, record->start, record->end))
             return true;
     }
     return false;
 }
 
-void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence) {
-    if (judged->spurious && evidence != WORD_DSACK)
+void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                   struct retransmission_record *record, enum word evidence) {
+    if (record->spurious && evidence != WORD_DSACK)
         return;
-    trouble->spurious += !judged->spurious;
-    judged->spurious = true;
-    if (evidence == WORD_TIMESTAMPS && judged->frame == trouble->timeout_frame)
-        trouble->timeout_undone |= !was_again_before(trouble, judged);
-    judged_take_loss_back(step, trouble, judged, evidence);
+    recovery->spurious_count += !record->spurious;
+    record->spurious = true;
+    /* Eifel (RFC 4015): the sender sees the same echo and undoes the RTO's recovery. */
+    if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame)
+        recovery->rto_undone |= !was_retransmitted_before(recovery, record);
+    retract_loss(seg, recovery, record, evidence);
+}
+
+/* --- mirror duplicates ----------------------------------------------------------------------- */
+
+bool is_mirrored_throughout(const struct tcp_stream *stream) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    uint64_t duplicates = recovery->mirror_duplicates;
+    if (2 * duplicates >= stream->packets || (duplicates > 1 && 4 * duplicates > stream->packets))
+        return true;
+    return duplicates >= CERTAIN_DUPLICATES &&
+           4 * duplicates > stream->packets - recovery->packets_before_duplicates;
+}
+
+/* Rule V8.6: a mirror duplicate stays one if the receiver would have sent a DSACK for a second
+ * arrival, acknowledged the data and sent none. */
+static bool may_be_network_duplicate(const struct tcp_stream *stream,
+                                     const struct retransmission_record *record) {
+    bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
+                       stream->snd_una >= record->end;
+    return record->kind == WORD_MIRROR_DUPLICATE && record->origin != DUPLICATE_TWO_PORTS &&
+           !record->dsacked && !not_dsacked;
+}
+
+static void count_as_unknown(struct tcp_recovery_state *recovery,
+                             struct retransmission_record *record) {
+    record->kind = WORD_UNKNOWN_DUPLICATE;
+    recovery->mirror_duplicates--;
+    recovery->unknown_duplicates++;
+}
+
+void settle_mirror_duplicates(struct tcp_stream *stream, unknown_duplicate *unknown,
+                              void *context) {
+    struct tcp_recovery_state *recovery = stream->recovery;
+    if (!recovery || !recovery->mirror_duplicates || is_mirrored_throughout(stream))
+        return;
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        struct retransmission_record *record = &recovery->records[i];
+        if (!may_be_network_duplicate(stream, record))
+            continue;
+        count_as_unknown(recovery, record);
+        unknown(context, record);
+    }
+}
+
+/* --- the ring -------------------------------------------------------------------------------- */
+
+/* No later packet can amend the record. */
+static void forget(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                   struct retransmission_record *record) {
+    if (may_be_network_duplicate(seg->sender, record) && !is_mirrored_throughout(seg->sender)) {
+        count_as_unknown(recovery, record);
+        amend_event(seg, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
+        seg->sink->unmirror(seg, record->interface);
+    }
+    if (record->settled)
+        return;
+    recovery->unsettled--;
+    if (record->lost && !record->upstream && record->start < recovery->maybe_held_below)
+        leave_loss_open(seg, recovery, record);
+}
+
+/* Returns the entry for a new record, NULL without memory. */
+static struct retransmission_record *next_record(const struct segment_context *seg,
+                                                 struct tcp_recovery_state *recovery) {
+    bool full = recovery->record_count == recovery->record_capacity;
+    if (full &&
+        allowance_grow(seg->allowance, (void **)&recovery->records, &recovery->record_capacity,
+                       sizeof *recovery->records, 4, MAX_RECORDS)) {
+        recovery->record_next = recovery->record_count;
+        full = false;
+    }
+    if (!recovery->record_capacity)
+        return NULL;
+    recovery->record_count += !full;
+    struct retransmission_record *record = &recovery->records[recovery->record_next];
+    recovery->record_next = (recovery->record_next + 1) % recovery->record_capacity;
+    if (full)
+        forget(seg, recovery, record);
+    return record;
+}
+
+void remember_verdict(const struct segment_context *seg, struct retransmission_record record) {
+    struct tcp_recovery_state *recovery = seg->sender->recovery;
+    struct retransmission_record *entry = recovery ? next_record(seg, recovery) : NULL;
+    if (!entry)
+        return;
+    record.time_ns = seg->packet->time_ns;
+    record.frame = seg->frame;
+    record.ip_id = seg->packet->ip_id;
+    record.has_tsval = has_timestamps(seg);
+    record.tsval = record.has_tsval ? seg->tcp->timestamp_value : 0;
+    if (!record.settled && (!recovery->unsettled++ || record.end < recovery->settled_from))
+        recovery->settled_from = record.end;
+    seg->sender->has_unsettled = recovery->unsettled;
+    *entry = record;
 }

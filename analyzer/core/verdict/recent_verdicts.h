@@ -1,52 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last verdicts of a stream, which later packets may still change, and what they are made from.
- */
-#ifndef WIRETALE_TCP_JUDGED_H
-#define WIRETALE_TCP_JUDGED_H
+/* The last verdicts of a half-connection, which later packets may amend: an event's row, its record
+ * and the counters change together. */
+#ifndef WIRETALE_RECENT_VERDICTS_H
+#define WIRETALE_RECENT_VERDICTS_H
 
 #include "tcp/segment.h"
 
-#define TIMEOUT_LEAST_NS INT64_C(200000000) /* Linux; RFC 6298 says 1 s */
-#define DUPLICATE_ACKS   3u                 /* RFC 5681 section 3.2 */
+#define MIRROR_GAP_NS 1000000 /* a mirror port's duplicate follows within 1 ms */
 
-static inline int64_t later_of(int64_t a, int64_t b) {
-    return a > b ? a : b;
+static inline bool record_overlaps(const struct retransmission_record *record, int64_t start,
+                                   int64_t end) {
+    return record->start < end && start < record->end;
 }
 
-static inline int64_t sooner_of(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
+/* Returns one of the records, 0 for the newest. */
+struct retransmission_record *record_at(const struct tcp_recovery_state *recovery, uint32_t age);
 
-/* Of silences, none negative: a capture's clock may step by decades, again and again. */
-static inline int64_t sum_of(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
+/* Returns the last retransmission of any of these bytes, NULL if there is none. `recovery` may be
+ * NULL. */
+struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
+                                                     int64_t start, int64_t end);
 
-static inline bool judged_overlaps(const struct judged *judged, int64_t start, int64_t end) {
-    return judged->start < end && start < judged->end;
-}
+/* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. The oldest record
+ * leaves with what is known by then. */
+void remember_verdict(const struct segment_context *seg, struct retransmission_record record);
 
-/* From this point to the receiver of the stream's data and back: the least known, -1 without any.
- */
-int64_t stream_least_rtt(const struct tcp_stream *stream);
-/* From this point to the sender and back, -1 when not known. */
-int64_t step_sender_rtt(const struct step *step);
-/* The sender's retransmission timeout (RFC 6298), TIMEOUT_LEAST_NS or more. */
-int64_t step_timeout_ns(const struct step *step);
-/* One of them, the newest first. */
-struct judged *judged_at(struct tcp_trouble *trouble, uint32_t newest_first);
-/* The last time that these bytes were sent again, NULL when they were not. */
-struct judged *judged_last_again(struct tcp_trouble *trouble, int64_t start, int64_t end);
-/* With time, frame and marks of the segment at hand. */
-void judged_remember(const struct step *step, struct tcp_trouble *trouble, struct judged judged);
-/* The loss that it was taken for was none here. */
-void judged_take_loss_back(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence);
-/* Whether it was lost is open. */
-void judged_leave_open(const struct step *step, struct tcp_trouble *trouble, struct judged *judged);
-/* It was needless. */
-void judged_prove_spurious(const struct step *step, struct tcp_trouble *trouble,
-                           struct judged *judged, enum word evidence);
+/* Rule V7.3: the record's bytes were not lost. */
+void retract_loss(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                  struct retransmission_record *record, enum word evidence);
+
+/* Rule V7.4: whether they were lost cannot be determined. */
+void leave_loss_open(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                     struct retransmission_record *record);
+
+/* Rules V6: the retransmission is proven spurious. */
+void mark_spurious(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                   struct retransmission_record *record, enum word evidence);
+
+/* Returns whether so many packets of the direction were duplicated that only a mirror can be the
+ * cause. */
+bool is_mirrored_throughout(const struct tcp_stream *stream);
+
+/* Rule V8.6, at the end of the connection: counts mirror duplicates that may be the network's as
+ * unknown, and calls `unknown` for each. */
+typedef void unknown_duplicate(void *context, const struct retransmission_record *duplicate);
+void settle_mirror_duplicates(struct tcp_stream *stream, unknown_duplicate *unknown, void *context);
 
 #endif

@@ -1,338 +1,353 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds why a segment was retransmitted by replaying the sender's loss recovery (rules V5 of
+ * docs/verdicts.md, in their order):
+ *
+ *   V5.1  Only timers can apply if the RTO has elapsed and no recent loss signal explains it
+ *   V5.2  go-back-N after an RTO             V5.7  reported lost one sender RTT ago
+ *   V5.3  three duplicate ACKs               V5.8  RACK
+ *   V5.4  SACK of over two segments above    V5.9  tail loss probe
+ *   V5.5  fast recovery in progress          V5.10 RTO
+ *   V5.6  dup ACK counter carried over       V5.11 unknown
+ *
+ * Time passes between an ACK at the capture point and the sender's answer to it. So an ACK that
+ * ends a recovery counts only once it can have reached the sender, and a loss report counts for
+ * one sender RTT longer. Without captured ACKs the cause is unknown. */
 #include "verdict/retransmit_cause.h"
 
-#include "verdict/stall.h"
+/* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
+ */
+#define MIN_TLP_NS      INT64_C(2000000)
+#define USUAL_TLP_NS    INT64_C(10000000)
+#define SIGNAL_FRESH_NS INT64_C(50000000) /* a sender's delay after a loss signal, beyond an RTT   \
+                                           */
+#define SENDER_RESPONSE_NS 1000000        /* a sender's delay after an ACK */
 
-/* RFC 8985 section 7.2, as Linux sets its timers: two round trips, and 2 ms at least, which a
- * coarse clock of its own makes more of. */
-#define TAIL_PROBE_LEAST_NS INT64_C(2000000)
-#define TAIL_PROBE_USUAL_NS INT64_C(10000000)
-#define NEWS_FRESH_NS       INT64_C(50000000) /* beyond a round trip: what a sender may dawdle */
-#define SENDER_SLACK_NS     1000000           /* what is on its way when an acknowledgment passes */
-#define SEGMENT_USUAL       1460
+/* --- loss signals ---------------------------------------------------------------------------- */
 
-static int64_t sacked_above(const struct tcp_trouble *trouble, int64_t position) {
+static int64_t bytes_sacked_above(const struct tcp_recovery_state *recovery, int64_t position) {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < trouble->sacked_count; i++) {
-        int64_t from = later_of(trouble->sacked[i].start, position);
-        if (trouble->sacked[i].end > from)
-            bytes += trouble->sacked[i].end - from;
-    }
+    for (uint32_t i = 0; i < recovery->sack_count; i++)
+        bytes += max64(recovery->sacked[i].end - max64(recovery->sacked[i].start, position), 0);
     return bytes;
 }
 
-bool cause_is_held(const struct tcp_trouble *trouble, int64_t start, int64_t end) {
-    for (uint32_t i = 0; i < trouble->sacked_count; i++)
-        if (trouble->sacked[i].start <= start && end <= trouble->sacked[i].end)
+bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end) {
+    for (uint32_t i = 0; i < recovery->sack_count; i++)
+        if (recovery->sacked[i].start <= start && end <= recovery->sacked[i].end)
             return start >= 0;
     return false;
 }
 
-/* Of the data that one end sends. */
-static int64_t segment_size(const struct step *step, unsigned direction) {
-    const struct direction *directions = step->flow->directions;
-    int64_t most = directions[direction].segment_max;
-    int64_t announced =
-        directions[!direction].tcp.mss ? directions[!direction].tcp.mss : SEGMENT_USUAL;
-    return most && most < announced ? most : announced;
+bool has_loss_signal(const struct segment_context *seg, int64_t end) {
+    return seg->receiver->dup_ack_count || bytes_sacked_above(recovery_of(seg->sender), end);
 }
 
-/* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
-bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    if (step->other->repeats >= DUPLICATE_ACKS && start == step->stream->acked)
+bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t end) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    /* Rule V5.3: fast retransmit, RFC 5681 section 3.2. */
+    if (seg->receiver->dup_ack_count >= DUP_ACK_THRESH && start == seg->sender->snd_una)
         return true;
-    return sacked_above(trouble, end) > 2 * segment_size(step, step_direction(step));
+    /* Rule V5.4: IsLost(), RFC 6675 section 4. */
+    return bytes_sacked_above(recovery, end) > 2 * full_segment_size(seg->connection, seg->sender);
 }
 
-APART void cause_keep_report(struct step *step, struct tcp_trouble *trouble) {
-    int64_t start = step->other->acked, end = start, now = step->seen->time_ns;
-    if (!step->other->acked_known)
+APART void keep_loss_report(const struct segment_context *seg,
+                            struct tcp_recovery_state *recovery) {
+    const struct tcp_stream *data = seg->receiver;
+    int64_t start = data->snd_una, end = start, now = seg->packet->time_ns;
+    int64_t size = full_segment_size(seg->connection, data);
+    if (!data->snd_una_known)
         return;
-    int64_t size = segment_size(step, !step_direction(step));
-    if (step->stream->repeats >= DUPLICATE_ACKS)
+    if (seg->sender->dup_ack_count >= DUP_ACK_THRESH)
         end = start + size;
-    if (sacked_above(trouble, start) > 2 * size)
-        end = later_of(end, trouble->sacked_highest - 2 * size);
+    if (bytes_sacked_above(recovery, start) > 2 * size)
+        end = max64(end, recovery->sacked_max - 2 * size);
     if (end == start)
         return;
-    bool goes_on = now - trouble->reported.time_ns <= step_path_rtt(step);
-    trouble->reported.start = goes_on ? sooner_of(start, trouble->reported.start) : start;
-    trouble->reported.end = goes_on ? later_of(end, trouble->reported.end) : end;
-    trouble->reported.time_ns = now;
+    bool extends = now - recovery->loss_report.time_ns <= path_rtt(seg->connection);
+    recovery->loss_report.start = extends ? min64(start, recovery->loss_report.start) : start;
+    recovery->loss_report.end = extends ? max64(end, recovery->loss_report.end) : end;
+    recovery->loss_report.time_ns = now;
 }
 
-/* Acknowledged by now, but the last that the sender had heard was that it is lost. */
-static bool was_reported_lost(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t delay = step_sender_rtt(step), rtt = step_path_rtt(step);
-    return resend->end <= step->stream->acked && resend->start >= trouble->reported.start &&
-           resend->end <= trouble->reported.end && rtt >= 0 &&
-           step->seen->time_ns - trouble->reported.time_ns <= delay + rtt / 4 + SENDER_SLACK_NS;
+/* A loss signal is recent enough to explain a retransmission: RACK waits a quarter of an RTT longer
+ * (RFC 8985 section 6.2). */
+static bool loss_signal_is_fresh(const struct segment_context *seg) {
+    int64_t rtt = path_rtt(seg->connection);
+    int64_t age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
+    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + SIGNAL_FRESH_NS;
 }
 
-bool cause_is_suspected(const struct step *step, int64_t end) {
-    return step->other->repeats || sacked_above(tcp_trouble_of(step->stream), end);
-}
+/* --- the sender's view ----------------------------------------------------------------------- */
 
-/* The last acknowledgment that the sender had heard: none that covers what it sends again. */
-struct heard {
-    int64_t acked, time_ns;
-    uint32_t frame; /* 0: not known */
+/* The sender's last ACK before it retransmitted: one that does not cover the data. */
+struct sender_view {
+    int64_t snd_una, time_ns;
+    uint32_t frame; /* 0 if unknown */
 };
 
-static struct heard heard_by_sender(const struct step *step, const struct resend *resend) {
-    const struct tcp_stream *stream = step->stream;
-    bool beside = step_sender_rtt(step) < step_path_rtt(step) / 4; /* what passes here is heard */
-    if (resend->end > stream->acked || beside)
-        return (struct heard){stream->acked, stream->advanced_ns, stream->advanced_frame};
+static struct sender_view view_of_sender(const struct segment_context *seg,
+                                         const struct retransmission *rtx) {
+    const struct tcp_connection *connection = seg->connection;
+    const struct tcp_stream *sender = seg->sender;
+    bool beside_sender = sender_rtt(connection, sender) < path_rtt(connection) / 4;
+    if (rtx->end > sender->snd_una || beside_sender)
+        return (struct sender_view){sender->snd_una, sender->una_advanced_ns,
+                                    sender->una_advanced_frame};
     for (unsigned i = 2; i-- > 0;)
-        if (stream->past[i].acked < resend->end)
-            return (struct heard){stream->past[i].acked, stream->past[i].time_ns,
-                                  stream->past_frames[i]};
-    return (struct heard){0, 0, 0};
+        if (sender->ack_history[i].snd_una < rtx->end)
+            return (struct sender_view){sender->ack_history[i].snd_una,
+                                        sender->ack_history[i].time_ns,
+                                        sender->ack_history_frames[i]};
+    return (struct sender_view){0};
 }
 
-struct silence {
-    int64_t ns;
-    uint32_t frame; /* with which it began, 0: not known */
-};
+/* The ACK of all data below `position` had reached the sender before it sent this segment. */
+static bool ack_reached_sender(const struct segment_context *seg, int64_t position) {
+    int64_t delay = max64(sender_rtt(seg->connection, seg->sender), 0) + SENDER_RESPONSE_NS;
+    return seg->sender->snd_una >= position &&
+           seg->packet->time_ns - seg->sender->una_advanced_ns > delay;
+}
 
-/* How long the sender had heard nothing that would restart its timers. */
-static struct silence silence_of(const struct step *step, const struct resend *resend) {
-    struct heard since = {.time_ns = resend->sent_ns, .frame = resend->since_frame};
-    const struct tcp_trouble *other = tcp_trouble_of(step->other);
-    if (step->stream->acked_known) {
-        struct heard heard = heard_by_sender(step, resend);
-        since = heard.time_ns > since.time_ns ? heard : since;
+/* Returns the event that last restarted the RTO timer: a transmission, an ACK that advanced snd_una
+ * (RFC 6298 section 5) or the opening of a zero window. */
+static struct sender_view rto_timer_restart(const struct segment_context *seg,
+                                            const struct retransmission *rtx) {
+    struct sender_view since = {.time_ns = rtx->sent_ns, .frame = rtx->since_frame};
+    const struct tcp_recovery_state *peer = recovery_of(seg->receiver);
+    if (seg->sender->snd_una_known) {
+        struct sender_view acked = view_of_sender(seg, rtx);
+        since = acked.time_ns > since.time_ns ? acked : since;
     }
-    if (other->opened_ns > since.time_ns)
-        since = (struct heard){.time_ns = other->opened_ns, .frame = other->opened_frame};
-    return (struct silence){step->seen->time_ns - since.time_ns, since.frame};
+    if (peer->window_opened_ns > since.time_ns)
+        since = (struct sender_view){.time_ns = peer->window_opened_ns,
+                                     .frame = peer->window_opened_frame};
+    return since;
 }
 
-static int64_t silence_ns(const struct step *step, const struct resend *resend) {
-    return silence_of(step, resend).ns;
+static int64_t rto_timer_age_ns(const struct segment_context *seg,
+                                const struct retransmission *rtx) {
+    return seg->packet->time_ns - rto_timer_restart(seg, rtx).time_ns;
 }
 
-/* RFC 8985 takes SACK, for RACK (section 3) as for the probe (section 7). */
-static bool may_use_rack(const struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    return (!stream->syn_seen || stream->syn_cut || stream->sack_permitted) &&
-           (!other->syn_seen || other->syn_cut || other->sack_permitted);
+/* RFC 8985 requires SACK for RACK (section 3) and for the tail loss probe (section 7). */
+static bool may_use_rack(const struct segment_context *seg) {
+    const struct tcp_stream *sender = seg->sender, *receiver = seg->receiver;
+    return (!sender->syn_seen || sender->syn_truncated || sender->sack_permitted) &&
+           (!receiver->syn_seen || receiver->syn_truncated || receiver->sack_permitted);
 }
 
-/* The FIN that goes with the data counts. */
-static bool is_last(const struct step *step, const struct resend *resend) {
-    int64_t highest = step->stream->highest;
-    bool fin = step->tcp && step->tcp->flags & TCP_FIN;
-    return resend->end == highest || (fin && resend->end + 1 == highest);
+/* The data ends at snd_nxt, counting the segment's FIN. */
+static bool is_last_data(const struct segment_context *seg, const struct retransmission *rtx) {
+    bool fin = seg->tcp && seg->tcp->flags & TCP_FIN;
+    return rtx->end == seg->sender->snd_nxt || (fin && rtx->end + 1 == seg->sender->snd_nxt);
 }
 
-/* The segment sent last, alone, while the sender hears of nothing: where the receiver has reported
- * just this one, not of that either. */
-static bool may_be_probe(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    return resend->start >= 0 && step_path_rtt(step) >= 0 && may_use_rack(step) &&
-           is_last(step, resend) &&
-           (!cause_is_suspected(step, resend->end) ||
-            cause_is_held(trouble, resend->start, resend->end)) &&
-           !judged_last_again(step->stream->trouble, resend->start, resend->end);
-}
+/* --- causes in ACKs -------------------------------------------------------------------------- */
 
-static bool is_tail_probe(const struct step *step, const struct resend *resend) {
-    if (!may_be_probe(step, resend))
-        return false;
-    int64_t rtt = step_path_rtt(step), silence = silence_ns(step, resend);
-    int64_t expected = later_of(2 * rtt, TAIL_PROBE_USUAL_NS);
-    int64_t timeout = rtt + later_of(TIMEOUT_LEAST_NS, 4000 * (int64_t)step->stream->rttvar_us);
-    if (silence < later_of(rtt + rtt / 2, TAIL_PROBE_LEAST_NS))
-        return false;
-    /* The timer sends the lowest again, not the last of several. */
-    if (resend->start > heard_by_sender(step, resend).acked)
-        return silence <= later_of(expected + expected / 2, timeout);
-    /* Where both timers are near, the nearer. */
-    return silence <= expected + expected / 2 &&
-           (timeout <= expected || silence <= (timeout + expected) / 2);
-}
-
-static bool is_timeout(const struct step *step, const struct resend *resend) {
-    int64_t timeout = step_timeout_ns(step);
-    bool lowest = !step->stream->acked_known || resend->start <= step->stream->acked;
-    return lowest && silence_ns(step, resend) >= timeout - timeout / 10;
-}
-
-static struct cause timer_cause(const struct step *step, const struct resend *resend) {
-    if (is_tail_probe(step, resend))
-        return (struct cause){
-            .kind = WORD_PROBE_RETRANSMISSION, .evidence = WORD_TIME, .frame = resend->sent_frame};
-    if (is_timeout(step, resend)) {
-        struct silence silence = silence_of(step, resend);
-        return (struct cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
-                              .evidence = WORD_TIME,
-                              .frame = resend->sent_frame,
-                              .silence_ns = silence.ns,
-                              .silence_frame = silence.frame};
-    }
-    return (struct cause){.kind = WORD_RETRANSMISSION, .frame = resend->sent_frame};
-}
-
-/* Whether the acknowledgments gave cause just now. */
-static bool news_is_fresh(const struct step *step) {
-    int64_t rtt = step_path_rtt(step);
-    int64_t age = step->seen->time_ns - tcp_trouble_of(step->stream)->news_ns;
-    /* RACK waits for a quarter of a round trip more (RFC 8985 section 6.2). */
-    return age <= (rtt < 0 ? 0 : rtt + rtt / 4) + NEWS_FRESH_NS;
-}
-
-/* Whether the acknowledgment of all below `point` had reached the sender when it sent this. */
-static bool sender_knows(const struct step *step, int64_t point) {
-    int64_t delay = step_sender_rtt(step);
-    return step->stream->acked >= point && step->seen->time_ns - step->stream->advanced_ns >
-                                               (delay < 0 ? 0 : delay) + SENDER_SLACK_NS;
-}
-
-/* Whether it went past these bytes while it went back, which goes upwards, a round trip ago. */
-static bool went_past(const struct step *step, const struct resend *resend) {
-    struct tcp_trouble *trouble = step->stream->trouble;
-    for (uint32_t i = 0; trouble && i < trouble->judged_count; i++) {
-        const struct judged *judged = &trouble->judged[i];
-        if (judged->kind == WORD_TIMEOUT_RETRANSMISSION && judged->start >= resend->end &&
-            judged->frame > trouble->timeout_frame &&
-            step->seen->time_ns - judged->time_ns >= step_path_rtt(step))
+/* Go-back-N retransmits upwards: one RTT ago or earlier it retransmitted data above this. */
+static bool retransmitted_beyond(const struct segment_context *seg,
+                                 const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        const struct retransmission_record *record = &recovery->records[i];
+        if (record->kind == WORD_TIMEOUT_RETRANSMISSION && record->start >= rtx->end &&
+            record->frame > recovery->rto_frame &&
+            seg->packet->time_ns - record->time_ns >= path_rtt(seg->connection))
             return true;
     }
     return false;
 }
 
-/* Sent again while it went back, here or upstream, and lost once more, as reports of what was sent
- * later tell: Linux then recovers as without a timeout (FLAG_LOST_RETRANS). */
-static bool is_lost_again(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    bool seen = resend->again && resend->sent_frame > trouble->timeout_frame &&
-                step->seen->time_ns - resend->sent_ns >= step_path_rtt(step);
-    return may_use_rack(step) && sacked_above(trouble, resend->end) &&
-           (seen || went_past(step, resend));
+/* Go-back-N retransmitted it before, perhaps upstream of a loss, and SACKs of later data show that
+ * it was lost again. Linux then recovers as without an RTO (FLAG_LOST_RETRANS). */
+static bool is_lost_again(const struct segment_context *seg, const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    bool seen = rtx->repeated && rtx->sent_frame > recovery->rto_frame &&
+                seg->packet->time_ns - rtx->sent_ns >= path_rtt(seg->connection);
+    return may_use_rack(seg) && bytes_sacked_above(recovery, rtx->end) &&
+           (seen || retransmitted_beyond(seg, rtx));
 }
 
-/* Right behind what it sent again last, and soon after: an acknowledgment that passed here in
- * between was still under way to the sender. */
-static bool goes_straight_on(const struct step *step, const struct resend *resend) {
-    struct tcp_trouble *trouble = step->stream->trouble;
-    const struct judged *last = trouble && trouble->judged_count ? judged_at(trouble, 0) : NULL;
-    return last && last->kind == WORD_TIMEOUT_RETRANSMISSION && last->end == resend->start &&
-           step->seen->time_ns - last->time_ns < step_path_rtt(step);
+/* Continues the last retransmission within one RTT: an ACK that passed in between was still on its
+ * way to the sender. */
+static bool continues_last_retransmit(const struct segment_context *seg,
+                                      const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    const struct retransmission_record *last =
+        recovery->record_count ? record_at(recovery, 0) : NULL;
+    return last && last->kind == WORD_TIMEOUT_RETRANSMISSION && last->end == rtx->start &&
+           seg->packet->time_ns - last->time_ns < path_rtt(seg->connection);
 }
 
-/* RFC 8985 section 6.2: sent a round trip ago, and something sent after it has arrived: data above
- * it that was reported, or what was sent again since and is acknowledged. */
-static bool is_overtaken(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    int64_t waited = step->seen->time_ns - resend->sent_ns;
-    if (!may_use_rack(step))
+/* Rule V5.2: after an RTO the sender retransmits everything up to the snd_nxt of that time (RFC
+ * 5681 section 3.1), until it receives an ACK of all that, or recovers in another way. */
+static bool in_rto_recovery(const struct segment_context *seg, const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    bool fast_recovery = recovery->rto_undone &&
+                         (recovery->recovery_frame || is_reported_lost(seg, rtx->start, rtx->end));
+    return recovery->rto_frame && rtx->start < recovery->rto_point && !fast_recovery &&
+           !is_lost_again(seg, rtx) &&
+           (!ack_reached_sender(seg, recovery->rto_point) || continues_last_retransmit(seg, rtx));
+}
+
+/* Rule V5.5: RFC 6582, RFC 6675 section 5. */
+static bool in_fast_recovery(const struct segment_context *seg, const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    return recovery->recovery_frame && rtx->start < recovery->recovery_point &&
+           !ack_reached_sender(seg, recovery->recovery_point);
+}
+
+/* Rule V5.6: without SACK, Linux keeps some of the duplicate ACKs that it counted in an earlier
+ * recovery (tcp_add_reno_sack), so two more suffice. */
+static bool dupack_counter_carried_over(const struct segment_context *seg,
+                                        const struct retransmission *rtx) {
+    return !may_use_rack(seg) && recovery_of(seg->sender)->recovery_frame &&
+           seg->receiver->dup_ack_count + 1 >= DUP_ACK_THRESH &&
+           rtx->start == seg->sender->snd_una &&
+           rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) / 2;
+}
+
+/* Rule V5.7: acknowledged by now, but the last report that had reached the sender was a loss. */
+static bool was_reported_lost(const struct segment_context *seg, const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    int64_t delay = sender_rtt(seg->connection, seg->sender), rtt = path_rtt(seg->connection);
+    return rtx->end <= seg->sender->snd_una && rtx->start >= recovery->loss_report.start &&
+           rtx->end <= recovery->loss_report.end && rtt >= 0 &&
+           seg->packet->time_ns - recovery->loss_report.time_ns <=
+               delay + rtt / 4 + SENDER_RESPONSE_NS;
+}
+
+/* Rule V5.8, RFC 8985 section 6.2: sent at least one RTT ago, and data that was sent later has been
+ * SACKed or, if it was a retransmission, acknowledged. */
+static bool is_lost_by_rack(const struct segment_context *seg, const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    int64_t waited = seg->packet->time_ns - rtx->sent_ns;
+    if (!may_use_rack(seg))
         return false;
-    if (waited >= step_path_rtt(step))
-        return resend->sent_ns < trouble->delivered_ns ||
-               (cause_is_suspected(step, resend->end) && !is_last(step, resend));
-    /* Far before any timer, and of the way to the sender nothing is known but the handshake, which
-     * may have waited: the report must have been there. */
-    return step->other->rtt.count <= 1 && waited < step_timeout_ns(step) / 2 &&
-           resend->end > step->stream->acked && sacked_above(trouble, resend->end);
+    if (waited >= path_rtt(seg->connection))
+        return rtx->sent_ns < recovery->rack_xmit_ns ||
+               (has_loss_signal(seg, rtx->end) && !is_last_data(seg, rtx));
+    /* Only the handshake measured the path to the sender, and it may have waited. A SACK suffices
+     * long before any timer. */
+    return seg->receiver->rtt.count <= 1 && waited < rto_ns(seg->connection, seg->sender) / 2 &&
+           rtx->end > seg->sender->snd_una && bytes_sacked_above(recovery, rtx->end);
 }
 
-/* Up to what was the highest when the timer expired, the sender goes on as it began, until it knows
- * of an acknowledgment of all that. */
-static bool goes_back(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    bool recovers =
-        trouble->timeout_undone &&
-        (trouble->recovery_frame || cause_is_reported_lost(step, resend->start, resend->end));
-    recovers |= is_lost_again(step, resend);
-    return trouble->timeout_frame && resend->start < trouble->timeout_point && !recovers &&
-           (!sender_knows(step, trouble->timeout_point) || goes_straight_on(step, resend));
-}
-
-static bool is_in_recovery(const struct step *step, const struct resend *resend) {
-    int64_t point = tcp_trouble_of(step->stream)->recovery_point;
-    return tcp_trouble_of(step->stream)->recovery_frame && resend->start < point &&
-           !sender_knows(step, point);
-}
-
-/* Without SACK Linux counts duplicate ACKs in place of reports (tcp_add_reno_sack), and takes some
- * of them over from a recovery before: the lowest segment then goes after two. No timer can have
- * expired. */
-static bool counts_on(const struct step *step, const struct resend *resend) {
-    return !may_use_rack(step) && tcp_trouble_of(step->stream)->recovery_frame &&
-           step->other->repeats + 1 >= DUPLICATE_ACKS && resend->start == step->stream->acked &&
-           silence_ns(step, resend) < step_timeout_ns(step) / 2;
-}
-
-static struct cause fast(uint32_t frame, const char *detail) {
-    return (struct cause){
+static struct retransmit_cause fast(uint32_t frame, const char *detail) {
+    return (struct retransmit_cause){
         .kind = WORD_FAST_RETRANSMISSION, .evidence = WORD_ACKS, .frame = frame, .detail = detail};
 }
 
-struct cause cause_in_acks(const struct step *step, const struct resend *resend) {
-    const struct tcp_trouble *trouble = tcp_trouble_of(step->stream);
-    if (goes_back(step, resend))
-        return (struct cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
-                              .evidence = WORD_TIME,
-                              .frame = trouble->timeout_frame,
-                              .detail = "go-back-N after a timeout"};
-    if (cause_is_reported_lost(step, resend->start, resend->end))
-        return fast(resend->sent_frame, NULL);
-    if (is_in_recovery(step, resend))
-        return fast(trouble->recovery_frame, "in the recovery that an earlier one began");
-    if (counts_on(step, resend))
-        return fast(resend->sent_frame,
+struct retransmit_cause find_ack_cause(const struct segment_context *seg,
+                                       const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    if (in_rto_recovery(seg, rtx)) /* V5.2 */
+        return (struct retransmit_cause){.kind = WORD_TIMEOUT_RETRANSMISSION,
+                                         .evidence = WORD_TIME,
+                                         .frame = recovery->rto_frame,
+                                         .detail = "go-back-N after a timeout"};
+    if (is_reported_lost(seg, rtx->start, rtx->end)) /* V5.3, V5.4 */
+        return fast(rtx->sent_frame, NULL);
+    if (in_fast_recovery(seg, rtx)) /* V5.5 */
+        return fast(recovery->recovery_frame, "in the recovery that an earlier one began");
+    if (dupack_counter_carried_over(seg, rtx)) /* V5.6 */
+        return fast(rtx->sent_frame,
                     "two duplicate ACKs, where an earlier recovery had begun to count");
-    if (was_reported_lost(step, resend))
-        return fast(resend->sent_frame, "reported lost a round trip to the sender ago");
-    if (is_overtaken(step, resend))
-        return fast(resend->sent_frame,
+    if (was_reported_lost(seg, rtx)) /* V5.7 */
+        return fast(rtx->sent_frame, "reported lost a round trip to the sender ago");
+    if (is_lost_by_rack(seg, rtx)) /* V5.8 */
+        return fast(rtx->sent_frame,
                     "RACK: sent a round trip ago, and what was sent later has arrived");
-    return (struct cause){.kind = WORD_NONE};
+    return (struct retransmit_cause){.kind = WORD_NONE};
 }
 
-struct cause cause_of(const struct step *step, const struct resend *resend) {
-    struct cause none = {.kind = WORD_RETRANSMISSION, .frame = resend->sent_frame};
-    if (!step->seen->time_known || (!step->stream->acked_known && resend->start >= 0))
-        return none;
-    struct cause acks = {.kind = WORD_NONE};
-    /* What is lost once more is sent again after a round trip or by the timer, whatever is heard of
-     * later data in between; a first one that never came by may be that. */
+/* --- timers ---------------------------------------------------------------------------------- */
+
+/* Rule V5.9: tail loss probe, RFC 8985 section 7. The last segment, retransmitted once, while the
+ * sender receives no loss signal, or a SACK of just this one, which was lost. */
+static bool is_tail_loss_probe(const struct segment_context *seg,
+                               const struct retransmission *rtx) {
+    const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
+    int64_t rtt = path_rtt(seg->connection), age = rto_timer_age_ns(seg, rtx);
+    if (rtx->start < 0 || rtt < 0 || !may_use_rack(seg) || !is_last_data(seg, rtx) ||
+        (has_loss_signal(seg, rtx->end) && !is_sacked(recovery, rtx->start, rtx->end)) ||
+        last_retransmission_of(recovery, rtx->start, rtx->end))
+        return false;
+    int64_t expected = max64(2 * rtt, USUAL_TLP_NS), latest = expected + expected / 2;
+    int64_t rto = rtt + max64(MIN_RTO_NS, 4000 * (int64_t)seg->sender->rttvar_us);
+    if (age < max64(rtt + rtt / 2, MIN_TLP_NS))
+        return false;
+    /* The RTO retransmits the lowest segment, not the last of several. */
+    if (rtx->start > view_of_sender(seg, rtx).snd_una)
+        return age <= max64(latest, rto);
+    /* If both timers are due, the nearer one. */
+    return age <= latest && (rto <= expected || age <= (rto + expected) / 2);
+}
+
+/* Rule V5.10: RFC 6298 section 5. Timers of the endpoint may be a little faster than estimated. */
+static bool is_rto(const struct segment_context *seg, const struct retransmission *rtx) {
+    int64_t rto = rto_ns(seg->connection, seg->sender);
+    bool lowest = !seg->sender->snd_una_known || rtx->start <= seg->sender->snd_una;
+    return lowest && rto_timer_age_ns(seg, rtx) >= rto - rto / 10;
+}
+
+static struct retransmit_cause find_timer_cause(const struct segment_context *seg,
+                                                const struct retransmission *rtx) {
+    struct retransmit_cause cause = {.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
+    if (is_tail_loss_probe(seg, rtx)) {
+        cause.kind = WORD_PROBE_RETRANSMISSION;
+        cause.evidence = WORD_TIME;
+    } else if (is_rto(seg, rtx)) {
+        struct sender_view since = rto_timer_restart(seg, rtx);
+        cause.kind = WORD_TIMEOUT_RETRANSMISSION;
+        cause.evidence = WORD_TIME;
+        cause.idle_ns = seg->packet->time_ns - since.time_ns;
+        cause.idle_frame = since.frame;
+    }
+    return cause;
+}
+
+struct retransmit_cause find_cause(const struct segment_context *seg,
+                                   const struct retransmission *rtx) {
+    if (!seg->packet->time_known || (!seg->sender->snd_una_known && rtx->start >= 0))
+        return (struct retransmit_cause){.kind = WORD_RETRANSMISSION, .frame = rtx->sent_frame};
+    struct retransmit_cause cause = {.kind = WORD_NONE};
+    /* Rule V5.1. A repeated retransmission follows an RTT or an RTO after the last one, whatever
+     * the ACKs in between report. Without SACK an old loss signal explains nothing. */
     bool overdue =
-        !may_use_rack(step) &&
-        silence_ns(step, resend) >= step_timeout_ns(step) + later_of(step_path_rtt(step), 0);
-    bool fresh = news_is_fresh(step) && !resend->again && !overdue;
-    if (resend->start >= 0 && (fresh || !is_timeout(step, resend)))
-        acks = cause_in_acks(step, resend);
-    return acks.kind == WORD_NONE ? timer_cause(step, resend) : acks;
+        !may_use_rack(seg) && rto_timer_age_ns(seg, rtx) >= rto_ns(seg->connection, seg->sender) +
+                                                                max64(path_rtt(seg->connection), 0);
+    bool fresh = loss_signal_is_fresh(seg) && !rtx->repeated && !overdue;
+    if (rtx->start >= 0 && (fresh || !is_rto(seg, rtx)))
+        cause = find_ack_cause(seg, rtx);
+    return cause.kind == WORD_NONE ? find_timer_cause(seg, rtx) : cause;
 }
 
-void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause,
-                 int64_t start) {
-    int64_t highest = step->stream->highest;
+/* --- the sender's state ---------------------------------------------------------------------- */
+
+void count_retransmission(const struct segment_context *seg, const struct retransmit_cause *cause,
+                          int64_t start) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     bool timeout = cause->kind == WORD_TIMEOUT_RETRANSMISSION;
-    bool fast = cause->kind == WORD_FAST_RETRANSMISSION;
-    trouble->retransmissions++;
-    trouble->fast += fast;
-    trouble->timeout += timeout;
-    trouble->probe += cause->kind == WORD_PROBE_RETRANSMISSION;
-    /* Lost once more while it went back: the recovery goes for all of the rest too. */
-    trouble->timeout_undone |= fast && trouble->timeout_frame && start < trouble->timeout_point;
-    if (timeout && !cause->detail) {
-        trouble->timeouts++;
-        trouble->timeout_ns = sum_of(trouble->timeout_ns, later_of(cause->silence_ns, 0));
-        stall_note(step, trouble, cause->silence_ns, cause->silence_frame);
-        trouble->timeout_point = highest;
-        trouble->timeout_frame = step_frame(step);
-        trouble->timeout_undone = false;
-        trouble->recovery_point = 0;
-        trouble->recovery_frame = 0;
-    } else if (fast && cause->frame != trouble->recovery_frame &&
-               (!trouble->recovery_frame || step->stream->acked >= trouble->recovery_point)) {
-        trouble->recovery_point = highest;
-        trouble->recovery_frame = step_frame(step);
+    bool fast_retransmit = cause->kind == WORD_FAST_RETRANSMISSION;
+    recovery->retransmissions++;
+    recovery->fast_count += fast_retransmit;
+    recovery->rto_retransmissions += timeout;
+    recovery->tlp_count += cause->kind == WORD_PROBE_RETRANSMISSION;
+    /* Lost again during go-back-N: fast recovery retransmits the rest. */
+    recovery->rto_undone |= fast_retransmit && recovery->rto_frame && start < recovery->rto_point;
+    if (timeout && !cause->detail) { /* the expiry itself */
+        recovery->rto_count++;
+        record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
+        recovery->rto_point = seg->sender->snd_nxt;
+        recovery->rto_frame = seg->frame;
+        recovery->rto_undone = false;
+        recovery->recovery_point = 0;
+        recovery->recovery_frame = 0;
+    } else if (fast_retransmit && cause->frame != recovery->recovery_frame &&
+               (!recovery->recovery_frame || seg->sender->snd_una >= recovery->recovery_point)) {
+        recovery->recovery_point = seg->sender->snd_nxt;
+        recovery->recovery_frame = seg->frame;
     }
 }

@@ -1,47 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a sender sent something again, as its acknowledgments and timers tell. */
-#ifndef WIRETALE_TCP_CAUSE_H
-#define WIRETALE_TCP_CAUSE_H
+/* The cause of a retransmission: rules V5 of docs/verdicts.md. */
+#ifndef WIRETALE_RETRANSMIT_CAUSE_H
+#define WIRETALE_RETRANSMIT_CAUSE_H
 
 #include "verdict/recent_verdicts.h"
 
-struct cause {
-    enum word kind, evidence;
-    uint32_t frame; /* what it answers or follows */
+/* A range of bytes that the current segment retransmits. */
+struct retransmission {
+    int64_t start, end;   /* stream positions; start is -1 for a SYN */
+    int64_t sent_ns;      /* last transmission, or the opening of its gap */
+    bool repeated;        /* that was a retransmission already */
+    uint32_t sent_frame;  /* of the transmission, 0 if unknown */
+    uint32_t since_frame; /* at sent_ns, 0 if unknown */
+};
+
+struct retransmit_cause {
+    enum word kind, evidence; /* kind: WORD_NONE if there is no cause */
+    uint32_t frame;           /* the event's related frame */
     const char *detail;
-    int64_t silence_ns;     /* before a timeout */
-    uint32_t silence_frame; /* with which it began, 0 if not known */
+    int64_t idle_ns;     /* of an RTO: since its timer was last restarted */
+    uint32_t idle_frame; /* that restarted it, 0 if unknown */
 };
 
-/* What is being sent again. */
-struct resend {
-    int64_t start, end;
-    int64_t sent_ns; /* when it was last sent, or its gap was opened */
-    bool again;      /* that was not the first time */
-    uint32_t sent_frame;
-    uint32_t since_frame; /* at sent_ns, 0 if not known */
-};
+/* Returns whether the ACKs report [start, end) as lost: rules V5.3 and V5.4. */
+bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t end);
 
-/* RFC 5681: three duplicate ACKs; RFC 6675: more than two segments reported above it. */
-bool cause_is_reported_lost(const struct step *step, int64_t start, int64_t end);
-/* Whether the last acknowledgment reported these very bytes (SACK). */
-bool cause_is_held(const struct tcp_trouble *trouble, int64_t start, int64_t end);
-/* Whether anything at all was reported. */
-bool cause_is_suspected(const struct step *step, int64_t end);
-/* The cause that acknowledgments gave, of kind WORD_NONE without one; then that of the timers too.
- */
-struct cause cause_in_acks(const struct step *step, const struct resend *resend);
-struct cause cause_of(const struct step *step, const struct resend *resend);
-/* Keeps in mind what the acknowledgment just taken reports lost: the sender acts on it a while
- * after it passed here. */
-void cause_keep_report(struct step *step, struct tcp_trouble *trouble);
-static inline void cause_note_report(struct step *step) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    if (trouble && (trouble->sacked_count || step->stream->repeats >= DUPLICATE_ACKS))
-        cause_keep_report(step, trouble);
+/* Returns whether the last ACK SACKed all of [start, end). */
+bool is_sacked(const struct tcp_recovery_state *recovery, int64_t start, int64_t end);
+
+/* Returns whether there is a duplicate ACK, or a SACK above `end`. */
+bool has_loss_signal(const struct segment_context *seg, int64_t end);
+
+/* Returns the cause in ACKs, of kind WORD_NONE if there is none: rules V5.2 to V5.8. */
+struct retransmit_cause find_ack_cause(const struct segment_context *seg,
+                                       const struct retransmission *rtx);
+
+/* Returns the cause in ACKs or timers: rules V5.1 to V5.11. */
+struct retransmit_cause find_cause(const struct segment_context *seg,
+                                   const struct retransmission *rtx);
+
+/* Counts the retransmission, and begins the sender's RTO or fast recovery if it is the first. */
+void count_retransmission(const struct segment_context *seg, const struct retransmit_cause *cause,
+                          int64_t start);
+
+/* Remembers the data that the ACK just processed reports as lost, because the sender acts on it
+ * later than it passes the capture point (rule V5.7). */
+void keep_loss_report(const struct segment_context *seg, struct tcp_recovery_state *recovery);
+static inline void note_loss_report(const struct segment_context *seg) {
+    struct tcp_recovery_state *recovery = seg->receiver->recovery;
+    if (recovery && (recovery->sack_count || seg->sender->dup_ack_count >= DUP_ACK_THRESH))
+        keep_loss_report(seg, recovery);
 }
-/* Counts the retransmission by its cause. */
-void cause_count(struct step *step, struct tcp_trouble *trouble, const struct cause *cause,
-                 int64_t start);
 
 #endif

@@ -1,271 +1,288 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the receiver reports of what it got: SACK, DSACK, timestamps echoed. */
-#include "verdict/mirror_duplicate.h"
-#include "verdict/retransmission.h"
-#include "verdict/retransmit_cause.h"
+/* Proves retransmissions spurious and duplicates the network's, and keeps the SACK scoreboard that
+ * retransmit_cause.c and retransmission.c read (rules V6.3 to V6.6, V7.4, V8.5).
+ *
+ * A DSACK is attributed to the newest record that overlaps it and was not reported yet. A
+ * retransmission is preferred, because the network seldom duplicates. An ACK that advances snd_una
+ * settles all records that it covers: its TSecr (Eifel, RFC 3522) or its delay can show that it
+ * answers an earlier transmission. */
+#include "verdict/sack.h"
 
-#define MANY_SAMPLES 16 /* of so many round trips the least is near that of the empty path */
+#define MANY_SAMPLES 16 /* RTT samples after which their minimum is near that of the empty path */
 
-/* A copy that reached the receiver was none of the mirror's. */
-static void prove_network_copy(struct step *step, struct tcp_trouble *trouble,
-                               struct judged *copy) {
-    copy->reported = true;
-    copy->kind = WORD_NETWORK_DUPLICATE;
-    trouble->mirror_duplicates--;
-    step->listener->unmirror(step, copy->capture);
-    trouble->network_duplicates++;
-    step_amend(step, copy->event,
-               &(struct tcp_event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
+/* --- DSACK ----------------------------------------------------------------------------------- */
+
+/* Rule V8.5: the receiver got both packets, so the network made the duplicate. */
+static void prove_network_duplicate(struct segment_context *seg,
+                                    struct tcp_recovery_state *recovery,
+                                    struct retransmission_record *record) {
+    record->dsacked = true;
+    record->kind = WORD_NETWORK_DUPLICATE;
+    recovery->mirror_duplicates--;
+    seg->sink->unmirror(seg, record->interface);
+    recovery->network_duplicates++;
+    amend_event(seg, record->event,
+                &(struct event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
 }
 
-/* Whether a report of [start, end) can be of it; one of a single byte is a keep-alive's. */
-static bool may_be_reported(const struct judged *judged, int64_t start, int64_t end) {
-    bool keep_alive = end - start == 1 && judged->end - judged->start > 1;
-    return !judged->reported && judged->start >= 0 && judged_overlaps(judged, start, end) &&
+/* A DSACK of a single byte answers a keep-alive. */
+static bool may_be_reported(const struct retransmission_record *record, int64_t start,
+                            int64_t end) {
+    bool keep_alive = end - start == 1 && record->end - record->start > 1;
+    return !record->dsacked && record->start >= 0 && record_overlaps(record, start, end) &&
            !keep_alive;
 }
 
-/* Whether the report is of this copy rather than of a resend. */
-static bool take_copy_report(struct step *step, struct judged *judged) {
-    const struct direction *direction = direction_of(step->other);
-    if (judged->kind == WORD_NETWORK_DUPLICATE)
-        judged->reported = true;
-    else if (judged->copy && judged->doubt != COPY_OF_TWO_PORTS &&
-             !mirror_is_throughout(step->other->trouble, direction->packets))
-        prove_network_copy(step, step->other->trouble, judged);
+/* Returns whether the DSACK reports this duplicate rather than an older retransmission. */
+static bool take_duplicate_report(struct segment_context *seg,
+                                  struct retransmission_record *record) {
+    if (record->kind == WORD_NETWORK_DUPLICATE)
+        record->dsacked = true;
+    else if (record->duplicate && record->origin != DUPLICATE_TWO_PORTS &&
+             !is_mirrored_throughout(seg->receiver))
+        prove_network_duplicate(seg, seg->receiver->recovery, record);
     else
         return false;
     return true;
 }
 
-/* The receiver got [start, end) twice: what was sent again for it was needless; else the network
- * made a copy of it. */
-static void take_dsack(struct step *step, int64_t start, int64_t end) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    struct judged *copy = NULL;
+/* Rule V6.3: the receiver got [start, end) twice, so their retransmission was spurious; else the
+ * network duplicated them. */
+static void process_dsack(struct segment_context *seg, int64_t start, int64_t end) {
+    struct tcp_recovery_state *recovery = seg->receiver->recovery;
+    struct retransmission_record *duplicate = NULL;
     bool found = false;
-    for (uint32_t i = 0; trouble && i < trouble->judged_count && end > start; i++) {
-        struct judged *judged = judged_at(trouble, i);
-        if (!may_be_reported(judged, start, end))
+    for (uint32_t i = 0; recovery && i < recovery->record_count && end > start; i++) {
+        struct retransmission_record *record = record_at(recovery, i);
+        if (!may_be_reported(record, start, end))
             continue;
-        if (!found && take_copy_report(step, judged))
+        if (!found && take_duplicate_report(seg, record))
             return;
-        if (judged->copy) {
-            copy = copy ? copy : judged;
+        if (record->duplicate) {
+            duplicate = duplicate ? duplicate : record;
             continue;
         }
-        judged->reported = found = true;
-        if (!judged->needed) /* else the network made a copy of it */
-            judged_prove_spurious(step, trouble, judged, WORD_DSACK);
-        end = judged->start; /* once for each report of these bytes */
+        record->dsacked = found = true;
+        if (!record->needed) /* else the network duplicated it */
+            mark_spurious(seg, recovery, record, WORD_DSACK);
+        end = record->start; /* one record per byte of the report */
     }
-    if (copy && !found)
-        prove_network_copy(step, trouble, copy);
+    if (duplicate && !found)
+        prove_network_duplicate(seg, recovery, duplicate);
 }
 
-/* Gaps told by SACK alone: the data itself was not captured. */
-static void note_sack_gap(struct step *step, struct tcp_trouble *trouble, int64_t start,
-                          int64_t position) {
-    int64_t known = later_of(trouble->sacked_highest, position);
-    if (start <= known || step->other->based)
-        return;
-    trouble->sack_gaps++;
-    step_tell_kind(step, WORD_SACK_GAP, start - known, 0);
-}
-
+/* RFC 2883 section 4: the first block is below the ACK, or within the second block. */
 static bool is_dsack(const struct tcp_header *tcp, const int64_t (*blocks)[2], int64_t position) {
     if (blocks[0][1] <= position)
         return true;
     return tcp->sack_count > 1 && blocks[0][0] >= blocks[1][0] && blocks[0][1] <= blocks[1][1];
 }
 
-/* Some firewalls renumber a stream and leave its SACK blocks as they were. */
-static bool is_within(const struct step *step, const int64_t *block) {
+/* --- SACK ------------------------------------------------------------------------------------ */
+
+/* Rule V9.5: data that was not captured, but SACKed in part. */
+static void note_sack_gap(struct segment_context *seg, struct tcp_recovery_state *recovery,
+                          int64_t start, int64_t position) {
+    int64_t known = max64(recovery->sacked_max, position);
+    if (start <= known || seg->receiver->base_known)
+        return;
+    recovery->sack_gaps++;
+    emit_kind(seg, WORD_SACK_GAP, start - known);
+}
+
+/* Some firewalls renumber a stream and leave its SACK blocks unchanged. */
+static bool is_plausible(const struct segment_context *seg, const int64_t *block) {
     return block[0] < block[1] && block[1] - block[0] < POSITION_SPAN &&
-           (!step->other->based || block[1] <= step->other->highest + step_reach(step->stream));
+           (!seg->receiver->base_known ||
+            block[1] <= seg->receiver->snd_nxt + max_ack_ahead(seg->sender));
 }
 
-static void keep_blocks(struct step *step, struct tcp_trouble *trouble, const int64_t (*blocks)[2],
-                        unsigned first, int64_t position) {
-    trouble->sacked_count = 0;
-    /* The newest block stands first (RFC 2018 section 4): the oldest is asked first. */
-    for (unsigned i = step->tcp->sack_count; i-- > first;) {
-        if (!is_within(step, blocks[i]))
+static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *recovery,
+                        const int64_t (*blocks)[2], unsigned first, int64_t position) {
+    recovery->sack_count = 0;
+    /* The newest block comes first (RFC 2018 section 4), so read them backwards. */
+    for (unsigned i = seg->tcp->sack_count; i-- > first;) {
+        if (!is_plausible(seg, blocks[i]))
             continue;
-        note_sack_gap(step, trouble, blocks[i][0], position);
-        trouble->sacked_highest = later_of(trouble->sacked_highest, blocks[i][1]);
-        trouble->sacked[trouble->sacked_count].start = blocks[i][0];
-        trouble->sacked[trouble->sacked_count++].end = blocks[i][1];
+        note_sack_gap(seg, recovery, blocks[i][0], position);
+        recovery->sacked_max = max64(recovery->sacked_max, blocks[i][1]);
+        recovery->sacked[recovery->sack_count].start = blocks[i][0];
+        recovery->sacked[recovery->sack_count++].end = blocks[i][1];
     }
 }
 
-/* What was sent again and arrived: nothing sent before it is still under way (RFC 8985
- * section 6.2). An answer that comes too soon for it is of an earlier sending. */
-static void note_delivered(const struct step *step, struct tcp_trouble *trouble,
-                           const struct judged *judged) {
-    const struct sample_set *rtt = &step->other->rtt;
-    if (!judged->copy && !judged->spurious && step->seen->time_known &&
-        (!rtt->count || step->seen->time_ns - judged->time_ns >= rtt->least))
-        trouble->delivered_ns = later_of(trouble->delivered_ns, judged->time_ns);
+/* RFC 8985 section 6.2: a retransmission arrived, so data sent before it is not in flight. An ACK
+ * within less than the RTT answers an earlier transmission (step 2 of that section). */
+static void note_delivered(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                           const struct retransmission_record *record) {
+    const struct sample_set *rtt = &seg->receiver->rtt;
+    if (!record->duplicate && !record->spurious && seg->packet->time_known &&
+        (!rtt->count || seg->packet->time_ns - record->time_ns >= rtt->least))
+        recovery->rack_xmit_ns = max64(recovery->rack_xmit_ns, record->time_ns);
 }
 
-/* The newest data that the acknowledgment reports has made its round trip, whatever is missing
- * below it (RFC 8985 section 6.2). */
-static void note_round_trip(const struct step *step, struct tcp_trouble *trouble, int64_t end) {
-    const struct segment *segment = segment_ring_find(&step->other->unacked, end - 1);
-    if (!segment || segment->resent || segment->end != end || !step->seen->time_known)
+/* The newest data SACKed gives an RTT sample, for verdicts only, even if data below it is missing.
+ */
+static void sample_sack_rtt(const struct segment_context *seg, struct tcp_recovery_state *recovery,
+                            int64_t end) {
+    const struct unacked_segment *segment = unacked_find(&seg->receiver->unacked, end - 1);
+    if (!segment || segment->no_sample || segment->end != end || !seg->packet->time_known)
         return;
-    /* Sent before the timer expired, never again, and arrived: not all was lost, and the sender
-     * takes the timeout for needless (RFC 5682 section 3.1, F-RTO with SACK). */
-    trouble->timeout_undone |= trouble->timeout_frame && segment->frame < trouble->timeout_frame;
-    int64_t rtt = later_of(step->seen->time_ns - segment->time_ns, 1);
-    if (rtt <= ROUND_TRIP_MOST && (!trouble->sacked_rtt_ns || rtt < trouble->sacked_rtt_ns))
-        trouble->sacked_rtt_ns = rtt;
+    /* F-RTO (RFC 5682 section 3.1): data sent before the RTO and never retransmitted arrived, so
+     * the sender takes the RTO for spurious. */
+    recovery->rto_undone |= recovery->rto_frame && segment->frame < recovery->rto_frame;
+    int64_t rtt = max64(seg->packet->time_ns - segment->time_ns, 1);
+    if (rtt <= MAX_RTT_NS && (!recovery->sack_rtt_ns || rtt < recovery->sack_rtt_ns))
+        recovery->sack_rtt_ns = rtt;
 }
 
-static void note_sacked_resends(const struct step *step, struct tcp_trouble *trouble) {
-    for (uint32_t i = 0; trouble->unsettled && i < trouble->judged_count; i++) {
-        const struct judged *judged = &trouble->judged[i];
-        for (uint32_t k = 0; k < trouble->sacked_count; k++)
-            if (judged->start >= trouble->sacked[k].start && judged->end <= trouble->sacked[k].end)
-                note_delivered(step, trouble, judged);
+static void note_sacked_retransmissions(const struct segment_context *seg,
+                                        struct tcp_recovery_state *recovery) {
+    for (uint32_t i = 0; recovery->unsettled && i < recovery->record_count; i++) {
+        const struct retransmission_record *record = &recovery->records[i];
+        for (uint32_t k = 0; k < recovery->sack_count; k++)
+            if (record->start >= recovery->sacked[k].start &&
+                record->end <= recovery->sacked[k].end)
+                note_delivered(seg, recovery, record);
     }
 }
 
-APART void judge_sack(struct step *step, int64_t position) {
+APART void process_sack(struct segment_context *seg, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
-    for (unsigned i = 0; i < step->tcp->sack_count; i++) {
-        blocks[i][0] = stream_position(step->other, step->tcp->sack[i].start);
-        blocks[i][1] = stream_position(step->other, step->tcp->sack[i].end);
+    for (unsigned i = 0; i < seg->tcp->sack_count; i++) {
+        blocks[i][0] = stream_position(seg->receiver, seg->tcp->sack[i].start);
+        blocks[i][1] = stream_position(seg->receiver, seg->tcp->sack[i].end);
     }
-    step->effect.reports = blocks[0][0] < blocks[0][1];
-    step->effect.sack_start = blocks[0][0];
-    step->effect.sack_end = blocks[0][1];
-    bool dsack = is_dsack(step->tcp, blocks, position);
+    seg->effect.reports = blocks[0][0] < blocks[0][1];
+    seg->effect.sack_start = blocks[0][0];
+    seg->effect.sack_end = blocks[0][1];
+    bool dsack = is_dsack(seg->tcp, blocks, position);
     if (dsack && blocks[0][0] < blocks[0][1])
-        take_dsack(step, blocks[0][0], blocks[0][1]);
-    struct tcp_trouble *trouble = step_trouble(step, step->other);
-    if (blocks[dsack][1] > trouble->sacked_highest)
-        note_round_trip(step, trouble, blocks[dsack][1]);
-    keep_blocks(step, trouble, blocks, dsack, position);
-    if (trouble->sacked_count)
-        trouble->news_ns = step->seen->time_ns;
-    note_sacked_resends(step, trouble);
+        process_dsack(seg, blocks[0][0], blocks[0][1]);
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
+    if (blocks[dsack][1] > recovery->sacked_max)
+        sample_sack_rtt(seg, recovery, blocks[dsack][1]);
+    keep_blocks(seg, recovery, blocks, dsack, position);
+    if (recovery->sack_count)
+        recovery->last_loss_signal_ns = seg->packet->time_ns;
+    note_sacked_retransmissions(seg, recovery);
 }
 
-/* Of several segments under one acknowledgment the echo is of the first (RFC 7323 section 4.3):
- * only that one is told by it. Negative: it is of an earlier sending; 0: not known. */
-static int echo_of(const struct step *step, const struct judged *judged) {
-    bool first = step->other->acked_known && judged->start <= step->other->acked;
-    if (!first || !judged->timestamps || !step_timestamps(step))
-        return 0;
-    return (int32_t)(step->tcp->timestamp_echo - judged->tsval) < 0 ? -1 : 1;
+/* --- cumulative ACKs ------------------------------------------------------------------------- */
+
+enum echo { ECHO_UNKNOWN, ECHO_EARLIER, ECHO_THIS };
+
+/* Rule V6.4: of several segments that one ACK covers, TSecr echoes the first (RFC 7323 section
+ * 4.3), so only the lowest outstanding one can be compared. */
+static enum echo echo_of(const struct segment_context *seg,
+                         const struct retransmission_record *record) {
+    bool lowest = seg->receiver->snd_una_known && record->start <= seg->receiver->snd_una;
+    if (!lowest || !record->has_tsval || !has_timestamps(seg))
+        return ECHO_UNKNOWN;
+    return (int32_t)(seg->tcp->timestamp_echo - record->tsval) < 0 ? ECHO_EARLIER : ECHO_THIS;
 }
 
-/* Whether the very acknowledgment that covers it says that it had come before: then that echoes the
- * second one (RFC 7323 section 4.3), and the answer to the first was lost. */
-static bool is_reported_twice(const struct step *step, const struct judged *judged) {
-    const struct tcp_header *tcp = step->tcp;
+/* The ACK itself reports a second arrival: then it echoes the second one (RFC 7323 section 4.3),
+ * and the ACK of the first was lost. */
+static bool is_dsacked(const struct segment_context *seg,
+                       const struct retransmission_record *record) {
+    const struct tcp_header *tcp = seg->tcp;
     return tcp->sack_count &&
-           judged_overlaps(judged, stream_position(step->other, tcp->sack[0].start),
-                           stream_position(step->other, tcp->sack[0].end));
+           record_overlaps(record, stream_position(seg->receiver, tcp->sack[0].start),
+                           stream_position(seg->receiver, tcp->sack[0].end));
 }
 
-/* Sooner than the way to the receiver and back allows: it answers an earlier sending. */
-static bool is_answer_too_soon(const struct step *step, const struct judged *judged) {
-    uint64_t samples = step->other->rtt.count;
-    int64_t least = stream_least_rtt(step->other);
-    int64_t soon = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
-    return samples && step->seen->time_known && step->seen->time_ns - judged->time_ns < soon;
+/* Rule V6.5: half the least RTT of few samples, 7/8 of many. */
+static bool ack_faster_than_rtt(const struct segment_context *seg,
+                                const struct retransmission_record *record) {
+    uint64_t samples = seg->receiver->rtt.count;
+    int64_t least = min_rtt(seg->receiver);
+    int64_t limit = samples < MANY_SAMPLES ? least / 2 : least - least / 8;
+    return samples && seg->packet->time_known && seg->packet->time_ns - record->time_ns < limit;
 }
 
-/* A single round trip may be that of a handshake that waited. */
-static void take_answer_too_soon(const struct step *step, struct tcp_trouble *trouble,
-                                 struct judged *judged) {
-    if (step->other->rtt.count > 1)
-        judged_prove_spurious(step, trouble, judged, WORD_TIME);
-    else
-        judged_leave_open(step, trouble, judged);
+/* Neither endpoint can report data above a gap. */
+static bool is_without_sack(const struct segment_context *seg) {
+    const struct tcp_stream *a = seg->sender, *b = seg->receiver;
+    if (a->syn_seen && b->syn_seen && !a->syn_truncated && !b->syn_truncated)
+        return !a->sack_permitted || !b->sack_permitted;
+    return !seg->tcp->sack_count && !recovery_of(a)->sack_acks;
 }
 
-/* Whether the receiver has no way to tell what it holds above a gap. */
-static bool is_without_sack(const struct step *step) {
-    const struct tcp_stream *stream = step->stream, *other = step->other;
-    if (stream->syn_seen && other->syn_seen && !stream->syn_cut && !other->syn_cut)
-        return !stream->sack_permitted || !other->sack_permitted;
-    return !step->tcp->sack_count && !tcp_trouble_of(stream)->sack_acks;
+/* Rule V7.4: no ACK ended at its start. Without SACK, either the receiver held it above a gap or it
+ * acknowledged several segments at once. */
+static bool is_skipped(const struct segment_context *seg,
+                       const struct retransmission_record *record) {
+    return record->lost && !record->upstream && record->start > seg->receiver->snd_una &&
+           record->start < seg->receiver->recovery->maybe_held_below && is_without_sack(seg);
 }
 
-/* An acknowledgment that goes beyond what was sent again last: the receiver held the rest. */
-static void note_held(const struct step *step, struct tcp_trouble *trouble, int64_t position) {
-    const struct judged *last = trouble->judged_count ? judged_at(trouble, 0) : NULL;
-    if (last && !last->copy && last->end > step->other->acked && last->end < position)
-        trouble->held_below = later_of(trouble->held_below, position);
+static void settle(struct segment_context *seg, struct tcp_recovery_state *recovery,
+                   struct retransmission_record *record) {
+    enum echo echo = echo_of(seg, record);
+    record->settled = true;
+    recovery->unsettled--;
+    record->needed = record->newer_tsval && echo == ECHO_THIS && !is_dsacked(seg, record);
+    bool too_fast = !record->upstream && echo == ECHO_UNKNOWN && ack_faster_than_rtt(seg, record);
+    if (!record->upstream && echo == ECHO_EARLIER)
+        mark_spurious(seg, recovery, record, WORD_TIMESTAMPS);
+    else if (too_fast && seg->receiver->rtt.count > 1)
+        mark_spurious(seg, recovery, record, WORD_TIME);
+    else if (too_fast || is_skipped(seg, record)) /* one sample may be of a handshake that waited */
+        leave_loss_open(seg, recovery, record);
+    note_delivered(seg, recovery, record);
 }
 
-/* Acknowledged together with what lies below it: no acknowledgment ended where it begins. Without
- * SACK that may be because the receiver held it above a gap, or because it acknowledges several at
- * once: whether it was lost is open. */
-static bool is_skipped(const struct step *step, const struct judged *judged) {
-    return judged->lost && !judged->upstream && judged->start > step->other->acked &&
-           judged->start < step->other->trouble->held_below && is_without_sack(step);
-}
-
-/* Sent again behind a timeout, acknowledged by now, and long enough ago to have arrived. */
-static bool may_be_in_vain(const struct step *step, const struct judged *judged) {
-    const struct tcp_stream *other = step->other;
-    return judged->kind == WORD_TIMEOUT_RETRANSMISSION && (judged->lost || judged->skipped) &&
-           !judged->reported && judged->end <= other->acked &&
-           judged->start > other->trouble->advanced_from &&
-           step->seen->time_ns - judged->time_ns >= other->rtt.least - other->rtt.least / 8;
-}
-
-/* Going back without SACK, a sender sends again what had arrived. The lowest of what an
- * acknowledgment covers at once filled the gap; each one behind it that the receiver had already
- * makes it repeat that acknowledgment at once (RFC 9293 section 3.10.7.4). */
-APART void judge_repeated(struct step *step) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    if (!trouble || !is_without_sack(step))
+APART void settle_retransmissions(struct segment_context *seg, int64_t position) {
+    struct tcp_recovery_state *recovery = seg->receiver->recovery;
+    if (position < recovery->settled_from)
         return;
-    if (step->other->highest > step->other->acked)
-        trouble->held_below = step->other->highest;
-    if (!trouble->timeouts || !step->seen->time_known)
-        return;
-    for (uint32_t i = 0; i < trouble->judged_count; i++) {
-        struct judged *judged = judged_at(trouble, i);
-        if (!may_be_in_vain(step, judged))
+    recovery->settled_from = INT64_MAX;
+    /* An ACK beyond the last retransmission: the receiver held data above it. */
+    const struct retransmission_record *last =
+        recovery->record_count ? record_at(recovery, 0) : NULL;
+    if (last && !last->duplicate && last->end > seg->receiver->snd_una && last->end < position)
+        recovery->maybe_held_below = max64(recovery->maybe_held_below, position);
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        struct retransmission_record *record = &recovery->records[i];
+        if (record->settled)
             continue;
-        judged->reported = true;
-        judged_prove_spurious(step, trouble, judged, WORD_ACKS);
+        if (record->end > position)
+            recovery->settled_from = min64(recovery->settled_from, record->end);
+        else
+            settle(seg, recovery, record);
+    }
+    seg->receiver->has_unsettled = recovery->unsettled;
+}
+
+/* Rule V6.6: retransmitted after an RTO, acknowledged since, and long enough ago to have arrived.
+ */
+static bool retransmit_may_be_spurious(const struct segment_context *seg,
+                                       const struct retransmission_record *record) {
+    const struct tcp_stream *data = seg->receiver;
+    return record->kind == WORD_TIMEOUT_RETRANSMISSION && (record->lost || record->place_unknown) &&
+           !record->dsacked && record->end <= data->snd_una &&
+           record->start > data->recovery->previous_snd_una &&
+           seg->packet->time_ns - record->time_ns >= data->rtt.least - data->rtt.least / 8;
+}
+
+/* Without SACK, go-back-N retransmits data that had arrived. The lowest of the segments that an ACK
+ * covers filled the gap. Each other one that the receiver already had makes it repeat that ACK
+ * immediately (RFC 9293 section 3.10.7.4). */
+APART void process_repeated_ack(struct segment_context *seg) {
+    struct tcp_recovery_state *recovery = seg->receiver->recovery;
+    if (!recovery || !is_without_sack(seg))
+        return;
+    if (seg->receiver->snd_nxt > seg->receiver->snd_una)
+        recovery->maybe_held_below = seg->receiver->snd_nxt;
+    if (!recovery->rto_count || !seg->packet->time_known)
+        return;
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        struct retransmission_record *record = record_at(recovery, i);
+        if (!retransmit_may_be_spurious(seg, record))
+            continue;
+        record->dsacked = true;
+        mark_spurious(seg, recovery, record, WORD_ACKS);
         return;
     }
-}
-
-APART void judge_acknowledged(struct step *step, int64_t position) {
-    struct tcp_trouble *trouble = step->other->trouble;
-    if (position < trouble->settled_from)
-        return;
-    trouble->settled_from = INT64_MAX;
-    note_held(step, trouble, position);
-    for (uint32_t i = 0; i < trouble->judged_count; i++) {
-        struct judged *judged = &trouble->judged[i];
-        if (judged->settled)
-            continue;
-        if (judged->end > position) {
-            trouble->settled_from = sooner_of(trouble->settled_from, judged->end);
-            continue;
-        }
-        judged->settled = true;
-        trouble->unsettled--;
-        int echo = echo_of(step, judged);
-        judged->needed = judged->first_older && echo > 0 && !is_reported_twice(step, judged);
-        if (!judged->upstream && echo < 0)
-            judged_prove_spurious(step, trouble, judged, WORD_TIMESTAMPS);
-        else if (!judged->upstream && echo <= 0 && is_answer_too_soon(step, judged))
-            take_answer_too_soon(step, trouble, judged);
-        else if (is_skipped(step, judged))
-            judged_leave_open(step, trouble, judged);
-        note_delivered(step, trouble, judged);
-    }
-    step->other->unsettled = trouble->unsettled;
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A TCP connection as one capture point sees it: both half-connections and the handshake. */
+#ifndef WIRETALE_TCP_CONNECTION_H
+#define WIRETALE_TCP_CONNECTION_H
+
+#include "tcp/stream.h"
+
+struct tcp_connection {
+    bool syn_ack_seen, handshake_ack_seen;
+    bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
+    bool refused;             /* a RST answered the SYN */
+    bool reset;
+    bool duplicated;              /* a data packet was duplicated: pure ACKs may be, too */
+    uint32_t duplicate_delay_ns;  /* of the last such duplicate */
+    int64_t syn_ns;               /* the initiator's last SYN */
+    int64_t handshake_rtt_ns;     /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
+    struct tcp_stream streams[2]; /* 0: sent by the initiator */
+};
+
+/* Returns the RTT between both endpoints in ns, or RTT_UNKNOWN. */
+int64_t path_rtt(const struct tcp_connection *connection);
+
+/* Returns the RTT between the capture point and the endpoint that sends `stream` in ns, or
+ * RTT_UNKNOWN. */
+int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream);
+
+/* Returns the RTO of the endpoint that sends `stream` in ns (RFC 6298 section 2), MIN_RTO_NS at
+ * least. */
+int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream);
+
+/* Returns the size of a full segment of `stream` in bytes: the largest seen, the MSS at most. */
+int64_t full_segment_size(const struct tcp_connection *connection, const struct tcp_stream *stream);
+
+/* Returns the half-connection of the other endpoint. */
+static inline const struct tcp_stream *peer_of(const struct tcp_connection *connection,
+                                               const struct tcp_stream *stream) {
+    return &connection->streams[stream == connection->streams];
+}
+
+#endif

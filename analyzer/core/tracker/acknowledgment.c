@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes ACKs (rules V9 and V11). An ACK that advances snd_una settles verdicts
+ * (verdict/sack.c), shows data that the capture missed, and gives an RTT sample. One that repeats
+ * the last ACK may be a duplicate ACK (RFC 5681 section 2), which is a loss signal. The segment's
+ * sender is the receiver of the data that it acknowledges; `receiver` is the half-connection of
+ * that data. */
+#include "tracker/acknowledgment.h"
+
+#include "tracker/receive_window.h"
+#include "verdict/retransmit_cause.h"
+#include "verdict/sack.h"
+
+/* An ACK of one segment with nothing behind it, this much later than the least RTT, waited for the
+ * delayed-ACK timer (40 ms and more on Linux, up to 500 ms by RFC 9293 section 3.8.6.3). */
+#define DELAYED_ACK_NS 25000000
+
+/* --- ACKs that advance snd_una --------------------------------------------------------------- */
+
+/* Rule V9.3: the ACK covers data that was not seen. */
+static APART void acknowledge_unseen(struct segment_context *seg, struct tcp_stream *receiver,
+                                     int64_t position) {
+    int64_t now = seg->packet->time_ns, unseen = 0;
+    if (receiver->gaps.count)
+        unseen = range_set_acknowledge(&receiver->gaps, position, now, seg->allowance);
+    /* One byte above snd_nxt may be a FIN that the capture missed: it is not claimed. */
+    bool maybe_fin = position == receiver->snd_nxt + 1 && !receiver->fin_seen;
+    if (position > receiver->snd_nxt && !maybe_fin) {
+        if (receiver->base_known) {
+            struct gap gap = {.start = receiver->snd_nxt,
+                              .end = position,
+                              .opened_ns = now,
+                              .acked_ns = now,
+                              .event = EVENT_NONE,
+                              .opener_frame = seg->frame,
+                              .acked = true};
+            unseen += position - receiver->snd_nxt;
+            recovery_state(seg, receiver)->unknown_bytes +=
+                (uint64_t)range_set_open(&receiver->gaps, gap, seg->allowance);
+        }
+        receiver->snd_nxt = position;
+    }
+    if (!unseen)
+        return;
+    recovery_state(seg, receiver)->unseen_bytes += (uint64_t)unseen;
+    uint64_t event = emit_event(seg, &(struct event){.kind = WORD_ACKED_UNSEEN_SEGMENT,
+                                                     .place = WORD_CAPTURE,
+                                                     .evidence = WORD_ACKS,
+                                                     .bytes = unseen});
+    range_set_tell(&receiver->gaps, now, event);
+}
+
+/* Keeps values of snd_una that are one RTT apart: rule V6.1 needs those that the sender has
+ * received. */
+static inline void keep_ack_history(const struct segment_context *seg,
+                                    struct tcp_stream *receiver) {
+    int64_t rtt = seg->connection->handshake_rtt_ns;
+    if (!receiver->snd_una_known ||
+        receiver->una_advanced_ns - receiver->ack_history[1].time_ns < (rtt < 0 ? MIN_RTO_NS : rtt))
+        return;
+    receiver->ack_history[0] = receiver->ack_history[1];
+    receiver->ack_history[1].snd_una = receiver->snd_una;
+    receiver->ack_history[1].time_ns = receiver->una_advanced_ns;
+    receiver->ack_history_frames[0] = receiver->ack_history_frames[1];
+    receiver->ack_history_frames[1] = receiver->una_advanced_frame;
+}
+
+/* Rule V11.1. Returns the RTT sample of the data that an ACK covered, or RTT_UNKNOWN: never of a
+ * segment that was retransmitted (Karn), nor from an ACK that a gap or a timer delayed. */
+static int64_t rtt_sample(const struct segment_context *seg, const struct ack_result *acked,
+                          uint32_t dup_acks) {
+    const struct sample_set *rtt = &seg->receiver->rtt;
+    if (!acked->count || acked->no_sample || dup_acks || !seg->packet->time_known)
+        return RTT_UNKNOWN;
+    int64_t waited = seg->packet->time_ns - acked->newest_ns;
+    bool alone = acked->count == 1 && !acked->left;
+    if (waited < 0 || waited > MAX_RTT_NS ||
+        (alone && rtt->count && waited > rtt->least + DELAYED_ACK_NS))
+        return RTT_UNKNOWN;
+    return waited;
+}
+
+static inline void advance(struct segment_context *seg, struct tcp_stream *sender,
+                           struct tcp_stream *receiver, int64_t position) {
+    uint32_t dup_acks = sender->dup_ack_count;
+    sender->dup_ack_count = 0;
+    check_probe_byte(seg, receiver, position);
+    if (receiver->has_unsettled)
+        settle_retransmissions(seg, position);
+    if (receiver->recovery)
+        receiver->recovery->previous_snd_una = receiver->snd_una;
+    if (receiver->gaps.count || position > receiver->snd_nxt)
+        acknowledge_unseen(seg, receiver, position);
+    keep_ack_history(seg, receiver);
+    receiver->snd_una = position;
+    if (!receiver->flight_known) {
+        receiver->snd_una_known = true;
+        receiver->flight_known = receiver->base_known;
+    }
+    receiver->una_advanced_ns = seg->packet->time_ns;
+    receiver->una_advanced_frame = seg->frame;
+    struct ack_result acked = unacked_acknowledge(&receiver->unacked, position);
+    int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
+    seg->effect.rtt_ns = rtt_ns;
+    if (rtt_ns >= 0)
+        add_rtt_sample(receiver, rtt_ns, seg->allowance);
+}
+
+/* --- other ACKs ------------------------------------------------------------------------------ */
+
+/* Rule V9.4: no value that snd_una can have. Before the peer's SYN was answered, another value than
+ * 0 acknowledges an old connection (RFC 9293 section 3.5.1). */
+static inline bool is_out_of_range(const struct tcp_stream *sender,
+                                   const struct tcp_stream *receiver, int64_t position) {
+    int64_t ahead = position - receiver->snd_nxt;
+    bool old_connection = !receiver->snd_una_known && receiver->syn_seen && !sender->syn_seen &&
+                          receiver->snd_nxt <= 0 && position != 0;
+    return ahead < -POSITION_SPAN || (ahead > 0 && ahead > max_ack_ahead(sender)) || old_connection;
+}
+
+static bool repeats_last_ack(const struct segment_context *seg, const struct tcp_header *tcp) {
+    const struct tcp_stream *sender = seg->sender;
+    return !seg->packet->payload_bytes && !seg->effect.probe &&
+           !(tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST)) &&
+           tcp->acknowledgment == sender->last_ack && tcp->window == sender->last_window;
+}
+
+/* Rule V9.1: RFC 5681 section 2, with data outstanding. */
+static APART void take_repeated_ack(struct segment_context *seg) {
+    process_repeated_ack(seg);
+    if (seg->receiver->snd_nxt <= seg->receiver->snd_una)
+        return;
+    recovery_state(seg, seg->sender)->duplicate_acks++;
+    recovery_state(seg, seg->receiver)->last_loss_signal_ns = seg->packet->time_ns;
+    seg->sender->dup_ack_count++;
+    emit_kind(seg, WORD_DUPLICATE_ACK, 0);
+}
+
+/* An ACK without SACK blocks ends earlier ones if it acknowledges them. A pure ACK ends them in any
+ * case: it would report all data above a gap (RFC 2018 section 4), so the receiver has dropped it
+ * (section 8). */
+static void take_sack(struct segment_context *seg, const struct tcp_header *tcp, int64_t position) {
+    struct tcp_recovery_state *recovery = seg->receiver->recovery;
+    if (tcp->sack_count) {
+        recovery_state(seg, seg->sender)->sack_acks++;
+        process_sack(seg, position);
+    } else if (recovery && recovery->sack_count) {
+        bool pure = !seg->packet->payload_bytes && !(tcp->options & TCP_OPTION_CUT);
+        if (pure || position >= recovery->sacked_max)
+            recovery->sack_count = 0;
+    }
+}
+
+bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
+                 struct tcp_stream *receiver, const struct tcp_header *tcp) {
+    if (!receiver->isn_known)
+        set_isn(receiver, tcp->acknowledgment - 1);
+    int64_t position = stream_position(receiver, tcp->acknowledgment);
+    if (is_out_of_range(sender, receiver, position)) {
+        recovery_state(seg, sender)->acks_out_of_range++;
+        emit_kind(seg, WORD_ACK_OUT_OF_RANGE, 0);
+        return true;
+    }
+    int64_t snd_una = receiver->snd_una_known ? receiver->snd_una : INT64_MIN;
+    seg->effect.acknowledges = true;
+    seg->effect.acknowledged = position;
+    if (position < snd_una) { /* V9.2 */
+        if (tcp->sack_count)
+            take_sack(seg, tcp, position);
+        return false;
+    }
+    if (position > snd_una)
+        advance(seg, sender, receiver, position);
+    else if (!ack_answers_probe(seg) && repeats_last_ack(seg, tcp))
+        take_repeated_ack(seg);
+    take_sack(seg, tcp, position);
+    note_loss_report(seg);
+    sender->last_ack = tcp->acknowledgment;
+    sender->last_window = tcp->window;
+    return true;
+}
