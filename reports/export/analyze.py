@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables as one JSON object, written as it is made.
+"""`wiretale analyze --json`: the tables as one JSON object, written piece by piece.
 
-No library is needed for it and no row becomes a Python object: this is the way for scripts and for large captures.
+The core serializes the rows: no library is imported and no row becomes a Python object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLES = ("interfaces", "flows", "directions", "datagrams", "findings")
 
 
 def blocks_summary(trace: Trace) -> list[dict[str, object]]:
-    """The directions in which an application's numbered units were recognised, with what became of them."""
+    """Returns the directions with numbered blocks or packets of an application, and their counts."""
     directions, numbers = trace.directions, trace.directions.rows_where("blocks")
     applications = trace.flows.column("application") if numbers else []
     rows = (directions.rows(i, i + 1)[0] for i in numbers)
@@ -37,7 +37,7 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
 
 
 def head(trace: Trace, version: str) -> dict[str, object]:
-    """What stands before the tables."""
+    """Returns the members before the tables."""
     return {
         "schema": SCHEMA,
         "wiretale": version,
@@ -49,7 +49,7 @@ def head(trace: Trace, version: str) -> dict[str, object]:
 
 
 def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES) -> None:
-    """Writes one object: `schema`, `wiretale`, and an array of row objects for each table."""
+    """Writes one object: the members of head(), and an array of rows for each table."""
     out.write(json.dumps(head(trace, version)).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several capture points compared, as one JSON object: `wiretale compare --json`."""
+"""`wiretale compare`: one JSON object, or every packet with its delays as Parquet."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.answers import answers, saw_all, tracer_stage
-from wiretale.analyzer.compare.packet_tables import lost_packets
+from wiretale.analyzer.compare.packet_tables import lost_packets, packets_sql
+from wiretale.reports.export.destination import output_folder
+from wiretale.reports.export.parquet import copy_to
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.comparison import Vantage
     from wiretale.analyzer.compare.loss_location import Ledger
@@ -18,32 +20,24 @@ if TYPE_CHECKING:
 
 SCHEMA = "wiretale.compare/1"
 LOST_MOST = 1000
-ASSUMPTION = "the least delays of both directions are equal; the offset is off by at most error_ns, whatever they are"
+ASSUMPTION = "the minimum delays of both directions are equal; if not, the offset is off by at most error_ns"
+TABLES = ("packets", "lost")
+POINT_FIELDS = "role files packets first_ns last_ns dropped not_ip unread interfaces damage"
+DELAY_FIELDS = "min mean median p90 p99 max deviation jitter"
+
+
+def fields(one: object, names: str) -> dict[str, Any]:
+    """Returns the attributes that `names` lists."""
+    return {name: getattr(one, name) for name in names.split()}
 
 
 def rounded(value: float | None) -> int | None:
-    """Whole ns."""
+    """Returns whole ns."""
     return None if value is None else round(value)
 
 
-def capture_entry(point: CapturePoint) -> dict[str, Any]:
-    """A capture point."""
-    return {
-        "role": point.role,
-        "files": point.files,
-        "packets": point.packets,
-        "first_ns": point.first_ns,
-        "last_ns": point.last_ns,
-        "dropped": point.dropped,
-        "not_ip": point.not_ip,
-        "unread": point.unread,
-        "interfaces": point.interfaces,
-        "damage": point.damage,
-    }
-
-
 def clock_entry(clock: Clock, roles: list[str]) -> dict[str, Any]:
-    """The clock of one point against another's."""
+    """Returns the clock of one point relative to another's."""
     return {
         "from": roles[clock.earlier],
         "to": roles[clock.later],
@@ -51,8 +45,7 @@ def clock_entry(clock: Clock, roles: list[str]) -> dict[str, Any]:
         "offset_ns": rounded(clock.offset_ns),
         "error_ns": rounded(clock.error_ns),
         "offset_at_ns": clock.stretches[0].middle_ns if clock.known and clock.stretches else None,
-        "skew_ppm": clock.skew_ppm,
-        "skew_error_ppm": clock.skew_error_ppm,
+        **fields(clock, "skew_ppm skew_error_ppm"),
         "least_rtt_ns": rounded(clock.least_rtt_ns),
         "steps": [{"time_ns": time, "change_ns": round(change)} for time, change in clock.steps],
         "packets_forward": clock.forward,
@@ -62,34 +55,25 @@ def clock_entry(clock: Clock, roles: list[str]) -> dict[str, Any]:
 
 
 def delay_entry(delay: Delay) -> dict[str, Any]:
-    """One hop, one way."""
-    names = ("min", "mean", "median", "p90", "p99", "max", "deviation", "jitter")
+    """Returns the one-way delays of a hop."""
     return {
         "from": delay.start,
         "to": delay.end,
         "absolute": delay.absolute,
         "error_ns": rounded(delay.error_ns),
         "packets": delay.summary["packets"],
-        **{f"{name}_ns": rounded(delay.summary[name]) for name in names},
+        **{f"{name}_ns": rounded(delay.summary[name]) for name in DELAY_FIELDS.split()},
         "below_zero": delay.summary["negative"],
     }
 
 
 def ledger_entry(ledger: Ledger) -> dict[str, Any]:
-    """Where things of one kind were lost."""
+    """Returns the losses of one kind by place."""
     tracer = tracer_stage(ledger)
     return {
-        "title": ledger.title,
-        "unit": ledger.unit,
-        "run": ledger.run,
-        "sent": ledger.sent,
-        "arrived": ledger.arrived,
-        "lost": ledger.lost,
+        **fields(ledger, "title unit run sent arrived lost"),
         "lost_total": sum(ledger.lost.values()),
-        "stages": [
-            {"stage": stage.role, "seen": stage.seen, "had": stage.had, "missed": stage.missed}
-            for stage in ledger.stages
-        ],
+        "stages": [{"stage": stage.role, **fields(stage, "seen had missed")} for stage in ledger.stages],
         "tracer_saw_all": saw_all(ledger),
         "tracer_missed": tracer.missed if tracer else None,
         "copies": ledger.copies,
@@ -98,15 +82,15 @@ def ledger_entry(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def whole_object(vantage: Vantage, version: str) -> dict[str, Any]:
-    """All of it."""
+def write_json(vantage: Vantage, version: str, out: IO[str]) -> None:
+    """Writes one object, in one line."""
     roles = [point.role for point in vantage.points]
     lost, total = lost_packets(vantage, LOST_MOST)
-    return {
+    whole = {
         "schema": SCHEMA,
         "wiretale": version,
         "answers": list(answers(vantage)),
-        "captures": [capture_entry(point) for point in vantage.points],
+        "captures": [fields(point, POINT_FIELDS) for point in vantage.points],
         "losses": [ledger_entry(ledger) for ledger in vantage.ledgers],
         "clocks": [clock_entry(clock, roles) for clock in vantage.clocks],
         "delays": [delay_entry(delay) for delay in vantage.delays],
@@ -115,8 +99,19 @@ def whole_object(vantage: Vantage, version: str) -> dict[str, Any]:
         "lost_packets_total": total,
         "notes": vantage.notes,
     }
+    out.write(json.dumps(whole) + "\n")
 
 
-def write_json(vantage: Vantage, version: str, out: IO[str]) -> None:
-    """One object in one line."""
-    out.write(json.dumps(whole_object(vantage, version)) + "\n")
+def write_tables(vantage: Vantage, folder: Path) -> Path:
+    """Writes `packets.parquet` and `lost.parquet` into a directory, which is made if it does not exist.
+
+    Returns its path. OutputError if a file cannot be written; files that existed before are then unchanged.
+    """
+    packets = packets_sql(vantage)
+    lost = f"SELECT * FROM ({packets}) WHERE lost IS NOT NULL"
+    with output_folder(folder) as partial:
+        copy_to(
+            vantage.connection,
+            dict(zip((partial / f"{name}.parquet" for name in TABLES), (packets, lost), strict=True)),
+        )
+    return folder

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Tables as CSV (RFC 4180); null is empty.
 
-Text from a capture must neither steer a terminal nor become a formula in a spreadsheet. Control characters and
-bidirectional controls are escaped as in Python (\n, \x1b, \u202e), a backslash is doubled, and a text that then begins
-with = + - @ or an apostrophe gets an apostrophe before it. To read it back, remove that apostrophe first. Numbers are
-never changed.
+Text from a capture must neither control a terminal nor become a formula in a spreadsheet. Control characters and
+bidirectional controls are escaped as in Python (\n, \x1b, \u202e), and a backslash is doubled. If the text then begins
+with = + - @ or an apostrophe, it gets an apostrophe before it, which a reader must remove first. Numbers are unchanged.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from wiretale.analyzer.printable import valid_text
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
 
-ROWS_AT_ONCE = 4096  # a row of Python objects is large
-FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last are the full-width ones
+ROWS_AT_ONCE = 4096  # bounds memory, because a row of Python objects is large
+FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are full-width
 SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ESCAPES = {chr(code): f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in CONTROLS} | SHORT
@@ -28,7 +27,7 @@ TO_ESCAPE = re.compile(f"[{re.escape(''.join(ESCAPES))}]")
 
 
 def csv_cell(value: object) -> object:
-    """A value as it is written: a text so that nothing obeys it."""
+    """Returns a value as it is written; text is escaped."""
     if not isinstance(value, str):
         return value
     text = TO_ESCAPE.sub(lambda found: ESCAPES[found[0]], valid_text(value))
@@ -36,20 +35,22 @@ def csv_cell(value: object) -> object:
 
 
 def text_columns(table: Table) -> list[str]:
-    """The columns that hold what a capture or a user wrote."""
+    """Returns the columns with text from a capture or from the user."""
     return [name for name, kind, *_ in table.columns() if kind in ("text", "path")]
 
 
 def sql_text(text: str) -> str:
-    """A literal."""
+    """Returns a literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def csv_sql(column: str) -> str:
-    """csv_cell() of a column of text, as an SQL expression of DuckDB."""
+    """Returns csv_cell() of a text column as an SQL expression of DuckDB."""
     escaped = column
-    for character in sorted(ESCAPES, key=lambda one: one != "\\"):  # first the backslash, for the others put more in
-        if character != "\0":  # never in a text
+    for character in sorted(
+        ESCAPES, key=lambda one: one != "\\"
+    ):  # the backslash first, because the others insert some
+        if character != "\0":  # text has no NUL
             escaped = f"replace({escaped}, chr({ord(character)}), {sql_text(ESCAPES[character])})"
     pattern = sql_text("[" + "".join(f"\\x{{{ord(one):x}}}" for one in ESCAPES) + "]")
     text = f"(CASE WHEN regexp_matches({column}, {pattern}) THEN {escaped} ELSE {column} END)"
@@ -58,7 +59,7 @@ def csv_sql(column: str) -> str:
 
 
 def write_csv(table: Table, out: IO[str]) -> None:
-    """Writes a line of column names and a line for each row."""
+    """Writes the column names, then a line for each row."""
     names, texts = [name for name, *_ in table.columns()], text_columns(table)
     writer = csv.writer(out)
     writer.writerow(names)

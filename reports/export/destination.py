@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where results go: one rule for every file that wiretale writes, as curl and tshark follow it.
+"""Rules for every file that wiretale writes.
 
-A new name or a regular file is written beside its place and renamed, so it appears whole or not at all; a symbolic link
-is followed, and a device, a FIFO or a listening socket is opened and written to. check_outputs() refuses a path that is
-also an input, and a capture unless the user chose to replace it; it needs no result, so callers check before the long
-part of their work.
+A regular file is written under a temporary name in its directory and renamed, so that it appears whole or not at all.
+Symbolic links are followed; a device, a FIFO or a listening socket is opened and written to. check_outputs() rejects a path
+that is also an input, and a capture unless the user chose to replace it. Commands must call it before their long work.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from wiretale.analyzer.capture_paths import holds_capture
 from wiretale.analyzer.errors import OutputError, UsageError
 from wiretale.analyzer.printable import utf8_name
 
-LINKS_MOST = 40  # as the kernel
+LINKS_MOST = 40  # the limit of the kernel
 PAGE_SUFFIXES = ("", ".html", ".htm")
 PAGE_FORMATS = (
     "the report is an HTML page: expected a name that ends in .html or .htm, one without a suffix, a device, a FIFO, "
@@ -34,30 +33,30 @@ Inputs = Iterable[str | os.PathLike[str]]
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether every user may create files in a folder, and remove only their own: /tmp."""
+    """Returns whether every user may create files in a directory and remove only their own, as in /tmp."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISVTX and mode & stat.S_IWOTH)
 
 
 def is_magic(path: Path) -> bool:
-    """Whether a path lies in /proc, as /dev/stdout does behind its link: it stands for an open file, not for a name."""
+    """Returns whether a path is in /proc, as /dev/stdout is: it stands for an open file, and must not be renamed."""
     return os.path.realpath(path.parent).startswith("/proc/")
 
 
 def resolve(path: Path) -> Path:
-    """The path behind symbolic links, which need not exist. OSError for a link that the kernel would not follow."""
+    """Returns the path behind symbolic links, even if it does not exist. OSError if the kernel would not follow one."""
     for _ in range(LINKS_MOST):
         if not path.is_symlink() or is_magic(path):
             return path
         owners = (os.geteuid(), path.parent.stat().st_uid)
         if is_shared(path.parent) and path.lstat().st_uid not in owners:  # proc_sys_fs(5), protected_symlinks
-            raise PermissionError(errno.EACCES, "a symbolic link of another user in a shared folder")
+            raise PermissionError(errno.EACCES, "a symbolic link of another user in a shared directory")
         path = path.parent / os.readlink(path)
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def status(path: Path) -> os.stat_result | None:
-    """The status of a file; None if there is none."""
+    """Returns the status of a file, or None if it does not exist."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -65,12 +64,12 @@ def status(path: Path) -> os.stat_result | None:
 
 
 def is_replaced(place: Path, found: os.stat_result | None) -> bool:
-    """Whether a file is written beside its place and renamed."""
+    """Returns whether an output is written under another name and renamed."""
     return found is None or (stat.S_ISREG(found.st_mode) and not is_magic(place))
 
 
 def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> None:
-    """Gives a file the mode of the one that it replaces, and its owner, as if that had been written to."""
+    """Copies mode and owner of the file that is replaced."""
     if before is None:
         return
     now = os.fstat(descriptor)
@@ -82,7 +81,7 @@ def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> 
 
 @contextmanager
 def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
-    """A new file beside `place`, which takes its name at the end."""
+    """A temporary file that is renamed to `place` at the end."""
     partial = place.with_name(f".partial-{os.urandom(8).hex()}")
     try:
         with partial.open("xb") as out:
@@ -95,9 +94,9 @@ def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
-    """A device, a FIFO, a socket or an open file: opened without truncation or seeking."""
+    """A device, FIFO, socket or open file, opened without truncation or seeking."""
     if stat.S_ISSOCK(found.st_mode):
-        import socket  # seldom: not every start pays for it
+        import socket  # rare, so it must not slow down every start
 
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(bytes(place))
@@ -111,7 +110,7 @@ def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
 
 @contextmanager
 def output_at(path: Path) -> Iterator[BinaryIO]:
-    """As output_file(), with the OSError."""
+    """As output_file(), but raises OSError."""
     place = resolve(path)
     found = status(place)
     if found is None or is_replaced(place, found):
@@ -124,7 +123,7 @@ def output_at(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to. OutputError if it cannot be written; a regular file is then as it was."""
+    """A file to write to. OutputError if it cannot be written; a regular file is then unchanged."""
     try:
         with output_at(path) as out:
             yield out
@@ -133,7 +132,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def move(file: Path, path: Path) -> None:
-    """Moves a finished file to where it belongs."""
+    """Moves a finished file to its path, by the same rules."""
     found = status(path)
     if path.is_symlink() or not is_replaced(path, found):
         with output_at(path) as out, file.open("rb") as made:
@@ -146,9 +145,9 @@ def move(file: Path, path: Path) -> None:
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
-    """A new folder to write into; its files move into `folder` at the end.
+    """A temporary directory, whose files move into `folder` at the end.
 
-    OutputError, with nothing changed, if something cannot be written.
+    OutputError if a file cannot be written; `folder` is then unchanged.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,14 +166,14 @@ def output_folder(folder: Path) -> Iterator[Path]:
 
 
 def identity(found: os.stat_result) -> Identity | None:
-    """What two names of one file have in common; None for a terminal or /dev/null, which may be both ends at once."""
+    """Returns the same value for two names of one file; None for a terminal or /dev/null, which may be input and output."""
     if stat.S_ISCHR(found.st_mode):
         return None
     return (-1, found.st_rdev) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 def identities(inputs: Inputs) -> dict[Identity, str]:
-    """The names of the inputs that exist, by their identities; - is standard input."""
+    """Returns the names of existing inputs by identity; - is standard input."""
     names: dict[Identity, str] = {}
     for name in map(str, inputs):
         with suppress(OSError):
@@ -185,9 +184,9 @@ def identities(inputs: Inputs) -> dict[Identity, str]:
 
 
 def check_writable(path: Path, place: Path, found: os.stat_result | None) -> None:
-    """OutputError for a place that cannot be written to, as far as that can be told before."""
+    """Raises OutputError if the permissions do not allow to write."""
     if found is not None and stat.S_ISDIR(found.st_mode):
-        raise OutputError(f"{path}: cannot write: it is a folder")
+        raise OutputError(f"{path}: cannot write: it is a directory")
     needed = [place] if found is not None else []
     needed += [place.parent] if is_replaced(place, found) else []
     if not all(map(os.path.exists, needed)):
@@ -197,7 +196,7 @@ def check_writable(path: Path, place: Path, found: os.stat_result | None) -> Non
 
 
 def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: bool) -> None:
-    """As check_outputs(), for one file."""
+    """Checks one file; see check_outputs()."""
     try:
         place = resolve(path)
         found = status(place)
@@ -216,15 +215,15 @@ def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: 
 
 
 def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False, page: bool = False) -> None:
-    """Checks files that will be written. UsageError for one that is also an input, for a capture unless `overwrite`, and
-    for the name of another format if it is a page; OutputError for one that cannot be written."""
+    """Checks files that will be written. UsageError if one is also an input, is a capture and not `overwrite`, or is a page
+    and has the suffix of another format; OutputError if one cannot be written."""
     names = identities(inputs)
     for path in paths:
         check_output(path, names, overwrite, page)
 
 
 def check_folder(folder: Path, files: Iterable[str], inputs: Inputs, overwrite: bool = False) -> None:
-    """As check_outputs(), for files in a folder, which need not exist."""
+    """Checks files in a directory, which need not exist; see check_outputs()."""
     if os.path.isdir(folder):
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write into it: {os.strerror(errno.EACCES)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs side by side as one JSON object: `wiretale diff --json`."""
+"""`wiretale diff --json`: two runs in one JSON object."""
 
 from __future__ import annotations
 
@@ -14,30 +14,34 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.run import Run
 
 SCHEMA = "wiretale.diff/1"
-MOST = 5
+LARGEST = 5
+
+
+def finite(value: float | None) -> float | None:
+    """Returns null for an infinite value, such as a change from 0 in percent, because JSON has none."""
+    return None if value is None or isinf(value) else value
 
 
 def run_entry(run: Run) -> dict[str, Any]:
-    """One of both."""
+    """Returns one of the runs."""
     return {"path": run.path, "kind": run.kind, "damaged": run.damaged}
 
 
 def change_entry(change: Change) -> dict[str, Any]:
-    """A measure. The change in percent is null where the first run has 0."""
-    percent = change.percent
+    """Returns a measure of both runs."""
     return {
         "measure": change.measure.name,
         "unit": change.measure.unit.name,
         "a": change.before,
         "b": change.after,
         "change": change.difference,
-        "change_percent": None if percent is None or isinf(percent) else percent,
+        "change_percent": finite(change.percent),
         "verdict": change.verdict,
     }
 
 
 def flow_entry(pair: FlowPair) -> dict[str, Any]:
-    """A pair of flows."""
+    """Returns a pair of flows."""
     return {
         "a": pair.before.label if pair.before else None,
         "b": pair.after.label if pair.after else None,
@@ -47,34 +51,32 @@ def flow_entry(pair: FlowPair) -> dict[str, Any]:
 
 
 def condition_entry(condition: Condition, difference: Difference) -> dict[str, Any]:
-    """A threshold, and whether it holds."""
-    value = condition.value(difference)
+    """Returns a threshold and whether it holds."""
     return {
         "condition": condition.text,
-        "value": None if value is None or isinf(value) else value,
+        "value": finite(condition.value(difference)),
         "unit": "%" if condition.relative else condition.measure.unit.name,
         "holds": condition.holds(difference),
     }
 
 
-def finding_entry(finding: tuple[str, str, str]) -> dict[str, str]:
-    """A finding."""
-    return dict(zip(("code", "severity", "sentence"), finding, strict=True))
-
-
 def write_json(difference: Difference, conditions: Sequence[Condition], flows: int, version: str, out: IO[str]) -> None:
-    """One object in one line."""
+    """Writes one object, in one line, with at most `flows` flows."""
+    names = ("code", "severity", "sentence")
+    appeared, gone = (
+        [dict(zip(names, one, strict=True)) for one in found] for found in (difference.appeared, difference.gone)
+    )
     whole = {
         "schema": SCHEMA,
         "wiretale": version,
         "a": run_entry(difference.before),
         "b": run_entry(difference.after),
-        "changed_most": [change.measure.name for change in difference.most_changed(MOST)],
+        "changed_most": [change.measure.name for change in difference.most_changed(LARGEST)],
         "measures": [change_entry(change) for change in difference.changes],
         "flows": [flow_entry(pair) for pair in difference.flows[:flows]],
         "flows_total": len(difference.flows),
-        "findings_appeared": [finding_entry(one) for one in difference.appeared],
-        "findings_gone": [finding_entry(one) for one in difference.gone],
+        "findings_appeared": appeared,
+        "findings_gone": gone,
         "conditions": [condition_entry(condition, difference) for condition in conditions],
         "failed": any(condition.holds(difference) for condition in conditions),
     }

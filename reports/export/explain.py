@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What limited each transfer, and every finding by rank, as one JSON object."""
+"""`wiretale explain --json`: transfers with their limits, and findings by rank; the list of findings, and the page of one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.catalogue import Page
+from wiretale.analyzer.findings.catalogue import page_of, pages
 from wiretale.analyzer.findings.explain import Explained, left_out
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ Row = dict[str, Any]
 
 
 def short_name(column: str) -> str:
-    """`window` of `limit_window_ns`."""
+    """Returns `window` for `limit_window_ns`."""
     return column.removeprefix("limit_").removesuffix("_ns")
 
 
 def transfer_object(one: Explained) -> Row:
-    """A transfer with its headline and the shares of its time."""
+    """Returns a transfer with its headline and its time by limit."""
     row = one.transfer.row
     whole = one.transfer.parted_ns
     return {
@@ -46,21 +46,21 @@ def transfer_object(one: Explained) -> Row:
     }
 
 
-def page_object(page: Page, version: str) -> Row:
-    """One page of the catalogue."""
-    return {
-        "schema": SCHEMA,
-        "wiretale": version,
-        "code": page.code,
-        "title": page.title,
-        "computed": page.computed,
-        "unknown": page.unknown,
-        "weakens": page.weakens,
-    }
+def list_object(version: str) -> Row:
+    """Returns every code with its title."""
+    found = [{"code": page.code, "title": page.title} for page in pages().values()]
+    return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": found}
+
+
+def page_object(code: str, version: str) -> Row:
+    """Returns the page of a finding. UsageError if no finding has this code."""
+    page = page_of(code)
+    names = ("code", "title", "computed", "unknown", "weakens")
+    return {"schema": SCHEMA, "wiretale": version, **{name: getattr(page, name) for name in names}}
 
 
 def explain_object(trace: Trace, transfers: Sequence[Explained], found: Sequence[Row], version: str) -> Row:
-    """All that `wiretale explain --json` tells."""
+    """Returns the object that `wiretale explain --json` prints."""
     return {
         "schema": SCHEMA,
         "wiretale": version,

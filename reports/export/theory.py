@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link can carry, as one JSON object."""
+"""`wiretale theory --json`: the maximum that a link can carry, as one JSON object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "wiretale.theory/1"
 
 
 def protocol_object(link: theory.Link, protocol: str, block: int | None) -> dict[str, Any]:
-    """The figures of one protocol; those of a block where its size is given."""
+    """Returns the figures of one protocol; those of a block if its size is given."""
     figures = asdict(theory.maximum(link, protocol))
     if protocol == "udp":
         figures["largest_unfragmented_payload"] = theory.datagram_most(link)
@@ -22,7 +22,7 @@ def protocol_object(link: theory.Link, protocol: str, block: int | None) -> dict
         return figures
     try:
         figures |= asdict(theory.block_maximum(link, protocol, block))
-    except UsageError as error:  # the other protocol may carry it
+    except UsageError as error:  # the other protocol may be able to carry it
         return {**figures, "block_problem": str(error)}
     if protocol == "tcp":
         figures["stream"] = asdict(theory.stream(link, block))
@@ -30,7 +30,7 @@ def protocol_object(link: theory.Link, protocol: str, block: int | None) -> dict
 
 
 def theory_object(link: theory.Link, protocols: Sequence[str], block: int | None, version: str) -> dict[str, Any]:
-    """All that `wiretale theory` tells. UsageError for a block that none of the protocols can carry."""
+    """Returns all figures. UsageError if the block exceeds the limit of the only protocol."""
     if block is not None and len(protocols) == 1:
         theory.check_block(link, protocols[0], block)
     return {

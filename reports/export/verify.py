@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wiretale's verdicts beside Wireshark's as one JSON object: `wiretale verify --json`."""
+"""`wiretale verify --json`: wiretale's verdicts and Wireshark's in one JSON object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = "wiretale.verify/1"
 
 
 def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[str]) -> None:
-    """One object in one line; versions are wiretale's and Wireshark's."""
+    """Writes one object, in one line; `versions` are wiretale's and Wireshark's."""
     reasons = [{**reason._asdict(), "count": count} for reason, count in found.reasons.most_common()]
     whole = {
         "schema": SCHEMA,
@@ -26,7 +26,7 @@ def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[
         "events_dropped": found.around.dropped,
         "not_compared": dict(found.not_compared),
     }
-    # The differences may be many: each becomes text alone.
+    # There may be many differences: each is serialized alone.
     out.write(json.dumps(whole)[:-1] + ', "differences": [')
     for number, difference in enumerate(found.differences):
         out.write(", " * bool(number) + json.dumps(difference._asdict()))

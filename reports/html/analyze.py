@@ -17,12 +17,11 @@ from wiretale.analyzer.findings.explain import Explained, carried, explain
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
-from wiretale.reports.cost_text import cost_text
-from wiretale.reports.flow_choice import choose_flows
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.flow_columns import again, flow_columns
 from wiretale.reports.html.packing import encoded, numbered_words, packed_table
+from wiretale.reports.phrases import choose_flows, cost_text
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace

@@ -10,9 +10,9 @@ from wiretale.analyzer.compare.answers import answers
 from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.compare.packet_tables import losses_by_time, lost_packets
 from wiretale.analyzer.units import UNKNOWN, show_count, show_duration, show_share
-from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.compare_figures import delays_over_time, distribution, losses_over_time, sankey
+from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_text, stage_name
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Vantage

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.loss_location import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
 from wiretale.analyzer.units import show_count, show_share
-from wiretale.reports.compare_words import stage_name
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from wiretale.reports.phrases import stage_name
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.one_way_delay import Delay

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.time import show_time
 from wiretale.reports.html.packing import encoded, numbered_words
-from wiretale.reports.trouble_words import trouble_sums
+from wiretale.reports.phrases import problem_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def sparse_troubles(trace: Trace, chosen: list[int]) -> list[dict[str, Any]]:
     """Each kind of trouble: word, unit, the flows that had it and how much."""
     held = set(chosen)
     found = []
-    for word, unit, sums in trouble_sums(trace):
+    for word, unit, sums in problem_sums(trace):
         flows = sorted(held & sums.keys())
         counts = array("d", [sums[flow] for flow in flows])
         found.append(

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several capture points compared, in the terminal: `wiretale compare`."""
+"""`wiretale compare`: answers first, then the captures, losses, clocks and delays that they rest on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from io import StringIO
 from typing import IO, TYPE_CHECKING
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from wiretale.analyzer.compare.answers import answers
@@ -15,103 +14,75 @@ from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_count, show_duration, show_share
-from wiretale.reports.compare_words import ASSUMPTION, clock_line, delay_text, stage_name
-from wiretale.reports.terminal.analyze import make_console, section
-from wiretale.reports.terminal.verify import plain_grid
+from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_text, stage_name
+from wiretale.reports.terminal.console import grid_of, print_parts, section
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.comparison import Vantage
     from wiretale.analyzer.compare.loss_location import Ledger
+    from wiretale.analyzer.compare.one_way_delay import Delay
+
+CAPTURE_HEADS = ("point", "capture", "packets", "from (UTC)", "duration", "dropped")
+DELAY_HEADS = ("from", "to", "packets", "min", "median", "p90", "p99", "max", "jitter", "±")
 
 
-def captures_block(vantage: Vantage) -> RenderableType:
-    """What was captured where."""
-    grid = plain_grid(("point", "capture", "packets", "from (UTC)", "lasts", "dropped"), (2, 4, 5))
-    for point in vantage.points:
-        timed = point.first_ns is not None and point.last_ns is not None
-        grid.add_row(
-            point.role,
-            Text(printable(point.name)),
-            show_count(point.packets),
-            show_time(point.first_ns) if timed and point.first_ns is not None else "no times",
-            show_duration(point.last_ns - point.first_ns) if timed and point.last_ns and point.first_ns else UNKNOWN,
-            "not told" if point.dropped is None else show_count(point.dropped),
-        )
-    return grid
+def capture_row(point: CapturePoint) -> tuple[RenderableType, ...]:
+    """Returns the row of a capture point."""
+    start, span = "no times", UNKNOWN
+    if point.first_ns is not None and point.last_ns is not None:
+        start, span = show_time(point.first_ns), show_duration(point.last_ns - point.first_ns)
+    name = Text(printable(point.name))
+    return point.role, name, show_count(point.packets), start, span, show_count(point.dropped)
 
 
-def ledger_block(ledger: Ledger) -> RenderableType:
-    """The stages, and what was lost between them."""
-    grid = plain_grid(("stage", ledger.unit, "seen", "missed", "of sent"), (1, 2, 3, 4))
+def ledger_rows(ledger: Ledger) -> Iterator[tuple[RenderableType, ...]]:
+    """Yields a row for each stage, and one for each place of loss."""
     for stage in ledger.stages:
-        name = stage_name(stage.role)
-        seen = show_count(stage.seen)
-        grid.add_row(
-            name,
-            show_count(stage.had),
-            seen,
-            show_count(stage.missed) if stage.missed else "",
-            show_share(stage.had, ledger.sent),
-        )
+        missed = show_count(stage.missed) if stage.missed else ""
+        share = show_share(stage.had, ledger.sent)
+        yield stage_name(stage.role), show_count(stage.had), show_count(stage.seen), missed, share
     for place, count in ledger.lost.items():
-        grid.add_row(
-            Text(f"lost {PLACES[place]}".replace("lost never", "never"), style="yellow"),
-            show_count(count),
-            "",
-            "",
-            show_share(count, ledger.sent),
-        )
-    return grid
+        name = Text(f"lost {PLACES[place]}".replace("lost never", "never"), style="yellow")
+        yield name, show_count(count), "", "", show_share(count, ledger.sent)
 
 
 def extras(ledger: Ledger) -> Iterator[str]:
-    """What stands under a ledger."""
+    """Yields the lines below a ledger."""
     if ledger.copies:
         yield f"{plural(ledger.copies, 'copy', 'copies')} more, made by the network"
     if ledger.incomplete:
-        yield f"{plural(ledger.incomplete, 'datagram')} among the lost of which some fragments arrived"
+        yield f"{plural(ledger.incomplete, 'lost datagram')} of which some fragments arrived"
     yield from ledger.notes
 
 
-def delays_block(vantage: Vantage) -> RenderableType:
-    """One-way delays."""
-    grid = plain_grid(("from", "to", "packets", "min", "median", "p90", "p99", "max", "jitter", "±"), range(2, 10))
-    for delay in vantage.delays:
-        s = delay.summary
-        grid.add_row(
-            delay.start,
-            delay.end,
-            show_count(s["packets"]),
-            *(delay_text(s[name]) for name in ("min", "median", "p90", "p99", "max", "jitter")),
-            delay_text(delay.error_ns) if delay.absolute else "above the least",
-        )
-    return grid
+def delay_row(delay: Delay) -> tuple[str, ...]:
+    """Returns the row of the one-way delays of a hop."""
+    shown = (delay_text(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
+    error = delay_text(delay.error_ns) if delay.absolute else "above the minimum"
+    return delay.start, delay.end, show_count(delay.summary["packets"]), *shown, error
 
 
-def print_sections(vantage: Vantage, console: Console) -> None:
-    """Answers first, then what they rest on."""
+def comparison_parts(vantage: Vantage) -> Iterator[RenderableType]:
+    """Yields the sections."""
     roles = [point.role for point in vantage.points]
     for sentence in answers(vantage):
-        console.print(Text(printable(sentence), style="bold"))
-    console.print(section("Captures", captures_block(vantage)))
+        yield Text(printable(sentence), style="bold")
+    yield section("Captures", grid_of(CAPTURE_HEADS, (2, 4, 5), map(capture_row, vantage.points)))
     for ledger in vantage.ledgers:
         lines = [Text(printable(line)) for line in extras(ledger)]
-        console.print(section(ledger.title[0].upper() + ledger.title[1:], ledger_block(ledger), *lines))
+        grid = grid_of(("stage", ledger.unit, "seen", "missed", "of sent"), (1, 2, 3, 4), ledger_rows(ledger))
+        yield section(ledger.title[0].upper() + ledger.title[1:], grid, *lines)
     if vantage.clocks:
-        console.print(section("Clocks", *(Text(clock_line(clock, roles)) for clock in vantage.clocks)))
+        yield section("Clocks", *(Text(clock_line(clock, roles)) for clock in vantage.clocks))
     if any(clock.evidence == "both" for clock in vantage.clocks):
-        console.print(Text(f"  {ASSUMPTION}"))
+        yield Text(f"  {ASSUMPTION}")
     if vantage.delays:
-        console.print(section("One-way delay", delays_block(vantage)))
+        yield section("One-way delay", grid_of(DELAY_HEADS, range(2, 10), map(delay_row, vantage.delays)))
     if vantage.notes:
-        console.print(section("Doubts", *(Text(printable(note)) for note in vantage.notes)))
+        yield section("Doubts", *(Text(printable(note)) for note in vantage.notes))
 
 
 def print_comparison(vantage: Vantage, out: IO[str]) -> None:
-    """Writes what an engineer wants to know; in colour on a terminal."""
-    if out.isatty():
-        print_sections(vantage, make_console(out))
-        return
-    plain = StringIO()
-    print_sections(vantage, make_console(plain))
-    out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
+    """Prints the comparison."""
+    print_parts(out, lambda console: comparison_parts(vantage))

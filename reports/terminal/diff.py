@@ -1,33 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs side by side, in the terminal: `wiretale diff`."""
+"""`wiretale diff`: the largest changes first, then totals, findings, flows and thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from io import StringIO
+from collections.abc import Iterator, Sequence
 from math import isinf
 from typing import IO, TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN
-from wiretale.reports.terminal.analyze import STYLES, make_console, section
-from wiretale.reports.terminal.verify import plain_grid
+from wiretale.reports.terminal.console import STYLES, grid_of, print_parts, section
 
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
     from wiretale.analyzer.diff.fail_condition import Condition
 
-MOST = 5
+LARGEST_SHOWN = 5
 FLOW_CHANGES = 6
 VERDICTS = {"better": "green", "worse": "red"}
 MATCHED = {"service": "ports differ", "port": "hosts differ", "protocol": "by rank alone"}
 
 
 def percent_text(change: Change) -> str:
-    """A relative change."""
+    """Returns the relative change."""
     percent = change.percent
     if percent is None:
         return UNKNOWN
@@ -39,7 +37,7 @@ def percent_text(change: Change) -> str:
 
 
 def difference_text(change: Change) -> str:
-    """An absolute change in the measure's unit."""
+    """Returns the absolute change in the unit of the measure."""
     if change.difference is None:
         return UNKNOWN
     sign = "+" if change.difference > 0 else ""
@@ -47,39 +45,33 @@ def difference_text(change: Change) -> str:
     return sign + (text.replace("%", " points") if change.measure.unit.name == "%" else text)
 
 
-def cells(change: Change) -> tuple[RenderableType, ...]:
-    """A line of the table."""
+def change_row(change: Change) -> tuple[RenderableType, ...]:
+    """Returns the row of a measure."""
     show = change.measure.unit.show
     style = VERDICTS.get(change.verdict or "", "")
-    return (
-        change.measure.name,
-        show(change.before),
-        show(change.after),
-        Text(difference_text(change) if change.weight else "=", style=style),
-        Text(percent_text(change) if change.weight else "", style=style),
-        Text(change.verdict if change.verdict in VERDICTS else "", style=style),
-    )
+    absolute, relative = (difference_text(change), percent_text(change)) if change.weight else ("=", "")
+    verdict = change.verdict if change.verdict in VERDICTS else ""
+    shown = (Text(text, style=style) for text in (absolute, relative, verdict or ""))
+    return change.measure.name, show(change.before), show(change.after), *shown
 
 
 def changes_grid(changes: Sequence[Change]) -> RenderableType:
-    """Measures side by side."""
-    grid = plain_grid(("measure", "A", "B", "change", "", ""), (1, 2, 3, 4))
-    for change in changes:
-        grid.add_row(*cells(change))
-    return grid
+    """Returns a table of measures."""
+    return grid_of(("measure", "A", "B", "change", "", ""), (1, 2, 3, 4), map(change_row, changes))
 
 
-def sentence(change: Change) -> str:
-    """A change in words."""
+def change_line(change: Change) -> Text:
+    """Returns a change in one line."""
     show = change.measure.unit.show
-    return f"{change.measure.name} {show(change.before)} → {show(change.after)} ({percent_text(change)})"
+    text = f"{change.measure.name} {show(change.before)} → {show(change.after)} ({percent_text(change)})"
+    return Text(text, style=VERDICTS.get(change.verdict or "", ""))
 
 
 def flow_block(pair: FlowPair) -> RenderableType:
-    """A pair of flows: what changed most in it."""
+    """Returns a pair of flows with the measures that changed most."""
     if pair.before is None or pair.after is None:
-        known, where = (pair.before, "A") if pair.before else (pair.after, "B")
-        return Text(f"{printable(known.label if known else '')}: only in {where}", style="yellow")
+        known, run = (pair.before, "A") if pair.before else (pair.after, "B")
+        return Text(f"{printable(known.label if known else '')}: only in {run}", style="yellow")
     title = printable(pair.before.label)
     if pair.before.label != pair.after.label:
         title += f"  |  {printable(pair.after.label)}"
@@ -91,53 +83,42 @@ def flow_block(pair: FlowPair) -> RenderableType:
     return Group(Text(title), changes_grid(changed[:FLOW_CHANGES]))
 
 
-def findings_block(difference: Difference) -> list[RenderableType]:
-    """Findings that came and went."""
-    lines: list[RenderableType] = []
-    for sign, found in (("+", difference.appeared), ("−", difference.gone)):
-        for code, severity, words in found:
-            lines.append(
-                Text(printable(f"{sign} {code}: {words}"), style=STYLES.get(severity, "") if sign == "+" else "")
-            )
-    return lines
+def findings_block(difference: Difference) -> Iterator[Text]:
+    """Yields the findings of one run alone."""
+    for code, severity, sentence in difference.appeared:
+        yield Text(printable(f"+ {code}: {sentence}"), style=STYLES.get(severity, ""))
+    for code, _, sentence in difference.gone:
+        yield Text(printable(f"− {code}: {sentence}"))
 
 
 def condition_line(condition: Condition, difference: Difference) -> Text:
-    """A threshold, and whether it holds."""
+    """Returns a threshold and whether it holds."""
     holds = condition.holds(difference)
     if holds is None:
-        return Text(f"{condition.text}: cannot be judged, a run does not tell {condition.measure.name}", style="yellow")
+        return Text(f"{condition.text}: undetermined, {condition.measure.name} is unknown in a run", style="yellow")
     value = condition.value(difference)
     shown = f"{value:+.3g}%" if condition.relative else condition.measure.unit.show(value)
-    return Text(
-        f"{condition.text}: {'FAILED' if holds else 'passed'} ({shown})", style="bold red" if holds else "green"
-    )
+    verdict, style = ("FAILED", "bold red") if holds else ("passed", "green")
+    return Text(f"{condition.text}: {verdict} ({shown})", style=style)
 
 
-def print_sections(difference: Difference, conditions: Sequence[Condition], flows: int, console: Console) -> None:
-    """What changed most, then everything."""
-    console.print(Text(f"A  {printable(difference.before.path)} ({difference.before.kind})", style="bold"))
-    console.print(Text(f"B  {printable(difference.after.path)} ({difference.after.kind})", style="bold"))
-    most = difference.most_changed(MOST)
-    lines = [Text(sentence(change), style=VERDICTS.get(change.verdict or "", "")) for change in most]
-    console.print(section("Changed most", *(lines or [Text("nothing changed")])))
-    console.print(section("In total", changes_grid(difference.changes)))
+def difference_parts(difference: Difference, conditions: Sequence[Condition], flows: int) -> Iterator[RenderableType]:
+    """Yields the sections."""
+    for name, run in (("A", difference.before), ("B", difference.after)):
+        yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
+    lines = [change_line(change) for change in difference.most_changed(LARGEST_SHOWN)]
+    yield section("Largest changes", *(lines or [Text("nothing changed")]))
+    yield section("In total", changes_grid(difference.changes))
     if difference.appeared or difference.gone:
-        console.print(section("Findings that came (+) and went (−)", *findings_block(difference)))
+        yield section("Findings that appeared (+) and disappeared (−)", *findings_block(difference))
     if difference.flows and flows:
         blocks = [flow_block(pair) for pair in difference.flows[:flows]]
         left = len(difference.flows) - flows
-        more = [Text(f"and {left:,} more (--flows)")] if left > 0 else []
-        console.print(section("By flow", *blocks, *more))
+        yield section("By flow", *blocks, *([Text(f"and {left:,} more (--flows)")] if left > 0 else []))
     if conditions:
-        console.print(section("Thresholds", *(condition_line(condition, difference) for condition in conditions)))
+        yield section("Thresholds", *(condition_line(condition, difference) for condition in conditions))
 
 
 def print_difference(difference: Difference, conditions: Sequence[Condition], flows: int, out: IO[str]) -> None:
-    """Writes what an engineer wants to know; in colour on a terminal."""
-    if out.isatty():
-        print_sections(difference, conditions, flows, make_console(out))
-        return
-    plain = StringIO()
-    print_sections(difference, conditions, flows, make_console(plain))
-    out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
+    """Prints the changes, those of at most `flows` flows."""
+    print_parts(out, lambda console: difference_parts(difference, conditions, flows))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a capture file says of itself, and what its packets add up to: `wiretale info`."""
+"""`wiretale info`: file and interface metadata, and the sums over their packets."""
 
 from __future__ import annotations
 
@@ -27,39 +27,38 @@ LINES = (
 )
 COUNTS = (
     ("packets", "packets"),
-    ("cut by the snap length", "truncated_packets"),
+    ("truncated (snap length)", "truncated_packets"),
     ("with a comment", "packet_comments"),
     ("received", "received"),
     ("dropped by the kernel", "dropped_kernel"),
     ("dropped by the interface", "dropped_interface"),
     ("dropped by the capturing program", "dropped_program"),
-    ("stamped before the last", "backward_steps"),
+    ("time steps backward", "backward_steps"),
     ("without a time", "time_unknown"),
     ("not IP", "not_ip"),
     ("not understood", "not_understood"),
     ("malformed", "malformed"),
 )
-ALWAYS = {"packets"}
 
 
 def info_lines(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Label and value of what is known."""
+    """Returns label and value of each field that is known."""
     lines = [(label, printable(str(row[name]))) for label, name in LINES if row[name] is not None]
     for label, name in COUNTS:
-        if row[name] or name in ALWAYS:
+        if row[name] or name == "packets":
             lines.append((label, show_count(row[name])))
     lines.append(("bytes", f"{show_bytes(row['bytes'])} ({show_bytes(row['captured_bytes'])} in the file)"))
     if row["first_ns"] is not None:
         span = row["last_ns"] - row["first_ns"]
         lines += [("first", show_time(row["first_ns"])), ("last", show_time(row["last_ns"]))]
-        lines.append(("lasts", show_duration(span)))
+        lines.append(("duration", show_duration(span)))
         if span:
             lines.append(("rate", show_rate(row["bytes"] * 8e9 / span)))
     return lines
 
 
 def print_info(captures: Table, out: IO[str]) -> None:
-    """A paragraph for each input interface."""
+    """Prints a paragraph for each input interface."""
     for number, row in enumerate(captures.rows()):
         out.write("\n" * bool(number) + printable(row["file"]) + "\n")
         for label, value in info_lines(row):

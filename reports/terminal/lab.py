@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab's results in the terminal."""
+"""`wiretale lab run` and `wiretale lab check`: results beside published figures, and the precision of the link."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from wiretale.analyzer.units import UNKNOWN
 
-# Heading, measured, published, decimals.
+# Heading, measured figure, published figure, decimals.
 FIGURES = (
     ("sent", "packets_sent", "packets_sent", 0),
     ("received", "packets_received", "packets_received", 0),
@@ -20,12 +20,12 @@ FIGURES = (
 
 
 def shown(value: float | None, decimals: int) -> str:
-    """A number, or a dash for what is not known."""
+    """Returns a number, or a dash if it is unknown."""
     return UNKNOWN if value is None else f"{value:,.{decimals}f}"
 
 
 def print_rows(results: dict[str, Any], out: IO[str]) -> None:
-    """Each row's figures, measured beside published."""
+    """Prints a line for each row: measured / published."""
     rows = results.get("rows", [results])
     print(f"{'measured / published':24}" + "".join(f"{heading:>18}" for heading, *_ in FIGURES), file=out)
     for row in rows:
@@ -40,7 +40,7 @@ def print_rows(results: dict[str, Any], out: IO[str]) -> None:
 
 
 def print_check(result: dict[str, Any], out: IO[str]) -> None:
-    """How precise the link was, one line for each trial."""
+    """Prints a line for each trial of the link, then the verdict."""
     for trial in result["trials"]:
         print(
             f"{trial['asked_bps'] / 1e6:6.0f} Mbit/s: carried {trial['carried_bps'] / 1e6:.0f} Mbit/s, "

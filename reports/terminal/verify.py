@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wiretale's verdicts beside Wireshark's, in the terminal: `wiretale verify`."""
+"""`wiretale verify`: wiretale's verdicts beside Wireshark's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
-from io import StringIO
 from typing import IO, TYPE_CHECKING
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.units import UNKNOWN, plural, show_count
-from wiretale.reports.terminal.analyze import INDENT, make_console, section
+from wiretale.reports.terminal.console import INDENT, grid_of, indented, print_parts, section
 
 if TYPE_CHECKING:
     from wiretale.analyzer.verify.comparison import Comparison, Difference, Reason
@@ -26,82 +23,56 @@ WIDE = 80  # columns that the tables need
 
 
 def spoken(kind: str | None) -> str:
-    """A kind as people write it."""
+    """Returns a kind of event with blanks."""
     return kind.replace("_", " ") if kind else UNKNOWN
 
 
-def our_verdict(difference: Difference) -> str:
-    """Wiretale's, with whether it was needed, and where the loss was."""
+def difference_row(difference: Difference) -> tuple[str, ...]:
+    """Returns frame, flow (or Wireshark's stream), wiretale's verdict with its evidence, and Wireshark's verdict."""
+    stream = UNKNOWN if difference.stream is None else f"stream {difference.stream}"
+    flow = stream if difference.flow is None else f"flow {difference.flow}"
     spurious = "spurious" if difference.spurious else ""
-    return ", ".join(filter(None, (spoken(difference.wiretale), spurious, difference.place)))
-
-
-def our_evidence(difference: Difference) -> str:
-    """What wiretale goes by."""
+    verdict = ", ".join(filter(None, (spoken(difference.wiretale), spurious, difference.place)))
     word = spoken(difference.evidence) if difference.evidence else ""
     detail = shown_cell(difference.detail) if difference.detail else ""
     related = f"frame {difference.related_frame}" if difference.related_frame else ""
-    return "; ".join(filter(None, (word, detail, related))) or UNKNOWN
-
-
-def where(difference: Difference) -> str:
-    """Wiretale's flow, or Wireshark's stream where wiretale has no event."""
-    if difference.flow is not None:
-        return f"flow {difference.flow}"
-    return UNKNOWN if difference.stream is None else f"stream {difference.stream}"
-
-
-def plain_grid(heads: Sequence[str], right: Sequence[int]) -> Grid:
-    """An empty table in this program's style."""
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for number, head in enumerate(heads):
-        grid.add_column(head, justify="right" if number in right else "left", overflow="fold")
-    return grid
+    evidence = "; ".join(filter(None, (word, detail, related))) or UNKNOWN
+    return str(difference.frame), flow, verdict, evidence, spoken(difference.wireshark)
 
 
 def kinds_block(found: Comparison, wide: bool) -> RenderableType:
-    """How many frames of each kind both see, or one of them."""
-    rows = [
-        (spoken(kind), *map(show_count, astuple(count))) for kind, count in found.kinds.items() if any(astuple(count))
-    ]
-    if not wide:
-        return Text(
-            "\n".join(
-                f"{kind}: both {both}, only wiretale {ours}, only Wireshark {its}" for kind, both, ours, its in rows
-            )
-        )
-    grid = plain_grid(("kind", "both", "only wiretale", "only Wireshark"), (1, 2, 3))
-    for row in rows:
-        grid.add_row(*row)
-    return grid
+    """Returns the number of frames of each kind that both report, or only one."""
+    counts = {spoken(kind): astuple(count) for kind, count in found.kinds.items() if any(astuple(count))}
+    if wide:
+        rows = [(kind, *map(show_count, count)) for kind, count in counts.items()]
+        return grid_of(("kind", "both", "only wiretale", "only Wireshark"), (1, 2, 3), rows)
+    lines = (
+        f"{kind}: both {both}, only wiretale {ours}, only Wireshark {its}" for kind, (both, ours, its) in counts.items()
+    )
+    return Text("\n".join(lines))
 
 
 def differences_block(differences: Sequence[Difference], wide: bool) -> RenderableType:
-    """Differences that have the same reason."""
-    rows = [
-        (str(one.frame), where(one), our_verdict(one), our_evidence(one), spoken(one.wireshark)) for one in differences
-    ]
-    if not wide:
-        lines = (f"frame {frame}, {at}: wiretale {ours} ({by}), Wireshark {its}" for frame, at, ours, by, its in rows)
-        return Text("\n".join(map(printable, lines)))
-    grid = plain_grid(("frame", "in", "wiretale", "its evidence", "Wireshark"), (0,))
-    for row in rows:
-        grid.add_row(*(Text(printable(cell)) for cell in row))
-    return grid
+    """Returns differences that have the same reason."""
+    rows = [tuple(map(printable, difference_row(one))) for one in differences]
+    if wide:
+        heads = ("frame", "in", "wiretale", "its evidence", "Wireshark")
+        return grid_of(heads, (0,), (list(map(Text, row)) for row in rows))
+    lines = (f"frame {frame}, {flow}: wiretale {ours} ({by}), Wireshark {its}" for frame, flow, ours, by, its in rows)
+    return Text("\n".join(lines))
 
 
 def reason_block(reason: Reason, count: int, shown: Sequence[Difference], wide: bool) -> RenderableType:
-    """A reason, how often it was, and the first differences that have it."""
+    """Returns a reason, its count, and the first differences that have it."""
     title = Text(f"{count:,} × {reason.reason}.", style="" if reason.rule else "yellow")
     if not shown:
         return title
-    more = Text(f"and {count - len(shown):,} more (--differences)" if count > len(shown) else "")
-    parts = (differences_block(shown, wide), *([more] if more else []))
-    return Group(title, *(Padding(part, (0, 0, 0, INDENT)) for part in parts))
+    more = [Text(f"and {count - len(shown):,} more (--differences)")] if count > len(shown) else []
+    return Group(title, *map(indented, (differences_block(shown, wide), *more)))
 
 
 def by_reason(found: Comparison) -> Iterator[tuple[Reason, int, list[Difference]]]:
-    """The unexplained first, then the most frequent."""
+    """Yields reasons with their differences: unexplained ones first, then by count."""
     shown: dict[Reason, list[Difference]] = {}
     for difference in found.differences:
         shown.setdefault(difference.cause(), []).append(difference)
@@ -109,28 +80,23 @@ def by_reason(found: Comparison) -> Iterator[tuple[Reason, int, list[Difference]
         yield reason, count, shown.get(reason, [])
 
 
-def print_sections(path: str, found: Comparison, wireshark: str, console: Console) -> None:
-    """The counts, then the differences."""
+def comparison_parts(path: str, found: Comparison, wireshark: str, console: Console) -> Iterator[RenderableType]:
+    """Yields the counts, then the differences."""
     wide = console.width >= WIDE
-    console.print(Text(printable(path), style="bold"))
+    yield Text(printable(path), style="bold")
     if any(any(astuple(count)) for count in found.kinds.values()):
-        console.print(section(f"Frames, beside Wireshark {wireshark}", kinds_block(found, wide)))
+        yield section(f"Frames, compared with Wireshark {wireshark}", kinds_block(found, wide))
     else:
-        console.print(Text(f"\nNeither wiretale nor Wireshark {wireshark} sees anything odd.", style="green"))
+        yield Text(f"\nNeither wiretale nor Wireshark {wireshark} reports an anomaly.", style="green")
     for number, one in enumerate(by_reason(found)):
         block = reason_block(*one, wide)
-        title = plural(found.reasons.total(), "difference").capitalize()
-        console.print(Padding(block, (1, 0, 0, INDENT)) if number else section(title, block))
+        heading = plural(found.reasons.total(), "difference").capitalize()
+        yield Padding(block, (1, 0, 0, INDENT)) if number else section(heading, block)
     if found.not_compared:
         others = ", ".join(f"{count:,} {spoken(kind)}" for kind, count in sorted(found.not_compared.items()))
-        console.print(Text(f"\nNot compared, for Wireshark has no such verdict: {others}."))
+        yield Text(f"\nNot compared, because Wireshark has no such verdict: {others}.")
 
 
 def print_comparison(path: str, found: Comparison, wireshark: str, out: IO[str]) -> None:
-    """Writes what an engineer wants to know; in colour on a terminal."""
-    if out.isatty():
-        print_sections(path, found, wireshark, make_console(out))
-        return
-    plain = StringIO()  # tables are padded to the width, which only a terminal needs
-    print_sections(path, found, wireshark, make_console(plain))
-    out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
+    """Prints the comparison of one file with Wireshark of a version."""
+    print_parts(out, lambda console: comparison_parts(path, found, wireshark, console))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened on the wire, and why.
+"""Analyzes packet captures.
 
 import wiretale
 
 trace = wiretale.analyze("transfer.pcapng")
-trace.flows                   # a table: shows itself, speaks the Arrow PyCapsule protocol
+trace.flows                   # a table: prints itself, implements the Arrow PyCapsule interface
 trace.query("from flows order by wire_bytes desc limit 5")
 trace.report("transfer.html")
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from typing import Any
 
@@ -55,7 +55,7 @@ HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when they are first used: `wiretale --version` needs none of them."""
+    """Imports a public name at its first use, because `wiretale --version` needs no name."""
     if name not in HOMES:
         raise AttributeError(f"module 'wiretale' has no attribute {name!r}")
     from importlib import import_module

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this copy of wiretale was installed, and the command that brings a missing part of it back."""
+"""Finds how this copy of wiretale was installed, and the command that restores a missing part of it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 PACKAGE_SECONDS = 20
-# As the dynamic linker reports it.
+# The message of the dynamic linker.
 ABSENT_LIBRARY = re.compile(r"(?:^|[\s(])([\w.+-]+\.so[\w.]*): cannot open shared object file")
 PACKAGE_EXCEPTIONS = {"libz.so.1": "zlib1g", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 
 
 def package_of_library(file: str) -> str:
-    """The Debian package of a shared library: libpcap0.8 has libpcap.so.0.8, liblz4-1 has liblz4.so.1.
+    """Returns the Debian package of a shared library: libpcap0.8 for libpcap.so.0.8, liblz4-1 for liblz4.so.1.
 
-    Where Debian 13 appended t64, apt-get still accepts the name without it.
+    Debian 13 appended t64 to some names; apt-get still accepts the name without it.
     """
     stem, _, version = file.partition(".so")
     dash = "-" if stem[-1:].isdigit() else ""
@@ -29,13 +29,13 @@ def package_of_library(file: str) -> str:
 
 
 def missing_library(text: str) -> tuple[str, str] | None:
-    """The library that an error of the dynamic linker names as absent, and the command that installs it."""
+    """Returns the library that the dynamic linker did not find, and the command that installs it."""
     found = ABSENT_LIBRARY.search(text)
     return (found[1], f"apt-get install {package_of_library(found[1])}") if found else None
 
 
 def explain_import(error: ImportError) -> str:
-    """The cause of a failed import and the command that repairs it, in one line."""
+    """Returns the cause of a failed import and the command that fixes it, in one line."""
     if absent := missing_library(str(error)):
         library, command = absent
         return f"{library} is missing: {command}"
@@ -49,7 +49,7 @@ def explain_import(error: ImportError) -> str:
 
 
 def requirements() -> dict[str, str]:
-    """The Python packages that wiretale requires, with their bounds; a name that is not ours is never advised."""
+    """Returns the required Python packages with their bounds; no other package must ever be advised."""
     try:
         lines = metadata.requires("wiretale") or []
     except metadata.PackageNotFoundError:
@@ -59,13 +59,13 @@ def requirements() -> dict[str, str]:
 
 
 def source_folder() -> Path | None:
-    """The checkout that this copy runs from, if it does."""
+    """Returns the checkout that this copy runs from, or None."""
     folder = Path(__file__).resolve().parents[2]
     return folder if (folder / "Makefile").is_file() and (folder / "setup.cfg").is_file() else None
 
 
 def repair() -> str:
-    """The command that brings back files of wiretale itself."""
+    """Returns the command that restores the files of wiretale."""
     folder = source_folder()
     if folder:
         return "make build" if folder == Path.cwd() else f"make -C {shlex.quote(str(folder))} build"
@@ -76,7 +76,7 @@ def repair() -> str:
 
 
 def debian_package() -> str | None:
-    """The Debian package that this file belongs to."""
+    """Returns the Debian package of this file, or None."""
     if not Path(__file__).is_relative_to("/usr/lib"):
         return None
     try:
@@ -87,7 +87,7 @@ def debian_package() -> str | None:
 
 
 def wheel() -> str | None:
-    """The file that pip installed, if it is still there. wiretale is not looked for in a package index."""
+    """Returns the wheel that pip installed, if it still exists. The name must not be looked up in a package index."""
     try:
         text = metadata.distribution("wiretale").read_text("direct_url.json")
     except metadata.PackageNotFoundError:

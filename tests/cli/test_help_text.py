@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from wiretale.analyzer.diff.measures import MEASURES
-from wiretale.cli import COMMANDS, program
+from wiretale.cli import COMMANDS, PROGRAM_COMMANDS
 from wiretale.cli.help_text import fit_command
 
 PYTHON = [
     "",
-    *(command for command in COMMANDS if command not in program.COMMANDS),
+    *(command for command in COMMANDS if command not in PROGRAM_COMMANDS),
     *(f"experiment {action}" for action in ("run", "report", "list")),
     *(f"lab {action}" for action in ("up", "run", "shell", "down", "list", "check")),
 ]
-PROGRAMS = [*PYTHON, *program.COMMANDS]
+PROGRAMS = [*PYTHON, *PROGRAM_COMMANDS]
 HEADING = re.compile(r"[a-z][^:]*:(?: |$)")
 
 

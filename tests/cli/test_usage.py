@@ -201,5 +201,5 @@ def test_an_encoding_without_arrows_gets_plain_ones(
         at = next(number for number, line in enumerate(lines) if "---" in line)
         header, rule, row = lines[at - 1 : at + 2]
         assert set(rule.strip()) == {"-"} and "initiator -> responder" in header
-        assert header.index("state") == row.index("closed") and header.index("trouble") == row.index("2 lost")
+        assert header.index("state") == row.index("closed") and header.index("problems") == row.index("2 lost")
         assert header.index("bytes") + len("bytes") == row.index("333 kB") + len("333 kB")

@@ -25,7 +25,7 @@ NO_FOLDER = (
 def test_standard_output_is_no_folder(wiretale_run: Any, tmp_path: Path, words: tuple[str, ...], where: str) -> None:
     done = wiretale_run(*words, where, cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert f"{where!r}: expected a folder" in done.stderr
+    assert f"{where!r}: expected a directory" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -41,7 +41,7 @@ def test_a_comparison_on_stdout_is_the_page_alone(wiretale_run: Any, samples: Pa
     assert is_page(done), done.stderr
     assert list(tmp_path.iterdir()) == [there]
     both = wiretale_run("compare", here, there, "--report", "-", "--json", cwd=tmp_path)
-    assert both.returncode == 2 and "--json and --report -: expected only one" in both.stderr
+    assert both.returncode == 2 and "--json and --report - write to stdout: use only one" in both.stderr
 
 
 def test_a_report_of_an_experiment_on_stdout_is_the_page_alone(wiretale_run: Any, tmp_path: Path) -> None:

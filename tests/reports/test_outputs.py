@@ -184,7 +184,7 @@ def test_a_page_is_no_other_format_and_fails_in_one_line(
     before = sorted(folder.iterdir())
     for name in ("x.svg", "x.pdf", "x.html.gz"):
         refused(run(*page_to(folder / name)), REFUSED, name, ".html", ".htm", "standard output")
-    refused(run(*page_to(folder)), UNWRITABLE, "it is a folder")
+    refused(run(*page_to(folder)), UNWRITABLE, "it is a directory")
     refused(run(*page_to(folder / "nowhere" / "x.html")), UNWRITABLE, "No such file or directory")
     refused(run(*page_to(files["input"] / "x.html")), UNWRITABLE, "Not a directory")
     assert sorted(folder.iterdir()) == before
@@ -372,7 +372,7 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(files: Files)
     secret.write_text("good")
     (shared / "page.html").symlink_to(secret)
     os.lchown(shared / "page.html", 65534, 65534)
-    refused(run("analyze", files["a.pcap"], "-q", "--report", shared / "page.html"), UNWRITABLE, "shared folder")
+    refused(run("analyze", files["a.pcap"], "-q", "--report", shared / "page.html"), UNWRITABLE, "shared directory")
     assert secret.read_text() == "good"
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `wiretale COMMAND`.
 
-Exit codes: 0 done; 1 a --fail-if holds; 2 usage; 3 done, but the input was damaged or cut short; 4 input unreadable or
-output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this package turns errors
-into them.
+Exit codes: 0 done; 1 a --fail-if condition holds; 2 wrong usage; 3 done, but the input was damaged or truncated; 4 input
+unreadable or output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this package
+turns errors into exit codes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from __future__ import annotations
 import argparse
 import atexit
 import errno
-import gc
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from importlib import import_module
 
-from wiretale.cli import plain_text, program
-from wiretale.cli.interruption import interrupted_code, take_terminate_as_interrupt
-from wiretale.cli.parser import Parser, exit_codes
+from wiretale.cli import process
+from wiretale.cli.options import note
+from wiretale.cli.parser import EXIT_TEXTS, Parser
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
@@ -43,8 +40,7 @@ wiretale experiment run quick -o quick/
 # the help of a command
 wiretale help analyze
 """
-OBJECTS_A_SEARCH = 100_000
-# Each has a module of its name here, but for the C programs (program.py); only the one that is asked for is imported.
+# Each command has a module of its name in this package, except for the C programs; only the requested one is imported.
 COMMANDS = {
     "analyze": "flows, losses, round trips, findings and a report",
     "explain": "what limited each transfer, what went wrong, and how to fix it",
@@ -62,23 +58,22 @@ COMMANDS = {
     "link": "emulate a lossy, slow or reordering link between two interfaces",
     "doctor": "check this machine for missing tools and settings",
 }
+PROGRAM_COMMANDS = ("send", "receive", "ttcp", "capture", "link")  # run by C programs
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".zip", ".7z")
 
 
 def make_parser(name: str | None = None) -> Parser:
-    """The options of a command, or without one the list of all; cheap, so that --help and --version answer at once."""
+    """Returns the parser of a command, or of the list of commands. --help and --version import no command."""
     parser = Parser(
         prog="wiretale",
         usage="wiretale COMMAND [options]\nwiretale FILE... [options]",
         description="Read packet captures and explain what happened: conversations, losses and where they were, round "
         "trips, and what limited each transfer. Record, generate and emulate traffic.",
     )
-    parser.notes = "wiretale FILE is the same as wiretale analyze FILE."
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 1, 2, 3, 4, 5, 130, 143)
-    parser.add_argument(
-        "-V", "--version", action="version", version=f"wiretale {__version__}", help="print the version"
-    )
+    parser.describe(EXAMPLES, tuple(EXIT_TEXTS), "wiretale FILE is the same as wiretale analyze FILE.")
+    version = f"wiretale {__version__}"
+    parser.add_argument("-V", "--version", action="version", version=version, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
     if name in COMMANDS:
         import_module(f"wiretale.cli.{name}").add_command(commands)
@@ -88,17 +83,26 @@ def make_parser(name: str | None = None) -> Parser:
     return parser
 
 
+def run_program(parsed: argparse.Namespace) -> int:
+    """Replaces this process by a C program."""
+    from wiretale.traffic.program import become_program
+
+    become_program(parsed.program, parsed.arguments)
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options. --help and --version end the program; OSError if their text cannot be written."""
+    """Returns the options; a C program parses its own. --help and --version exit; OSError if stdout cannot be written."""
+    if arguments and arguments[0] in PROGRAM_COMMANDS:
+        return argparse.Namespace(command=run_program, program=arguments[0], arguments=arguments[1:])
     try:
-        return program.parse(arguments) or make_parser(*arguments[:1]).parse_args(arguments)
+        return make_parser(*arguments[:1]).parse_args(arguments)
     except SystemExit:
         sys.stdout.flush()
         raise
 
 
 def is_capture_name(word: str) -> bool:
-    """Whether an argument in a command's place is an input: standard input, a file, a folder, or a capture by its name."""
+    """Returns whether a word in place of a command is an input: `-`, a path that exists, or the name of a capture."""
     name, ending = os.path.splitext(word.lower())
     if ending in COMPRESSED_SUFFIXES:
         ending = os.path.splitext(name)[1]
@@ -106,7 +110,7 @@ def is_capture_name(word: str) -> bool:
 
 
 def as_command(arguments: list[str]) -> list[str]:
-    """`help COMMAND` as `COMMAND --help`, `version` as the option, and captures without a command as analyze takes them."""
+    """Maps `help COMMAND` to `COMMAND --help`, `version` to `--version`, and captures without a command to analyze."""
     first, *rest = arguments or [""]
     if first == "--" and rest:
         return rest if rest[0] in COMMANDS else ["analyze", *arguments]
@@ -120,17 +124,16 @@ def as_command(arguments: list[str]) -> list[str]:
 
 
 def show_skipped() -> None:
-    """Files that were skipped are one line on stderr, once for each folder, whatever the filters of warnings are."""
+    """A skipped file is one line on stderr, once per directory, whatever the user's warning filters are."""
     import warnings
 
     from wiretale.analyzer.errors import SkippedFileWarning
-    from wiretale.analyzer.printable import printable
 
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *others: Any, **options: Any) -> None:
         if issubclass(category, SkippedFileWarning):
-            print(f"wiretale: {printable(str(message))}", file=sys.stderr)
+            note(str(message))
         else:
             usual(message, category, *others, **options)
 
@@ -139,107 +142,50 @@ def show_skipped() -> None:
 
 
 def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Runs a command; an error is one line on stderr."""
+    """Runs a command and returns its exit code; an error is one line on stderr."""
     from wiretale.analyzer.errors import WiretaleError
-    from wiretale.analyzer.printable import printable
 
     show_skipped()
     try:
         return command(arguments)
     except WiretaleError as error:
-        print(f"wiretale: {printable(str(error))}", file=sys.stderr)
+        note(str(error))
         return error.exit_code
     except ImportError as error:
         from wiretale.installation import explain_import
 
-        print(f"wiretale: {printable(explain_import(error))}", file=sys.stderr)
+        note(explain_import(error))
         return 5
     except MemoryError:
-        print("wiretale: out of memory: analyze a part with --filter, or lower --max-flows", file=sys.stderr)
+        note("out of memory: analyze a part with --filter, or lower --max-flows")
         return 4
-
-
-def close_output() -> None:
-    """Nobody reads on: what is left to write is dropped, also by the interpreter's end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def is_open(descriptor: int) -> bool:
-    """Whether the process was started with it."""
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
-
-
-def prepare_streams() -> None:
-    """A closed stdout refuses what is written, because results would be lost; a closed stderr swallows it.
-
-    Characters that the encoding lacks become plain ones.
-    """
-    for descriptor, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
-        if getattr(sys, name) is None or not is_open(descriptor):
-            held = os.open(os.devnull, mode)  # also keeps a file from taking the stream's number
-            setattr(sys, name, open(held, "w"))  # noqa: SIM115 (open as long as the process lives)
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=plain_text.ERRORS)
-
-
-def seldom_search() -> None:
-    """Garbage that refers to itself is searched for after every 100,000 new objects, not after 700: hardly any is made."""
-    gc.set_threshold(OBJECTS_A_SEARCH)
-
-
-def spare_last_search() -> None:
-    """What lives to the end is not searched for garbage then; but DuckDB's binding complains of what is left."""
-    if "duckdb" not in sys.modules:
-        gc.freeze()
-
-
-def leave(code: int) -> NoReturn:
-    """The process ends, and its memory goes back at once instead of piece by piece; all output was written by main().
-
-    Where something may still be at work, the interpreter ends as usual: other threads, and DuckDB's binding.
-    """
-    from threading import active_count
-
-    if active_count() > 1 or "duckdb" in sys.modules:
-        sys.exit(code)
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):  # what was left by an interruption, and by handlers
-        with suppress(OSError, ValueError):  # main() has told what could not be written; stderr has nobody to tell
-            stream.flush()
-    os._exit(code)
 
 
 def command() -> NoReturn:
     """The program `wiretale`."""
-    leave(main())
+    process.fast_exit(main())
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """The command `wiretale`; returns its exit code."""
+    """Runs the command line and returns the exit code."""
     arguments = as_command(list(sys.argv[1:] if given is None else given))
-    seldom_search()
-    prepare_streams()
-    take_terminate_as_interrupt()
-    atexit.register(spare_last_search)
+    process.raise_gc_threshold()
+    process.prepare_streams()
+    process.take_terminate_as_interrupt()
+    atexit.register(process.freeze_gc_at_exit)
     try:
         parsed = parse(arguments)
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        close_output()
+        process.close_output()
         return 0
     except OSError as error:
-        close_output()
+        process.close_output()
         closed = error.errno == errno.EBADF
-        problem = "standard output is closed" if closed else f"cannot write the output: {error.strerror}"
-        print(f"wiretale: {problem}", file=sys.stderr)
+        note("standard output is closed" if closed else f"cannot write the output: {error.strerror}")
         return 4
     except KeyboardInterrupt:
-        print("wiretale: interrupted", file=sys.stderr)
-        return interrupted_code()
+        note("interrupted")
+        return process.interrupted_code()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale analyze: captures in, tables, findings and a report out."""
+"""wiretale analyze: reads captures, prints a summary, writes tables and a report."""
 
 from __future__ import annotations
 
@@ -9,20 +9,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.interruption import interrupted_code
-from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import size, whole_number
+from wiretale.cli.options import (
+    FILE_HELP,
+    LINK_HELP,
+    STDOUT,
+    add_json,
+    add_overwrite,
+    block_size,
+    folder,
+    note,
+    option,
+    page,
+    print_page,
+    whole_number,
+)
+from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
     from wiretale.cli.parser import Commands, Parser
 
 DESCRIPTION = """\
-Analyze captures: flows, losses, round trips and findings. Several files are read as one, in time order; Ctrl-C ends the
-reading and shows the results so far.
+Analyze captures: flows, losses, round trips and findings. Several files are merged by time. Ctrl-C stops and prints the
+results so far.
 """
 EXAMPLES = """\
 wiretale analyze transfer.pcapng
@@ -40,12 +51,11 @@ wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 REPORT = "report.html"  # in -o DIR
-BLOCK_BYTES = (32, 2**30)  # analyzer/trace.py; not imported for --help
 DAMAGED = 3
 
 
 def table_names(text: str) -> list[str]:
-    """The names in `a,b,c`."""
+    """Returns the names in `a,b,c`."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in TABLES:
@@ -56,97 +66,56 @@ def table_names(text: str) -> list[str]:
 
 
 def add_reading(parser: Parser) -> None:
-    """The options that choose packets."""
-    reading = parser.add_argument_group("input")
-    reading.add_argument(
-        "-f",
-        "--filter",
-        metavar="BPF",
-        help="analyze only packets that match a pcap-filter(7) expression, as in tcpdump",
-    )
-    reading.add_argument("--start", metavar="TIME", help="ignore packets before TIME: ISO 8601 (UTC) or epoch seconds")
-    reading.add_argument("--end", metavar="TIME", help="ignore packets at or after TIME")
-    reading.add_argument(
-        "--max-flows",
-        type=whole_number(1),
-        default=1_000_000,
-        metavar="N",
-        help="maximum number of concurrent flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)",
-    )
-    reading.add_argument(
-        "--block-size",
-        type=size(*BLOCK_BYTES),
-        metavar="SIZE",
-        help="bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured",
-    )
-
-
-FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a folder of captures, or - for standard input"
-LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
+    """Adds the options that select packets."""
+    group = parser.add_argument_group("input")
+    option(group, "-f --filter", "BPF", "analyze only packets that match a pcap-filter(7) expression, as in tcpdump")
+    option(group, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
+    option(group, "--end", "TIME", "skip packets at or after TIME")
+    text = "maximum number of open flows, about 1 kB each; the longest-idle flow is closed first (default 1000000)"
+    option(group, "--max-flows", "N", text, type=whole_number(1), default=1_000_000)
+    text = "bytes of each block (8192, 64KiB) in TCP streams whose block headers were not captured"
+    option(group, "--block-size", "SIZE", text, type=block_size)
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
+    """Adds the command and its options."""
     parser = commands.add_parser("analyze", usage="wiretale analyze FILE... [options]", description=DESCRIPTION)
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
-    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
+    parser.describe(EXAMPLES)
+    option(parser, "files", "FILE", FILE_HELP, nargs="+")
     add_reading(parser)
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--flows",
-        type=whole_number(1),
-        default=10,
-        metavar="N",
-        help="number of flows listed, largest first (default 10)",
-    )
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
-    output.add_argument(
-        "--csv", action="store_true", help="print one table as CSV (flows); with -o, also write its tables as CSV"
-    )
-    output.add_argument(
-        "--tables",
-        type=table_names,
-        metavar="A,B",
-        help="tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR",
-    )
-    output.add_argument(
-        "-o",
-        "--output",
-        type=folder,
-        metavar="DIR",
-        help="write every table but packets (add --tables packets) as Parquet, and report.html",
-    )
-    output.add_argument(
-        "--report", type=page, metavar="FILE", help="write the interactive report; - for standard output"
-    )
+    text = "number of flows listed, largest first (default 10)"
+    option(output, "--flows", "N", text, type=whole_number(1), default=10)
+    add_json(output, " instead of the summary")
+    option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
+    text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
+    option(output, "--tables", "A,B", text, type=table_names)
+    text = "write every table but packets (add --tables packets) as Parquet, and report.html"
+    option(output, "-o --output", "DIR", text, type=folder)
+    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
     add_overwrite(output)
-    output.add_argument("--link", metavar="RATE", help=LINK_HELP)
-    output.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    option(output, "--link", "RATE", LINK_HELP)
+    option(output, "-q --quiet", None, "print nothing but errors")
     parser.set_defaults(command=analyze)
 
 
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Progress | None]:
-    """A bar on stderr by bytes read, where that is a terminal."""
+    """A bar of the bytes read on stderr, if that is a terminal."""
     if not wanted or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("reading"),
-        BarColumn(),
-        DownloadColumn(),
-        TextColumn("{task.fields[packets]:,} packets"),
-    )
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[packets]:,} packets"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None, packets=0)
         yield lambda done, whole, packets: bar.update(task, completed=done, total=whole or None, packets=packets)
 
 
 def link_bps(arguments: argparse.Namespace) -> int | None:
-    """The rate that --link gives. UsageError for one that is none."""
+    """Returns the rate of --link. UsageError if it cannot be parsed."""
     if arguments.link is None:
         return None
     from wiretale.analyzer.units import parse_rate
@@ -155,7 +124,7 @@ def link_bps(arguments: argparse.Namespace) -> int | None:
 
 
 def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
-    """The summary, or what --json, --csv or --report - ask for instead."""
+    """Writes the summary, or the output of --json, --csv or --report - instead."""
     if arguments.json:
         from wiretale.reports.export import analyze as json_object
 
@@ -175,7 +144,7 @@ def write_stdout(trace: Trace, arguments: argparse.Namespace) -> None:
 
 
 def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
-    """What -o and --report ask for, each named on stderr when it is there."""
+    """Writes the files of -o and --report, and names each on stderr."""
     written: list[Path] = []
     link, overwrite = link_bps(arguments), arguments.overwrite
     if arguments.output:
@@ -188,16 +157,16 @@ def write_files(trace: Trace, arguments: argparse.Namespace) -> None:
     if arguments.report and arguments.report != STDOUT:
         written.append(trace.report(arguments.report, link, overwrite=overwrite))
     for path in written if not arguments.quiet else []:
-        note_written(path)
+        note(f"wrote {path}")
 
 
 def table_formats(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The formats of the tables in -o DIR."""
+    """Returns the formats of the tables in -o DIR."""
     return ("parquet", "csv") if arguments.csv else ("parquet",)
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuses, before anything is read, outputs that would destroy something or cannot be written."""
+    """Rejects outputs that would destroy an input or cannot be written, before the analysis begins."""
     if not arguments.output and arguments.report in (None, STDOUT):
         return
     from wiretale.analyzer.capture_paths import expand_paths
@@ -214,23 +183,24 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """Options that contradict each other, before anything is read."""
+    """Raises UsageError if options contradict each other."""
     from wiretale.analyzer.errors import UsageError
 
     link_bps(arguments)
     csv_alone = arguments.csv and not arguments.output
     if arguments.tables and not (arguments.json or csv_alone or arguments.output):
-        raise UsageError("--tables: expected --json, --csv or -o DIR with it")
+        raise UsageError("--tables needs --json, --csv or -o DIR")
     if arguments.tables and not arguments.json and not csv_alone and "packets" not in arguments.tables:
-        raise UsageError("--tables: -o DIR has every table but packets, which --tables packets adds")
+        raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
     if sum(map(bool, (arguments.json, csv_alone, arguments.report == STDOUT))) > 1:
-        raise UsageError("--json, --csv and --report -: expected only one, because all write to standard output")
+        raise UsageError("--json, --csv and --report - write to stdout: use only one")
     if csv_alone and len(arguments.tables or []) > 1:
-        raise UsageError("--csv: expected one name in --tables, or -o DIR, because standard output takes one table")
+        raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
 
 
 def needs_packets(arguments: argparse.Namespace) -> bool:
-    """Whether the packets table must be kept: it is printed, or drawn and the input cannot be read twice."""
+    """Returns whether the packets table must be kept: because it is printed, or because a report of an input that
+    cannot be read twice draws it."""
     from wiretale.analyzer.trace import can_reread
 
     if "packets" in (arguments.tables or []):
@@ -238,31 +208,21 @@ def needs_packets(arguments: argparse.Namespace) -> bool:
     return bool(arguments.output or arguments.report) and not can_reread(arguments.files)
 
 
-def note_empty_range(trace: Trace) -> None:
-    """Where the packets are, if --start and --end exclude all of them."""
-    if trace.empty_range:
-        print(f"wiretale: {trace.empty_range}", file=sys.stderr)
-
-
 def exit_code(trace: Trace) -> int:
-    """By how the reading went."""
-    note_empty_range(trace)
+    """Returns the exit code of an analysis, and reports interruption, damage, and an empty range of --start and --end."""
+    if trace.empty_range:
+        note(trace.empty_range)
     if trace.interrupted:
-        print(
-            f"wiretale: interrupted: results cover {trace.totals['packets']:,} packets",
-            file=sys.stderr,
-        )
+        note(f"interrupted: results cover {trace.totals['packets']:,} packets")
         return interrupted_code()
-    from wiretale.analyzer.printable import printable
-
     for row in trace.interfaces.rows() if trace.damaged else []:
         if row["damage"]:
-            print(f"wiretale: {printable(row['damage'])}", file=sys.stderr)
+            note(row["damage"])
     return DAMAGED if trace.damaged else 0
 
 
 def read(arguments: argparse.Namespace, keep_packets: bool) -> Trace:
-    """The trace of the files, with progress on a terminal."""
+    """Analyzes the files; shows progress on a terminal."""
     from wiretale.analyzer import trace as traces
 
     later = traces.importing("wiretale.reports.export.analyze") if arguments.json else nullcontext()
@@ -287,11 +247,11 @@ def analyze(arguments: argparse.Namespace) -> int:
     try:
         write_stdout(trace, arguments)
         sys.stdout.flush()
-    except OSError:  # `| head`, and a closed or full output, must not cost the files
+    except OSError:  # if stdout is closed (`| head`) or full, the files must still be written
         write_files(trace, arguments)
         raise
     write_files(trace, arguments)
     dropped = trace.totals["packets_rows_dropped"]
     if dropped and "packets" in (arguments.tables or []):
-        print(f"wiretale: the packets table is full: {dropped:,} packets are not in it (use --filter)", file=sys.stderr)
+        note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
     return exit_code(trace)

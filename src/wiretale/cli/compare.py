@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale compare: the same packets at several capture points."""
+"""wiretale compare: matches the packets of several capture points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.parser import exit_codes
+from wiretale.cli.options import STDOUT, add_json, add_overwrite, folder, note, option, page, print_page
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ Compare the same traffic at two or three capture points: the delay of each packe
 missing packets were lost. NAT, fragmentation and offloads between the points are followed; the offset and skew of the
 clocks are estimated from packets of both directions.
 """
+USAGE = "wiretale compare SENDER [TRACER] RECEIVER [options]\nwiretale compare TRACER --receiver-log FILE [options]"
 EXAMPLES = """\
 wiretale compare sender.pcapng receiver.pcapng
 wiretale compare sender.pcapng tracer.pcapng receiver.pcapng --report places.html
@@ -35,36 +35,25 @@ DAMAGED = 3
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
-    parser = commands.add_parser(
-        "compare",
-        usage="wiretale compare SENDER [TRACER] RECEIVER [options]\nwiretale compare TRACER --receiver-log FILE [options]",
-        description=DESCRIPTION,
-    )
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
-    parser.add_argument(
-        "captures",
-        nargs="+",
-        metavar="CAPTURE",
-        help="captures or folders of captures, in path order; one: the tracer's",
-    )
+    """Adds the command and its options."""
+    parser = commands.add_parser("compare", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
+    text = "captures or directories of captures, in path order; one: the tracer's"
+    option(parser, "captures", "CAPTURE", text, nargs="+")
     reading = parser.add_argument_group("input")
-    reading.add_argument("--sender-log", metavar="FILE", help="output of `wiretale send --json`")
-    reading.add_argument("--receiver-log", metavar="FILE", help="output of `wiretale receive --json`")
-    reading.add_argument("--same-clock", action="store_true", help="assume that all captures share one clock")
+    option(reading, "--sender-log", "FILE", "output of `wiretale send --json`")
+    option(reading, "--receiver-log", "FILE", "output of `wiretale receive --json`")
+    option(reading, "--same-clock", None, "assume that all captures share one clock")
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
-    output.add_argument("--report", type=page, metavar="FILE", help="write an interactive page; - for standard output")
-    output.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="write every packet as Parquet, and report.html"
-    )
+    add_json(output, " instead of the summary")
+    option(output, "--report", "FILE", "write an interactive page; - for standard output", type=page)
+    option(output, "-o --output", "DIR", "write every packet as Parquet, and report.html", type=folder)
     add_overwrite(output)
-    output.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    option(output, "-q --quiet", None, "print nothing but errors")
     parser.set_defaults(command=compare)
 
 
 def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
-    """The summary, or what --json or --report - ask for instead."""
+    """Writes the summary, or the output of --json or --report - instead."""
     if arguments.json:
         from wiretale.reports.export.compare import write_json
 
@@ -81,10 +70,10 @@ def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
 
 
 def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
-    """What -o and --report ask for, each named on stderr when it is there."""
+    """Writes the files of -o and --report, and names each on stderr."""
     written: list[Path] = []
     if arguments.output:
-        from wiretale.reports.export.compare_parquet import write_tables
+        from wiretale.reports.export.compare import write_tables
 
         written.append(write_tables(vantage, arguments.output))
     for path in pages(arguments):
@@ -92,22 +81,22 @@ def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
 
         written.append(write_report(vantage, path))
     for path in written if not arguments.quiet else []:
-        note_written(path)
+        note(f"wrote {path}")
 
 
 def pages(arguments: argparse.Namespace) -> list[Path]:
-    """The files that the page is written to."""
+    """Returns the files of the page."""
     alone = [arguments.report] if arguments.report not in (None, STDOUT) else []
     return alone + ([arguments.output / "report.html"] if arguments.output else [])
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuses, before anything is read, outputs that would destroy something or cannot be written."""
-    if not arguments.output and not pages(arguments):
+    """Rejects outputs that would destroy an input or cannot be written, before the captures are read."""
+    if not pages(arguments):
         return
     from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.reports.export import destination
-    from wiretale.reports.export.compare_parquet import TABLES
+    from wiretale.reports.export.compare import TABLES
 
     logs = [log for log in (arguments.sender_log, arguments.receiver_log) if log]
     inputs = [*(path for given in arguments.captures for path in expand_paths([given])), *logs]
@@ -122,24 +111,19 @@ def compare(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from wiretale.analyzer.compare.comparison import compare_captures
     from wiretale.analyzer.errors import UsageError
-    from wiretale.analyzer.printable import printable
 
     if arguments.json and arguments.report == STDOUT:
-        raise UsageError("--json and --report -: expected only one, because both write to standard output")
+        raise UsageError("--json and --report - write to stdout: use only one")
     check_outputs(arguments)
-    with compare_captures(
-        *arguments.captures,
-        sender_log=arguments.sender_log,
-        receiver_log=arguments.receiver_log,
-        same_clock=arguments.same_clock,
-    ) as vantage:
+    logs = {"sender_log": arguments.sender_log, "receiver_log": arguments.receiver_log}
+    with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as vantage:
         try:
             write_stdout(vantage, arguments)
-        except BrokenPipeError:  # `| head` must not cost the files
+        except BrokenPipeError:  # if the reader of stdout is gone (`| head`), the files must still be written
             write_files(vantage, arguments)
             raise
         write_files(vantage, arguments)
         for point in vantage.points:
             for text in point.damage:
-                print(f"wiretale: {printable(text)}", file=sys.stderr)
+                note(text)
         return DAMAGED if vantage.damaged else 0

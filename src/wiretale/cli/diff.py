@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale diff: two runs side by side."""
+"""wiretale diff: compares two runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.options import add_json, note, option, whole_number
 from wiretale.version import __version__
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands
 
@@ -26,11 +25,11 @@ wiretale diff monday.wiretale tuesday.wiretale --fail-if 'goodput<-5%' --fail-if
 wiretale diff before.json after.json --json | jq .changed_most
 """
 NOTES = """\
-A run is a capture, a folder of captures, a folder of `wiretale analyze -o` or `wiretale experiment run`, or the output of
-`wiretale send --json`.
+A run is a capture, a directory of captures, the output of `wiretale analyze -o` or `wiretale experiment run`, or the
+output of `wiretale send --json`.
 
-CONDITION is MEASURE OPERATOR VALUE. It holds if the change from A to B is such: with % relative to A, else the difference
-itself (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
+CONDITION is MEASURE OPERATOR VALUE. It holds if the change from A to B matches: with % relative to A, else the absolute
+change (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
 
 Measures: goodput, throughput, retransmissions, spurious, lost_upstream, lost_downstream, block_loss, blocks_lost,
 rtt_min, rtt_median, rtt_p99, jitter, out_of_order, fragments, incomplete_datagrams, zero_windows, host_dropped, duration,
@@ -40,18 +39,16 @@ FAILED, DAMAGED = 1, 3
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
+    """Adds the command and its options."""
     parser = commands.add_parser("diff", usage="wiretale diff A B [options]", description=DESCRIPTION)
-    parser.examples, parser.notes, parser.exit_codes = EXAMPLES, NOTES, exit_codes(0, 1, 2, 3, 4, 130, 143)
-    parser.add_argument("before", metavar="A", help="the run that changes are measured from")
-    parser.add_argument("after", metavar="B", help="the run that changes are measured to")
-    parser.add_argument(
-        "--fail-if", action="append", default=[], metavar="CONDITION", help="exit with 1 if it holds; repeatable"
-    )
-    parser.add_argument(
-        "--flows", type=whole_number(0), default=10, metavar="N", help="flows listed, most changed first (default 10)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
+    parser.describe(EXAMPLES, (0, 1, 2, 3, 4, 130, 143), NOTES)
+    option(parser, "before", "A", "the run that changes are measured from")
+    option(parser, "after", "B", "the run that changes are measured to")
+    text = "exit with 1 if it holds; repeatable"
+    option(parser, "--fail-if", "CONDITION", text, action="append", default=[])
+    text = "flows listed, most changed first (default 10)"
+    option(parser, "--flows", "N", text, type=whole_number(0), default=10)
+    add_json(parser, " instead of the tables")
     parser.set_defaults(command=diff)
 
 
@@ -60,9 +57,8 @@ def diff(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.diff.difference import diff_runs
     from wiretale.analyzer.diff.fail_condition import parse_condition
     from wiretale.analyzer.diff.run import load_run
-    from wiretale.analyzer.printable import printable
 
-    conditions = [parse_condition(text) for text in arguments.fail_if]  # before anything is read
+    conditions = [parse_condition(text) for text in arguments.fail_if]  # UsageError before the runs are read
     difference = diff_runs(load_run(arguments.before), load_run(arguments.after))
     if arguments.json:
         from wiretale.reports.export.diff import write_json
@@ -75,16 +71,10 @@ def diff(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for run in (difference.before, difference.after):
         if run.damaged:
-            print(
-                f"wiretale: {printable(run.path)}: damaged or truncated: results cover its readable part",
-                file=sys.stderr,
-            )
+            note(f"{run.path}: damaged or truncated: results cover its readable part")
     for condition in conditions:
         if condition.holds(difference) is None:
-            print(
-                f"wiretale: --fail-if {condition.text}: cannot be judged, because {condition.measure.name} is unknown in a run",
-                file=sys.stderr,
-            )
+            note(f"--fail-if {condition.text}: undetermined, because {condition.measure.name} is unknown in a run")
     if any(condition.holds(difference) for condition in conditions):
         return FAILED
     return DAMAGED if difference.before.damaged or difference.after.damaged else 0

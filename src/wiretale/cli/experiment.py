@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale experiment: plans that run themselves, and a report of what came of them."""
+"""wiretale experiment: runs plans of tests, and writes a report of the results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.cli.destination import STDOUT, add_overwrite, folder, note_written, page, print_page
-from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import port_number, whole_number
+from wiretale.cli.options import (
+    STDOUT,
+    add_json,
+    add_overwrite,
+    folder,
+    note,
+    option,
+    page,
+    port_number,
+    print_json,
+    print_page,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands
@@ -22,9 +32,13 @@ if TYPE_CHECKING:
     from wiretale.traffic.experiment.run import Done
 
 DESCRIPTION = """\
-Run a plan of tests, and report on it. A plan defines which traffic is sent from where to where and how often
+Run a plan of tests, and report on it. A plan defines which traffic is sent between which endpoints, and how often
 (docs/experiments.md).
 """
+USAGE = """\
+wiretale experiment list
+wiretale experiment run PLAN -o DIR [options]
+wiretale experiment report DIR -o FILE"""
 EXAMPLES = """\
 # the built-in plans
 wiretale experiment list
@@ -32,6 +46,7 @@ wiretale experiment list
 wiretale experiment run quick -o quick/
 wiretale experiment report quick/ -o report.html
 """
+RUN_USAGE = "wiretale experiment run PLAN -o DIR [options]"
 RUN_DESCRIPTION = """\
 Run a plan: start the receiver, then for each test the tracer and the senders. Rerun the command to resume an interrupted
 run.
@@ -45,31 +60,32 @@ wiretale experiment run s5-rate-sweep -o s5/ --sender netns:a --receiver netns:b
 # the commands of a plan of your own, at a tenth of its length
 wiretale experiment run my-plan.toml -o out/ --scale 0.1 --dry-run
 """
-RUN_EXIT_CODES = {
-    0: "done",
+RUN_EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
+RUN_EXIT_TEXTS = {
     2: "wrong usage or plan",
     3: "done, but a test failed (results.csv has the reason)",
-    4: "no such plan or folder, or the receiver did not start",
+    4: "no such plan or directory, or the receiver did not start",
     5: "a program or a permission is missing",
     130: "interrupted",
     143: "terminated",
 }
+REPORT_EXAMPLE = "wiretale experiment report quick/ -o report.html"
 FAILED = 3
 
 
 def scale(text: str) -> float:
-    """A factor over 0."""
+    """Returns a factor over 0."""
     try:
         value = float(text)
     except ValueError:
         value = 0
     if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a factor over 0, as 0.1")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a factor over 0, such as 0.1")
     return value
 
 
 def endpoint(text: str) -> Endpoint:
-    """Where a program is run."""
+    """Returns the host or namespace that runs a program."""
     from wiretale.traffic.experiment.endpoint import parse_endpoint
 
     try:
@@ -79,87 +95,58 @@ def endpoint(text: str) -> Endpoint:
 
 
 def add_command(commands: Commands) -> None:
-    """The command, its actions and their options."""
-    parser = commands.add_parser(
-        "experiment",
-        usage="wiretale experiment list\nwiretale experiment run PLAN -o DIR [options]\n"
-        "wiretale experiment report DIR -o FILE",
-        description=DESCRIPTION,
-    )
-    parser.examples, parser.exit_codes = EXAMPLES, RUN_EXIT_CODES
+    """Adds the command, its actions and their options."""
+    parser = commands.add_parser("experiment", usage=USAGE, description=DESCRIPTION)
+    parser.describe(EXAMPLES, RUN_EXIT_CODES, meanings=RUN_EXIT_TEXTS)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale experiment")
-    listing = actions.add_parser(
-        "list",
-        help="list the built-in plans",
-        usage="wiretale experiment list [--json]",
-        description="List the built-in plans.",
-    )
-    listing.examples, listing.exit_codes = "wiretale experiment list", exit_codes(0, 2)
-    listing.add_argument("--json", action="store_true", help="print one JSON object")
+    usage, text = "wiretale experiment list [--json]", "list the built-in plans"
+    listing = actions.add_parser("list", help=text, usage=usage, description="List the built-in plans.")
+    add_json(listing.describe("wiretale experiment list", (0, 2)))
     listing.set_defaults(command=list_plans)
     add_run(actions)
-    reporting = actions.add_parser(
-        "report",
-        help="write one page of figures",
-        usage="wiretale experiment report DIR -o FILE",
-        description="Write one page of figures from the results of `wiretale experiment run`.",
-    )
-    reporting.examples = "wiretale experiment report quick/ -o report.html"
-    reporting.exit_codes = exit_codes(0, 2, 4)
-    reporting.add_argument("folder", type=Path, metavar="DIR", help="the output of `wiretale experiment run`")
-    reporting.add_argument(
-        "-o", "--output", type=page, required=True, metavar="FILE", help="the HTML page to write; - for standard output"
-    )
+    text = "Write one page of figures from the results of `wiretale experiment run`."
+    usage = "wiretale experiment report DIR -o FILE"
+    reporting = actions.add_parser("report", help="write one page of figures", usage=usage, description=text)
+    reporting.describe(REPORT_EXAMPLE, (0, 2, 4))
+    option(reporting, "folder", "DIR", "the output of `wiretale experiment run`", type=Path)
+    option(reporting, "-o --output", "FILE", "the HTML page to write; - for standard output", type=page, required=True)
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
 
 
 def add_run(actions: Commands) -> None:
-    """The action `run`."""
-    parser = actions.add_parser(
-        "run",
-        help="run a plan",
-        usage="wiretale experiment run PLAN -o DIR [options]",
-        description=RUN_DESCRIPTION,
-    )
-    parser.examples, parser.exit_codes = RUN_EXAMPLES, RUN_EXIT_CODES
-    parser.add_argument("plan", metavar="PLAN", help="name of a built-in plan, or a TOML file")
-    run_options = parser.add_argument_group("run")
-    run_options.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="folder of the results: results.csv, raw/ (JSON), captures/"
-    )
-    add_overwrite(run_options)
-    run_options.add_argument("--dry-run", action="store_true", help="print every command, run none")
-    run_options.add_argument(
-        "--trials", type=whole_number(1, 1000), metavar="N", help="trials of each test (overrides the plan's)"
-    )
-    run_options.add_argument(
-        "--scale", type=scale, default=1.0, metavar="X", help="factor for counts, times and offsets (default 1)"
-    )
-    run_options.add_argument("--file", metavar="FILE", help="send this file instead of the plan's payload")
-    where = parser.add_argument_group("endpoints")
-    where.add_argument(
-        "--sender", type=endpoint, metavar="ENDPOINT", help="endpoint that sends: here, ssh:user@host or netns:NAME"
-    )
-    where.add_argument("--receiver", type=endpoint, metavar="ENDPOINT", help="endpoint that receives")
-    where.add_argument("--host", metavar="ADDRESS", help="address of the receiver as the sender reaches it")
-    where.add_argument("--port", type=port_number, metavar="PORT", help="port of the receiver, 1 to 65535")
-    where.add_argument("--tracer", type=endpoint, metavar="ENDPOINT", help="endpoint that captures (the receiver)")
-    where.add_argument("--interface", metavar="IF", help="capture on this interface")
-    where.add_argument("--no-capture", action="store_true", help="capture nothing")
+    """Adds the action `run`."""
+    parser = actions.add_parser("run", help="run a plan", usage=RUN_USAGE, description=RUN_DESCRIPTION)
+    parser.describe(RUN_EXAMPLES, RUN_EXIT_CODES, meanings=RUN_EXIT_TEXTS)
+    option(parser, "plan", "PLAN", "name of a built-in plan, or a TOML file")
+    group = parser.add_argument_group("run")
+    text = "directory of the results: results.csv, raw/ (JSON), captures/"
+    option(group, "-o --output", "DIR", text, type=folder)
+    add_overwrite(group)
+    option(group, "--dry-run", None, "print every command, run none")
+    option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=whole_number(1, 1000))
+    option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=scale, default=1.0)
+    option(group, "--file", "FILE", "send this file instead of the plan's payload")
+    group = parser.add_argument_group("endpoints")
+    text = "endpoint that sends: here, ssh:user@host or netns:NAME"
+    option(group, "--sender", "ENDPOINT", text, type=endpoint)
+    option(group, "--receiver", "ENDPOINT", "endpoint that receives", type=endpoint)
+    option(group, "--host", "ADDRESS", "address of the receiver as the sender reaches it")
+    option(group, "--port", "PORT", "port of the receiver, 1 to 65535", type=port_number)
+    option(group, "--tracer", "ENDPOINT", "endpoint that captures (the receiver)", type=endpoint)
+    option(group, "--interface", "IF", "capture on this interface")
+    option(group, "--no-capture", None, "capture nothing")
     parser.set_defaults(command=run)
 
 
 def list_plans(arguments: argparse.Namespace) -> int:
-    """The built-in plans."""
+    """wiretale experiment list."""
     from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
 
     plans = [read_plan(*plan_text(name)) for name in BUILT_IN]
     if arguments.json:
-        import json
-
         listed = [{"name": plan.name, "title": plan.title, "tests": len(plan.tests)} for plan in plans]
-        print(json.dumps({"schema": "wiretale.experiment-list/1", "plans": listed}))
+        print_json({"schema": "wiretale.experiment-list/1", "plans": listed})
         return 0
     for plan in plans:
         print(f"{plan.name:20}  {len(plan.tests):4} tests  {plan.title}")
@@ -167,7 +154,7 @@ def list_plans(arguments: argparse.Namespace) -> int:
 
 
 def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
-    """The plan's tracer, as the options have it."""
+    """Returns the plan's tracer with the changes of the options. UsageError if an interface is missing or invalid."""
     from wiretale.analyzer.errors import UsageError
     from wiretale.traffic.experiment.plan import Tracer
 
@@ -177,16 +164,16 @@ def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
     if arguments.interface:
         if not arguments.interface.isprintable() or arguments.interface.startswith("-"):
             raise UsageError(f"--interface {arguments.interface!r}: expected the name of an interface")
-        where = arguments.tracer or (tracer.endpoint if tracer else plan.receiver)
-        old = tracer or Tracer(arguments.interface, where)
-        return replace(old, interface=arguments.interface, endpoint=where, optional=False)
+        host = arguments.tracer or (tracer.endpoint if tracer else plan.receiver)
+        old = tracer or Tracer(arguments.interface, host)
+        return replace(old, interface=arguments.interface, endpoint=host, optional=False)
     if arguments.tracer and not tracer:
-        raise UsageError("--tracer: expected --interface with it, because the plan names no interface to capture on")
+        raise UsageError("--tracer needs --interface, because the plan has no interface to capture on")
     return replace(tracer, endpoint=arguments.tracer) if tracer and arguments.tracer else tracer
 
 
 def chosen_plan(arguments: argparse.Namespace) -> Plan:
-    """The plan as the options have it."""
+    """Returns the plan with the changes of the options."""
     from wiretale.analyzer.errors import UsageError
     from wiretale.traffic.experiment.plan import plan_text, read_plan, scaled, with_file
 
@@ -209,23 +196,16 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
     return scaled(plan, arguments.scale) if arguments.scale != 1 else plan
 
 
-def note(text: str) -> None:
-    """Something to know, on stderr."""
-    from wiretale.analyzer.printable import printable
-
-    print(f"wiretale: {printable(text)}", file=sys.stderr)
-
-
 @contextmanager
 def progress(plan: Plan) -> Iterator[Done]:
-    """Shows how far it is, where stderr is a terminal; tests that fail are told anywhere."""
+    """Reports tests that fail; shows the progress if stderr is a terminal."""
 
-    def tell(test: Test, error: str | None) -> None:
+    def report_failure(test: Test, error: str | None) -> None:
         if error is not None:
             note(f"{test.name} failed: {error}")
 
     if not sys.stderr.isatty():
-        yield tell
+        yield report_failure
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -236,20 +216,20 @@ def progress(plan: Plan) -> Iterator[Done]:
 
         def show(test: Test, error: str | None) -> None:
             bar.update(task, advance=1, last=test.name)
-            tell(test, error)
+            report_failure(test, error)
 
         yield show
 
 
 def dry_run(plan: Plan) -> int:
-    """Every command, on stdout."""
+    """Prints every command."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.traffic.experiment.commands import CAPTURE_PROGRAMS, all_commands
     from wiretale.traffic.program import program_path
 
-    here = [one for one in CAPTURE_PROGRAMS if program_path(one.name)]
+    installed = [one for one in CAPTURE_PROGRAMS if program_path(one.name)]
     try:
-        for line in all_commands(plan, (here or CAPTURE_PROGRAMS)[0]):
+        for line in all_commands(plan, (installed or CAPTURE_PROGRAMS)[0]):
             print(line)
     except WiretaleError as error:
         note(str(error))
@@ -258,14 +238,14 @@ def dry_run(plan: Plan) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs a plan."""
+    """wiretale experiment run."""
     from wiretale.analyzer.errors import UsageError
 
     plan = chosen_plan(arguments)
     if arguments.dry_run:
         return dry_run(plan)
     if not arguments.output:
-        raise UsageError("expected -o DIR, the folder of the results")
+        raise UsageError("expected -o DIR, the directory of the results")
     from wiretale.traffic.experiment.run import run_plan
     from wiretale.traffic.experiment.store import RESULTS, Store
 
@@ -279,7 +259,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Writes the page."""
+    """wiretale experiment report."""
     from wiretale.reports.export.destination import check_outputs
     from wiretale.reports.html.experiment import render, write_page
     from wiretale.traffic.experiment.outcome import read_outcome
@@ -291,5 +271,5 @@ def report(arguments: argparse.Namespace) -> int:
     if arguments.output == STDOUT:
         print_page(render(outcome))
     else:
-        note_written(write_page(outcome, arguments.output))
+        note(f"wrote {write_page(outcome, arguments.output)}")
     return 0

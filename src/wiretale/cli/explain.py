@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale explain: what limited each transfer, what went wrong, where, what it cost and what to change."""
+"""wiretale explain: names the limit of each transfer, and each finding with its cost and its remedy."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wiretale.cli.analyze import FILE_HELP, LINK_HELP, add_reading, exit_code, read
-from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.analyze import add_reading, exit_code, link_bps, read
+from wiretale.cli.options import FILE_HELP, LINK_HELP, add_json, option, print_json, whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -21,6 +19,7 @@ DESCRIPTION = """\
 Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
 findings, the most severe and costly first.
 """
+USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE"
 EXAMPLES = """\
 wiretale explain transfer.pcapng
 # compared with the maximum of the link
@@ -31,85 +30,60 @@ wiretale explain transfer.pcapng --json | jq '.findings[0]'
 wiretale explain --list
 wiretale explain --code bufferbloat
 """
-Row = dict[str, Any]
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
-    parser = commands.add_parser(
-        "explain",
-        usage="wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE",
-        description=DESCRIPTION,
-    )
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
-    parser.add_argument("files", nargs="*", metavar="FILE", help=FILE_HELP)
+    """Adds the command and its options."""
+    parser = commands.add_parser("explain", usage=USAGE, description=DESCRIPTION).describe(EXAMPLES)
+    option(parser, "files", "FILE", FILE_HELP, nargs="*")
     add_reading(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print one JSON object")
-    output.add_argument("--code", metavar="CODE", help="show only findings of this code; without FILE, its page")
-    output.add_argument("--list", action="store_true", help="list every finding that exists")
-    output.add_argument("--top", type=whole_number(1), metavar="N", help="show only the first N findings")
-    output.add_argument("--link", metavar="RATE", help=LINK_HELP)
-    output.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+    add_json(output)
+    option(output, "--code", "CODE", "show only findings of this code; without FILE, its page")
+    option(output, "--list", None, "list every finding that exists")
+    option(output, "--top", "N", "show only the first N findings", type=whole_number(1))
+    option(output, "--link", "RATE", LINK_HELP)
+    option(output, "-q --quiet", None, "print no progress")
     parser.set_defaults(command=explain)
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
-    """What is missing or contradicts."""
+    """Raises UsageError if an argument is missing or contradicts another."""
     from wiretale.analyzer.errors import UsageError
 
     if arguments.list and (arguments.files or arguments.code):
-        raise UsageError("--list: expected no FILE and no --code with it")
+        raise UsageError("--list takes no FILE and no --code")
     if not arguments.files and not arguments.code and not arguments.list:
-        raise UsageError("no capture given: expected a file, a folder, - for standard input, --code or --list")
+        raise UsageError("no capture given: expected a file, a directory, - for standard input, --code or --list")
 
 
-def show_list(as_json: bool) -> None:
-    """Every code and title."""
-    from wiretale.analyzer.findings.catalogue import pages
+def show_pages(code: str | None, as_json: bool) -> None:
+    """Prints the page of a code, or without one the list of all findings."""
+    from wiretale.reports.export.explain import list_object, page_object
 
     if as_json:
-        found = [{"code": page.code, "title": page.title} for page in pages().values()]
-        print(json.dumps({"schema": "wiretale.finding-codes/1", "wiretale": __version__, "findings": found}))
+        print_json(page_object(code, __version__) if code else list_object(__version__))
         return
-    from wiretale.reports.terminal.explain import list_parts, print_parts
+    from wiretale.reports.terminal.console import print_parts
+    from wiretale.reports.terminal.explain import list_parts, page_parts
 
-    print_parts(sys.stdout, lambda console: list_parts())
-
-
-def show_page(code: str, as_json: bool) -> None:
-    """The page of a code."""
-    from wiretale.analyzer.findings.catalogue import page_of
-
-    page = page_of(code)
-    if as_json:
-        from wiretale.reports.export.explain import page_object
-
-        print(json.dumps(page_object(page, __version__)))
-        return
-    from wiretale.reports.terminal.explain import page_parts, print_parts
-
-    print_parts(sys.stdout, lambda console: page_parts(page))
+    print_parts(sys.stdout, lambda console: page_parts(code) if code else list_parts())
 
 
-def chosen_findings(trace: Trace, code: str | None) -> list[Row]:
-    """By rank; those of one code where it is asked for."""
-    return [row for row in trace.findings.rows() if code in (None, row["code"])]
-
-
-def show_trace(trace: Trace, arguments: argparse.Namespace, link_bps: int | None) -> None:
-    """Headlines and findings."""
+def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
+    """Prints headlines and findings."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
-    found = chosen_findings(trace, arguments.code)
+    found: list[dict[str, Any]] = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
     shown = found[: arguments.top]
-    transfers = explain_transfers(trace, link_bps)
+    transfers = explain_transfers(trace, link)
     if arguments.json:
         from wiretale.reports.export.explain import explain_object
 
-        print(json.dumps(explain_object(trace, transfers, shown, __version__)))
+        print_json(explain_object(trace, transfers, shown, __version__))
         return
-    from wiretale.reports.terminal.explain import explain_parts, print_parts
+    from wiretale.reports.terminal.console import print_parts
+    from wiretale.reports.terminal.explain import explain_parts
 
     left = len(found) - len(shown)
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, shown, left, console))
@@ -118,20 +92,15 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link_bps: int | None
 def explain(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     check_arguments(arguments)
-    if arguments.list:
-        show_list(arguments.json)
-        return 0
     if arguments.code:
         from wiretale.analyzer.findings.catalogue import page_of
 
-        page_of(arguments.code)
+        page_of(arguments.code)  # UsageError before the analysis
     if not arguments.files:
-        show_page(arguments.code, arguments.json)
+        show_pages(arguments.code, arguments.json)
         return 0
-    from wiretale.analyzer.units import parse_rate
-
-    link_bps = parse_rate(arguments.link) if arguments.link is not None else None
+    link = link_bps(arguments)
     trace = read(arguments, keep_packets=False)
-    show_trace(trace, arguments, link_bps)
+    show_trace(trace, arguments, link)
     sys.stdout.flush()
     return exit_code(trace)

@@ -7,22 +7,22 @@ import argparse
 import os
 import sys
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wiretale.cli.parser import Parser
 
-WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s']|'[^']*')+"  # an option stays with its value
-HANGING = 6  # columns of what a line has no room for
-TEXT_COLUMN = 24  # where the text of an option begins
-COLUMNS = 80  # without a terminal
+WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s']|'[^']*')+"  # an option must stay with its value
+HANGING = 6  # indentation of continued lines
+TEXT_COLUMN = 24  # first column of the text of an option
+COLUMNS = 80  # if there is no terminal
 COLUMNS_MOST = 100  # longer lines are hard to read
-COLUMNS_BESIDE = 60  # narrower terminals get the text of an option below it
+COLUMNS_BESIDE = 60  # on narrower terminals, the text of an option is below it
 
 
 def terminal_columns() -> int:
-    """As shutil determines it; not by shutil, because its import loads every compression library."""
+    """Returns the width as shutil does, which must not be imported, because it loads every compression library."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
@@ -33,12 +33,12 @@ def terminal_columns() -> int:
         return COLUMNS
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or COLUMNS
-    except (ValueError, OSError):  # closed, or no terminal
+    except (ValueError, OSError):  # closed, or not a terminal
         return COLUMNS
 
 
 def help_of(parser: Parser) -> str:
-    """The help of a command, for this terminal."""
+    """Returns the help of a command for this terminal."""
     width = min(terminal_columns(), COLUMNS_MOST)
     parts = [fill_paragraphs(parser.description or "", width), usage_lines(parser.usage or parser.prog, width)]
     parts += group_parts(parser, width)
@@ -48,7 +48,7 @@ def help_of(parser: Parser) -> str:
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """The text in lines; a word is never broken."""
+    """Returns the text in lines; words are not broken."""
     import textwrap
 
     return textwrap.wrap(
@@ -57,7 +57,7 @@ def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
 
 
 def fill_paragraphs(text: str, width: int) -> list[str]:
-    """Paragraphs, each filled."""
+    """Returns the lines of filled paragraphs."""
     lines: list[str] = []
     for paragraph in text.strip().split("\n\n"):
         lines += [""] * bool(lines) + wrap(paragraph, width)
@@ -65,7 +65,7 @@ def fill_paragraphs(text: str, width: int) -> list[str]:
 
 
 def usage_lines(usage: str, width: int) -> list[str]:
-    """One line for each way to call a command."""
+    """Returns a line for each form of a command."""
     prefix = "usage: "
     indent = " " * len(prefix)
     lines: list[str] = []
@@ -75,7 +75,7 @@ def usage_lines(usage: str, width: int) -> list[str]:
 
 
 def group_parts(parser: Parser, width: int) -> list[list[str]]:
-    """A part for each group of arguments: positional ones, named groups, other options."""
+    """Returns a part for each group of arguments: positional ones, named groups, other options."""
     positional, optional, *named = parser._action_groups
     parts = []
     for group, heading in ((positional, "arguments"), *((one, one.title) for one in named), (optional, "options")):
@@ -86,7 +86,7 @@ def group_parts(parser: Parser, width: int) -> list[list[str]]:
 
 
 def action_lines(action: argparse.Action, width: int) -> Iterator[str]:
-    """An option, or each command of a list of commands."""
+    """Yields the lines of an option, or of each command in a list of commands."""
     if isinstance(action, argparse._SubParsersAction):
         for command in action._choices_actions:
             yield from entry_lines(str(command.dest), command.help or "", width)
@@ -102,7 +102,7 @@ def action_lines(action: argparse.Action, width: int) -> Iterator[str]:
 
 
 def entry_lines(name: str, text: str, width: int) -> list[str]:
-    """A name, and its text from a column on; the text is below a name that is too long."""
+    """Returns a name with its text beside it, or below it if the name is too long."""
     beside = width >= COLUMNS_BESIDE
     indent = " " * (TEXT_COLUMN if beside else HANGING)
     first = f"  {name}"
@@ -114,7 +114,7 @@ def entry_lines(name: str, text: str, width: int) -> list[str]:
 
 
 def example_lines(examples: str, width: int) -> list[str]:
-    """Commands, each comment on lines of its own above its command."""
+    """Returns commands; each comment is on its own lines above its command."""
     lines: list[str] = []
     for line in examples.strip().splitlines():
         lines += wrap(line[2:], width, "  # ", "  # ") if line.startswith("# ") else fit_command(line, width - 2)
@@ -122,12 +122,12 @@ def example_lines(examples: str, width: int) -> list[str]:
 
 
 def fit_command(command: str, width: int) -> list[str]:
-    """A command over as many lines as it needs, as a shell takes it: none ends within quotes."""
+    """Returns a command in as many lines as it needs; a line must not end within quotes, so that a shell accepts it."""
     import re
 
     lines = [""]
     for word in re.findall(WORD, command):
-        room = width - 2 - (HANGING if len(lines) > 1 else 2) + 2
+        room = width - (HANGING if len(lines) > 1 else 2)
         if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
@@ -137,7 +137,7 @@ def fit_command(command: str, width: int) -> list[str]:
 
 
 def exit_code_lines(codes: Mapping[int, str], width: int) -> list[str]:
-    """One line for each exit code."""
+    """Returns a line for each exit code."""
     digits = max((len(str(code)) for code in codes), default=0)
     indent = " " * (digits + 4)
     lines = [

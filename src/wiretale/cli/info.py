@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale info: what capture files say of themselves."""
+"""wiretale info: file and interface metadata."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from wiretale.cli.analyze import FILE_HELP, exit_code
-from wiretale.cli.parser import exit_codes
+from wiretale.cli.analyze import exit_code
+from wiretale.cli.options import FILE_HELP, add_json, option
+from wiretale.version import __version__
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands
 
@@ -25,18 +26,17 @@ wiretale info captures/ --json | jq '.interfaces[].dropped_kernel'
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
+    """Adds the command and its options."""
     parser = commands.add_parser("info", usage="wiretale info FILE... [--json]", description=DESCRIPTION)
-    parser.examples, parser.exit_codes = EXAMPLES, exit_codes(0, 2, 3, 4, 130, 143)
-    parser.add_argument("files", nargs="+", metavar="FILE", help=FILE_HELP)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.describe(EXAMPLES)
+    option(parser, "files", "FILE", FILE_HELP, nargs="+")
+    add_json(parser)
     parser.set_defaults(command=info)
 
 
 def info(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from wiretale.analyzer.trace import analyze
-    from wiretale.version import __version__
 
     trace = analyze(*arguments.files, interfaces_only=True)
     if arguments.json:

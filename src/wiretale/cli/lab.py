@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab: hosts joined by a link that is as bad as it is told to be, on one machine."""
+"""wiretale lab: emulated networks of hosts on one machine."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.errors import UsageError
-from wiretale.cli.destination import add_overwrite, folder
-from wiretale.cli.parser import exit_codes
+from wiretale.cli.options import add_json, add_overwrite, folder, note, option, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wiretale.cli.parser import Commands, Parser
     from wiretale.traffic.lab.state import Lab
 
@@ -35,121 +35,84 @@ wiretale lab run s5-rate-sweep --profile wlan-g -o sweep/
 # the precision of the link on this machine
 wiretale lab check
 """
+EXIT_CODES = (0, 2, 4, 5, 130, 143)
+# The help of each action: text, usage, examples.
+UP = ("make a lab that stays up", "PROFILE [NAME] [options]", "wiretale lab up wan\nwiretale lab up wan mine")
+RUN = (
+    "run a scenario or a plan in a lab of its own",
+    "SCENARIO|PLAN -o DIR [options]",
+    "wiretale lab run s6-narrow-link -o narrow/\nwiretale lab run s5-rate-sweep --profile wlan-g -o sweep/",
+)
+SHELL = (
+    "run a shell, or a command, on a host of a lab",
+    "[NAME] HOST [--name NAME] [--] [COMMAND...]",
+    "wiretale lab shell receiver\nwiretale lab shell mine sender -- ping -c 3 receiver",
+)
+DOWN = (
+    "remove a lab that no process uses",
+    "[NAME | --name NAME | --all] [--force]",
+    "wiretale lab down mine\n# every lab that no process uses, also after a crash\nwiretale lab down --all",
+)
+LIST = ("list labs and profiles", "[--json]", "wiretale lab list")
+CHECK = ("measure the link's precision on this machine", "[--json]", "wiretale lab check --json")
+ALL_HELP = "remove every lab that no process uses (lab run, lab shell …), also after a crash"
 SEED_HELP = "random seed (overrides the profile's)"
 
 
-def sub_command(actions: Commands, name: str, text: str, usage: str, example: str) -> Parser:
-    """A command of the lab."""
+def add_action(
+    actions: Commands, name: str, words: tuple[str, str, str], action: Callable[[argparse.Namespace], int]
+) -> Parser:
+    """Adds an action."""
+    text, usage, examples = words
     described = f"{text[0].upper()}{text[1:]}."
-    parser = actions.add_parser(name, help=text, usage=f"wiretale lab {name} {usage}".strip(), description=described)
-    parser.examples, parser.exit_codes = example, exit_codes(0, 2, 4, 5, 130, 143)
-    return parser
-
-
-def add_command(commands: Commands) -> None:
-    """The command, its actions and their options."""
-    parser = commands.add_parser("lab", usage="wiretale lab ACTION [options]", description=DESCRIPTION)
-    parser.examples, parser.notes, parser.exit_codes = EXAMPLES, NOTES, exit_codes(0, 2, 4, 5, 130, 143)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
-    add_up(actions)
-    add_run(actions)
-    shell = sub_command(
-        actions,
-        "shell",
-        "run a shell, or a command, on a host of a lab",
-        "[NAME] HOST [--name NAME] [--] [COMMAND...]",
-        "wiretale lab shell receiver\nwiretale lab shell mine sender -- ping -c 3 receiver",
-    )
-    shell.add_argument("host", metavar="[NAME] HOST", help="sender, tracer or receiver, after the name of its lab")
-    shell.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="command to run instead of a shell")
-    shell.add_argument("--name", metavar="NAME", help="name of the lab, if there are several")
-    shell.set_defaults(command=lab_command, action=shell_action)
-    down = sub_command(
-        actions,
-        "down",
-        "remove a lab that no process uses",
-        "[NAME | --name NAME | --all] [--force]",
-        "wiretale lab down mine\n# every lab that no process uses, also after a crash\nwiretale lab down --all",
-    )
-    add_name(down, "name of the lab, if there are several")
-    down.add_argument(
-        "--all",
-        action="store_true",
-        help="remove every lab that no process uses (lab run, lab shell …), also after a crash",
-    )
-    down.add_argument("--force", action="store_true", help="also remove labs that a running process uses, and end it")
-    down.set_defaults(command=lab_command, action=down_action)
-    listing = sub_command(actions, "list", "list labs and profiles", "[--json]", "wiretale lab list")
-    listing.add_argument("--json", action="store_true", help="print one JSON object")
-    listing.set_defaults(command=lab_command, action=list_action)
-    check = sub_command(
-        actions, "check", "measure the link's precision on this machine", "[--json]", "wiretale lab check --json"
-    )
-    check.add_argument("--json", action="store_true", help="print one JSON object")
-    check.set_defaults(command=lab_command, action=check_action)
+    parser = actions.add_parser(name, help=text, usage=f"wiretale lab {name} {usage}", description=described)
+    parser.set_defaults(command=lab_command, action=action)
+    return parser.describe(examples, EXIT_CODES)
 
 
 def add_name(parser: Parser, text: str) -> None:
-    """The name of a lab, as an argument or as --name."""
-    parser.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", help=text)
-    parser.add_argument("--name", metavar="NAME", help="the same as an option")
+    """Adds the name of a lab, as an argument or as --name."""
+    option(parser, "name", "NAME", text, nargs="?", default=argparse.SUPPRESS)
+    option(parser, "--name", "NAME", "the same as an option")
 
 
-def add_up(actions: Commands) -> None:
-    """The action `up`."""
-    up = sub_command(
-        actions,
-        "up",
-        "make a lab that stays up",
-        "PROFILE [NAME] [options]",
-        "wiretale lab up wan\nwiretale lab up wan mine",
-    )
-    up.add_argument("profile", metavar="PROFILE", help="name of a profile (wiretale lab list), or a TOML file")
+def add_command(commands: Commands) -> None:
+    """Adds the command, its actions and their options."""
+    parser = commands.add_parser("lab", usage="wiretale lab ACTION [options]", description=DESCRIPTION)
+    parser.describe(EXAMPLES, EXIT_CODES, NOTES)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="wiretale lab")
+    up = add_action(actions, "up", UP, up_action)
+    option(up, "profile", "PROFILE", "name of a profile (wiretale lab list), or a TOML file")
     add_name(up, "name of the lab (default: the profile's)")
-    up.add_argument(
-        "-o", "--output", type=folder, metavar="DIR", help="folder of the truth: truth.parquet once the lab is down"
-    )
+    option(up, "-o --output", "DIR", "directory of the truth: truth.parquet once the lab is down", type=folder)
     add_overwrite(up)
-    up.add_argument("--seed", type=int, metavar="N", help=SEED_HELP)
-    up.set_defaults(command=lab_command, action=up_action)
-
-
-def add_run(actions: Commands) -> None:
-    """The action `run`."""
-    run = sub_command(
-        actions,
-        "run",
-        "run a scenario or a plan in a lab of its own",
-        "SCENARIO|PLAN -o DIR [options]",
-        "wiretale lab run s6-narrow-link -o narrow/\nwiretale lab run s5-rate-sweep --profile wlan-g -o sweep/",
-    )
-    run.add_argument(
-        "what", metavar="SCENARIO|PLAN", help="a scenario (s6, s6-base …), or a plan of wiretale experiment"
-    )
-    run.add_argument(
-        "-o",
-        "--output",
-        type=folder,
-        required=True,
-        metavar="DIR",
-        help="folder of captures, truth, results and report",
-    )
+    option(up, "--seed", "N", SEED_HELP, type=int)
+    run = add_action(actions, "run", RUN, run_action)
+    option(run, "what", "SCENARIO|PLAN", "a scenario (s6, s6-base …), or a plan of wiretale experiment")
+    option(run, "-o --output", "DIR", "directory of captures, truth, results and report", type=folder, required=True)
     add_overwrite(run)
-    run.add_argument(
-        "--profile", metavar="PROFILE", help="link that a plan runs over: a profile or a TOML file (same-switch)"
-    )
-    run.add_argument("--seed", type=int, metavar="N", help=SEED_HELP)
-    run.add_argument("--json", action="store_true", help="print the results as one JSON object")
-    run.set_defaults(command=lab_command, action=run_action)
+    option(run, "--profile", "PROFILE", "link that a plan runs over: a profile or a TOML file (same-switch)")
+    option(run, "--seed", "N", SEED_HELP, type=int)
+    option(run, "--json", None, "print the results as one JSON object")
+    shell = add_action(actions, "shell", SHELL, shell_action)
+    option(shell, "host", "[NAME] HOST", "sender, tracer or receiver, after the name of its lab")
+    option(shell, "program", "COMMAND", "command to run instead of a shell", nargs=argparse.REMAINDER)
+    option(shell, "--name", "NAME", "name of the lab, if there are several")
+    down = add_action(actions, "down", DOWN, down_action)
+    add_name(down, "name of the lab, if there are several")
+    option(down, "--all", None, ALL_HELP)
+    option(down, "--force", None, "also remove labs that a running process uses, and end it")
+    add_json(add_action(actions, "list", LIST, list_action))
+    add_json(add_action(actions, "check", CHECK, check_action))
 
 
 def interrupt(number: int, frame: object) -> None:
-    """A wish to end, whoever sends it, is one: what was made is removed first."""
+    """SIGTERM and SIGHUP end a command as Ctrl-C does: everything that it made is removed."""
     raise KeyboardInterrupt
 
 
 def lab_command(arguments: argparse.Namespace) -> int:
-    """Runs an action, with the rights that it needs."""
+    """Runs an action with the rights that it needs."""
     import signal
 
     from wiretale.traffic.lab.rights import with_rights
@@ -162,18 +125,8 @@ def lab_command(arguments: argparse.Namespace) -> int:
     return code
 
 
-def print_json(content: dict[str, Any]) -> None:
-    """One object on stdout."""
-    print(json.dumps(content, allow_nan=False))
-
-
-def note(text: str) -> None:
-    """A message for a person, on stderr."""
-    print(f"wiretale: {text}", file=sys.stderr)
-
-
 def chosen_profile(name: str, seed: int | None) -> Any:
-    """The profile, with another seed if one was given."""
+    """Returns a profile; `seed` replaces its own."""
     from dataclasses import replace
 
     from wiretale.traffic.lab.profile import load_profile
@@ -218,7 +171,7 @@ def run_action(arguments: argparse.Namespace) -> int:
 
 
 def host_words(host: str, words: list[str]) -> tuple[str | None, str, list[str]]:
-    """The lab's name, if it comes first, the host and the rest."""
+    """Splits the words of `lab shell` into the name of a lab, if it is first, the host and the rest."""
     from wiretale.traffic.lab.state import HOSTS
 
     if host in HOSTS:
@@ -229,7 +182,7 @@ def host_words(host: str, words: list[str]) -> tuple[str | None, str, list[str]]
 
 
 def shell_words(name: str | None, words: list[str]) -> tuple[str | None, list[str]]:
-    """The lab's name and the command. argparse takes all behind the host for the command, `--name` too."""
+    """Splits --name from the command, because argparse passes all words after the host."""
     if words[:1] == ["--name"] and len(words) > 1:
         return words[1], command_words(words[2:])
     if words[:1] and words[0].startswith("--name="):
@@ -238,7 +191,7 @@ def shell_words(name: str | None, words: list[str]) -> tuple[str | None, list[st
 
 
 def command_words(words: list[str]) -> list[str]:
-    """A command, without the `--` before it. UsageError where an option stands in its place."""
+    """Returns a command without the `--` before it. UsageError if an option is in its place."""
     if words[:1] == ["--"]:
         return words[1:]
     if words and words[0].startswith("-"):
@@ -247,7 +200,7 @@ def command_words(words: list[str]) -> list[str]:
 
 
 def shell_action(arguments: argparse.Namespace) -> int:
-    """wiretale lab shell: becomes the program."""
+    """wiretale lab shell: the process becomes the program."""
     from wiretale.traffic.lab.lifecycle import lab_status
     from wiretale.traffic.lab.space import is_elsewhere
     from wiretale.traffic.lab.state import find_lab
@@ -266,14 +219,14 @@ def shell_action(arguments: argparse.Namespace) -> int:
 
 
 def same_name(one: str | None, other: str | None) -> str | None:
-    """The name that was given in either form, or in both."""
+    """Returns the name that was given in either form, or in both."""
     if one and other and one != other:
         raise UsageError(f"{one} and {other}: expected the name of one lab")
     return one or other
 
 
 def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
-    """Those that no running process uses, unless `force`."""
+    """Returns the labs to remove: those that no running process uses, or all if `force`."""
     from wiretale.traffic.lab.hosts import user_of
     from wiretale.traffic.lab.state import find_lab, known_labs
 
@@ -282,13 +235,11 @@ def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
     if name and users:
         raise UsageError(f"the lab {name} is in use by {users[name]}: stop that process, or add --force")
     for used, user in users.items():
-        note(f"the lab {used} is left alone: {user} uses it")
+        note(f"the lab {used} is kept: {user} uses it")
     free = [lab for lab in found if lab.name not in users]
     if name or every or len(free) == 1:
         return free
-    raise UsageError(
-        f"which lab? expected a name or --all; there are: {', '.join(lab.name for lab in found) or 'none'}"
-    )
+    raise UsageError(f"expected the name of a lab, or --all (labs: {', '.join(lab.name for lab in found) or 'none'})")
 
 
 def down_action(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parser of every command: help in one layout, errors in one voice, no abbreviated options."""
+"""The parser of every command: one layout for help, one form for errors, no abbreviated options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from wiretale.cli.help_text import help_of
 
-TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
+TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
@@ -27,22 +27,18 @@ EXIT_TEXTS = {
     130: "interrupted (Ctrl-C)",
     143: "terminated (SIGTERM)",
 }
-
-
-def exit_codes(*codes: int) -> dict[int, str]:
-    """The usual text of each code."""
-    return {code: EXIT_TEXTS[code] for code in codes}
+READING_CODES = (0, 2, 3, 4, 130, 143)
 
 
 class QuickFormatter(argparse.HelpFormatter):
-    """Made for each option that is added: with a width, it does not import shutil."""
+    """argparse makes one for each option that is added; with a width, it does not import shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
 
 
 class Parser(argparse.ArgumentParser):
-    """An error is one line on stderr, and ends with the code for wrong usage."""
+    """Reports an error in one line on stderr and exits with code 2."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "allow_abbrev": False, "add_help": False, "formatter_class": QuickFormatter})
@@ -51,16 +47,28 @@ class Parser(argparse.ArgumentParser):
         self.given: list[str] = []
         self.add_argument("-h", "--help", action="help", help="print this help")
 
+    def describe(
+        self,
+        examples: str,
+        codes: Sequence[int] = READING_CODES,
+        notes: str = "",
+        meanings: Mapping[int, str] | None = None,
+    ) -> Parser:
+        """Sets the last parts of the help; `meanings` replaces the usual texts of exit codes."""
+        self.examples, self.notes = examples, notes
+        self.exit_codes = {code: (meanings or {}).get(code) or EXIT_TEXTS[code] for code in codes}
+        return self
+
     def format_help(self) -> str:
-        """The help, for this terminal."""
+        """Overrides argparse's layout."""
         return help_of(self)
 
     def format_usage(self) -> str:
-        """The usage in one line."""
+        """Returns the usage in one line."""
         return f"usage: {self.usage or self.prog}\n"
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Raises OSError for a full device, which argparse ignores since Python 3.12."""
+        """Raises OSError if the device is full, which argparse ignores since Python 3.12."""
         if message and file is sys.stdout:
             file.write(message)
         else:
@@ -69,15 +77,15 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuses unknown arguments itself, because it has the options that were probably meant."""
+        """Rejects unknown arguments itself, because it can suggest the option that was meant."""
         self.given = list(sys.argv[1:] if args is None else args)
         found, extras = super().parse_known_args(self.given, namespace)
-        if extras not in ([], ["--"]):  # the end of options is left over if no argument follows
+        if extras not in ([], ["--"]):  # argparse returns the end of options if no argument follows
             self.refuse(extras)
         return found, []
 
     def refuse(self, extras: Sequence[str]) -> NoReturn:
-        """Ends with the first unknown option, or else the first argument that has no place."""
+        """Fails with the first unknown option, or else with the first surplus argument."""
         from wiretale.cli.usage_hint import unknown_option
 
         end = extras.index("--") if "--" in extras else len(extras)
@@ -86,14 +94,14 @@ class Parser(argparse.ArgumentParser):
         self.fail(unknown_option(self, options[0]) if options else f"unexpected argument {arguments[0]!r}")
 
     def error(self, message: str) -> NoReturn:
-        """Ends with argparse's message in this program's words."""
+        """Fails with argparse's message, reworded."""
         from wiretale.cli.usage_hint import reworded, unknown_in
 
         missing = message.startswith(("the following", "argument COMMAND", "argument ACTION"))
         self.fail((missing and unknown_in(self)) or reworded(self, message))
 
     def fail(self, message: str) -> NoReturn:
-        """Ends with the code for wrong usage."""
+        """Exits with the code for wrong usage."""
         from wiretale.analyzer.printable import printable
 
         self.exit(2, f"wiretale: {printable(message)}; see `{self.prog} --help`\n")

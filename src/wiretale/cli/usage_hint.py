@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong usage in one line: the option or command that was probably meant, also by users of tshark and tcpdump."""
+"""Messages for wrong usage: the option or command that was probably meant, also for options of tshark and tcpdump."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wiretale.analyzer.units import one_of
 from wiretale.cli.parser import Parser
 
 READING = ("analyze", "explain", "compare", "diff", "verify", "info")  # commands that read captures
-# Options of tshark and tcpdump that wiretale has another way for.
+# Options of tshark and tcpdump, and their equivalents.
 HINTS = {
     "-r": "captures are named without an option: wiretale {command} FILE",
     "-Y": "display filters are not taken; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
@@ -39,12 +39,12 @@ NUMBER = re.compile(r"-\.?\d")
 
 
 def option_names(parser: Parser) -> list[str]:
-    """Every spelling of every option."""
+    """Returns every spelling of every option."""
     return [name for action in parser._actions for name in action.option_strings]
 
 
 def unknown_option(parser: Parser, given: str) -> str:
-    """An option that the command does not have, and the one that was probably meant."""
+    """Returns the message for an unknown option."""
     name = given.partition("=")[0]
     command = parser.prog.removeprefix("wiretale").strip()
     hint = HINTS.get(given[:2]) if command in ("", *READING) and not given.startswith("--") else None
@@ -58,7 +58,7 @@ def unknown_option(parser: Parser, given: str) -> str:
 
 
 def near_options(name: str, names: list[str]) -> list[str]:
-    """The long options that were probably meant; the dashes, which all have, make none similar."""
+    """Returns the long options that were probably meant, compared without their dashes."""
     words = [one[2:] for one in names if one.startswith("--")]
     given = name.lstrip("-")
     near = [one for one in words if one.startswith(given)] if name.startswith("--") and len(given) > 1 else []
@@ -66,7 +66,7 @@ def near_options(name: str, names: list[str]) -> list[str]:
 
 
 def option_elsewhere(command: str, name: str) -> str:
-    """Where an option belongs that is given before a command, or to a command though it is wiretale's; empty if nowhere."""
+    """Returns the place of an option that was given before a command, or of `--version` after one; else an empty text."""
     from wiretale.cli import make_parser
 
     if command:
@@ -80,9 +80,9 @@ def option_elsewhere(command: str, name: str) -> str:
 
 
 def unknown_in(parser: Parser) -> str | None:
-    """The first unknown option, where something else that is required is missing too.
+    """Returns the message for the first unknown option if a required argument is missing, too.
 
-    Options that follow a command's name are that command's, also if the name is misspelt.
+    Options that follow the name of a command belong to that command, even if the name is misspelt.
     """
     known = option_names(parser)
     has_commands = any(isinstance(action, argparse._SubParsersAction) for action in parser._actions)
@@ -101,7 +101,7 @@ def unknown_in(parser: Parser) -> str | None:
 
 
 def action_named(parser: Parser, name: str) -> argparse.Action | None:
-    """The argument that a message of argparse names."""
+    """Returns the argument that a message of argparse names."""
     for action in parser._actions:
         if name in ("/".join(action.option_strings), action.metavar, action.dest):
             return action
@@ -109,7 +109,7 @@ def action_named(parser: Parser, name: str) -> argparse.Action | None:
 
 
 def wrong_choice(name: str, value: str, choices: list[str]) -> str:
-    """A value that is none of those that there are."""
+    """Returns the message for a value that is not one of the choices."""
     if name not in ("COMMAND", "ACTION"):
         return f"{name} {value!r}: expected {one_of(choices)}"
     near = get_close_matches(value, choices, 1)
@@ -119,7 +119,7 @@ def wrong_choice(name: str, value: str, choices: list[str]) -> str:
 
 
 def reworded(parser: Parser, message: str) -> str:
-    """A message of argparse as the other errors are: what is wrong, and what is expected."""
+    """Rewords a message of argparse: the problem, then the expectation."""
     missing = re.fullmatch(r"the following arguments are required: (.*)", message, re.DOTALL)
     if missing:
         return f"expected {missing[1]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale verify: the same captures by Wireshark's dissector, and where the verdicts differ."""
+"""wiretale verify: compares wiretale's verdicts with those of Wireshark's dissector."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, progress_bar
-from wiretale.cli.parser import exit_codes
-from wiretale.cli.whole_number import whole_number
+from wiretale.cli.options import option, whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
@@ -35,33 +34,26 @@ wiretale verify transfer.pcapng --differences 100
 # the differences that no rule explains
 wiretale verify transfer.pcapng --json | jq '.differences[] | select(.rule == null)'
 """
-PIECE = 65_536  # frames that Wireshark flags, compared at a time
+EXIT_TEXTS = {0: "done, also with differences", 5: "tshark is missing"}
+FRAMES_AT_ONCE = 65_536  # flagged frames per comparison, which bounds memory
 LISTED = 5
 
 
 def add_command(commands: Commands) -> None:
-    """The command and its options."""
-    parser = commands.add_parser(
-        "verify", usage="wiretale verify FILE... [--json] [--differences N]", description=DESCRIPTION
-    )
-    parser.examples, parser.notes = EXAMPLES, NOTES
-    parser.exit_codes = {**exit_codes(0, 2, 3, 4, 130, 143), 0: "done, also with differences", 5: "tshark is missing"}
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="a capture, or a folder of captures; each is read separately"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object for each file, one per line")
-    parser.add_argument(
-        "--differences",
-        type=whole_number(0),
-        metavar="N",
-        help=f"differences listed for each reason (default {LISTED}, with --json all)",
-    )
+    """Adds the command and its options."""
+    usage = "wiretale verify FILE... [--json] [--differences N]"
+    parser = commands.add_parser("verify", usage=usage, description=DESCRIPTION)
+    parser.describe(EXAMPLES, (0, 2, 3, 4, 5, 130, 143), NOTES, EXIT_TEXTS)
+    option(parser, "files", "FILE", "a capture, or a directory of captures; each is read separately", nargs="+")
+    option(parser, "--json", None, "print one JSON object for each file, one per line")
+    text = f"differences listed for each reason (default {LISTED}, with --json all)"
+    option(parser, "--differences", "N", text, type=whole_number(0))
     parser.set_defaults(command=verify)
 
 
 @contextmanager
 def waiting(path: str) -> Iterator[None]:
-    """A line on stderr while Wireshark reads, where that is a terminal."""
+    """Shows on stderr that Wireshark reads, if that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -75,7 +67,7 @@ def waiting(path: str) -> Iterator[None]:
 
 
 def lasting_paths(files: list[str]) -> list[str]:
-    """Folders as the captures in them. UsageError for what cannot be read twice."""
+    """Returns the captures, also those in directories. UsageError if one cannot be read twice."""
     from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.trace import is_lasting
@@ -87,19 +79,22 @@ def lasting_paths(files: list[str]) -> list[str]:
     return paths
 
 
-def pieces(frames: Iterable[tuple[int, Flagged]]) -> Iterator[dict[int, Flagged]]:
-    """The flagged frames, some at a time."""
-    piece: dict[int, Flagged] = {}
+def batches(frames: Iterable[tuple[int, Flagged]]) -> Iterator[dict[int, Flagged]]:
+    """Groups the flagged frames."""
+    batch: dict[int, Flagged] = {}
     for frame, flagged in frames:
-        piece[frame] = flagged
-        if len(piece) >= PIECE:
-            yield piece
-            piece = {}
-    yield piece
+        batch[frame] = flagged
+        if len(batch) >= FRAMES_AT_ONCE:
+            yield batch
+            batch = {}
+    yield batch
 
 
 def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None) -> Comparison:
-    """Wiretale's events beside what Wireshark flags. InputError when Wireshark cannot read what wiretale could."""
+    """Compares wiretale's events with the frames that Wireshark flags, and keeps `most` differences per reason.
+
+    InputError if Wireshark cannot read a file that wiretale could.
+    """
     from wiretale.analyzer.errors import InputError
     from wiretale.analyzer.verify.comparison import Comparison
     from wiretale.analyzer.verify.frame_events import FrameEvents, around
@@ -107,8 +102,8 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
     events = FrameEvents(trace.events)
     found = Comparison(around(trace), most)
     with waiting(path):
-        for piece in pieces(dissector.frames(path)):
-            found.take(events.take(max(piece, default=0)), piece)
+        for batch in batches(dissector.frames(path)):
+            found.take(events.take(max(batch, default=0)), batch)
     found.take(events.take(float("inf")), {})
     if dissector.problem and not trace.damaged:
         raise InputError(f"tshark: {dissector.problem}")
@@ -116,7 +111,7 @@ def compare_file(trace: Trace, path: str, dissector: Dissector, most: int | None
 
 
 def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
-    """The comparison of one file, on stdout."""
+    """Prints the comparison of one file."""
     if as_json:
         from wiretale.reports.export.verify import write_json
 

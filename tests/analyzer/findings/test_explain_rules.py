@@ -122,10 +122,10 @@ def test_a_control_connection_comes_after_what_it_controls(tmp_path: Path, capsy
     ]
     assert {row["severity"] for row in told["findings"]} == {"info"}
     main(["explain", path])
-    above, below = capsys.readouterr().out.split("Next to nothing beside them")
+    above, below = capsys.readouterr().out.split("Minor flows")
     assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
     main(["analyze", path])
-    assert "10.0.0.1:40000" not in capsys.readouterr().out.split("What limited them")[1].split("Findings")[0]
+    assert "10.0.0.1:40000" not in capsys.readouterr().out.split("Limiting factors")[1].split("Findings")[0]
 
 
 def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +185,7 @@ def test_flows_that_waited_and_are_left_out_are_counted(
     told = json.loads(capsys.readouterr().out)
     assert told["transfers_left_out"] == 1 and not [one for one in told["transfers"] if "40000" in one["name"]]
     main(["explain", path])
-    assert "1 smaller flow waited for something, too" in capsys.readouterr().out
+    assert "1 smaller flow with waiting times" in capsys.readouterr().out
 
 
 def test_a_window_without_scaling_says_so(found: Found) -> None:

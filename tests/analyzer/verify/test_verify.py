@@ -314,7 +314,7 @@ def test_text_names_both_verdicts_the_evidence_and_the_reason(monkeypatch: pytes
     assert all(piece in text for piece in pieces) and "\x1b" not in text
     out = StringIO()
     print_comparison("x.pcap", compare({}, {}), "4.0.17", out)
-    assert "Neither wiretale nor Wireshark 4.0.17 sees anything odd." in out.getvalue()
+    assert "Neither wiretale nor Wireshark 4.0.17 reports an anomaly." in out.getvalue()
 
 
 def line(frame: int, *fields: str, ack: str = "", sack: str = "") -> bytes:

@@ -104,7 +104,7 @@ def test_a_lab_in_use_is_left_alone(tmp_path: Path, state: Path) -> None:
     assert wiretale("up", "same-host", "--name", other).returncode == 0
     try:
         with running(tmp_path / "out", "s6-base") as (process, name):
-            left = f"wiretale: the lab {name} is left alone: process {process.pid} uses it\n"
+            left = f"wiretale: the lab {name} is kept: process {process.pid} uses it\n"
             one = wiretale("down")  # there is only one other
             assert (one.returncode, one.stderr) == (0, f"{left}wiretale: the lab {other} is down\n")
             every = wiretale("down", "--all")
@@ -142,7 +142,7 @@ def test_a_lab_with_a_shell_is_left_alone(state: Path) -> None:
                 assert shell.stdout and shell.stdout.readline() == "in\n"
                 user = f"process {shell.pid} (sh)"
                 every = wiretale("down", "--all")
-                left = f"wiretale: the lab {name} is left alone: {user} uses it\n"
+                left = f"wiretale: the lab {name} is kept: {user} uses it\n"
                 assert (every.returncode, every.stderr) == (0, left)
                 only = wiretale("down")
                 assert only.returncode == 2 and only.stderr.startswith(left)

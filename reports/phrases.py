@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts and choices that the terminal and the pages share: problems of a flow, costs, clocks, and which flows are shown."""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.time import show_time
+from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from wiretale.analyzer.compare.clock_offset import Clock
+    from wiretale.analyzer.trace import Trace
+
+
+class Problem(NamedTuple):
+    """Columns of the directions table that are summed, and their label."""
+
+    label: str
+    columns: tuple[str, ...]
+    unit: str = ""  # "B" for bytes, else occurrences
+
+    @property
+    def show(self) -> Callable[[int | None], str]:
+        """Returns the function that prints a sum."""
+        return show_bytes if self.unit else show_count
+
+
+PROBLEMS = (
+    Problem("lost", ("lost_upstream", "lost_downstream")),
+    Problem("spurious", ("spurious_retransmissions",)),
+    Problem("reordered", ("out_of_order",)),
+    Problem("ambiguous", ("ambiguous",)),
+    Problem("duplicated", ("network_duplicates", "unknown_duplicates")),
+    Problem("blocks lost", ("blocks_lost",)),
+    Problem("blocks reordered", ("blocks_out_of_order",)),
+    Problem("blocks duplicated", ("blocks_duplicate",)),
+    Problem("blocks corrupt", ("blocks_corrupt",)),
+    Problem("not captured", ("unseen_bytes",), "B"),
+    Problem("zero window", ("zero_windows",)),
+    Problem("incomplete", ("incomplete_datagrams",)),
+)
+ICMP = "ICMP"  # icmp_errors of the flows table
+RANKED = (  # columns that decide which flows have the most problems
+    *("retransmissions", "gaps", "out_of_order", "zero_windows", "incomplete_datagrams", "resets"),
+    *("blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt"),
+)
+STAGES = {"planned": "to be sent", "sent": "sent (log)", "received": "received (log)"}
+CLOCK_EVIDENCE = {
+    "forward": "unknown: packets matched one way only; delays are relative to the minimum",
+    "back": "unknown: packets matched one way only; delays are relative to the minimum",
+    "none": "unknown: no packet was matched",
+    "same": "none: one clock (--same-clock)",
+}
+ASSUMPTION = (
+    "The clocks are compared on the assumption that the minimum delays of both directions are equal. If they are not, "
+    "offsets and delays are off by at most the ± beside them."
+)
+
+
+def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
+    """Returns `3 lost, 1 ICMP`, from sums of the columns over both directions."""
+    parts = [(sum(sums[name] for name in kind.columns), kind.show, kind.label) for kind in PROBLEMS]
+    parts.append((icmp_errors, show_count, ICMP))
+    shown = [(count, show(count), label) for count, show, label in parts if count]
+    return ", ".join(
+        f"{text} {label.replace('blocks', 'block') if count == 1 else label}" for count, text, label in shown
+    )
+
+
+def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
+    """Returns label, unit and sums by flow of each problem that occurs."""
+    counts = trace.directions.nonzero([name for kind in PROBLEMS for name in kind.columns])
+    found = []
+    for kind in PROBLEMS:
+        sums: dict[int, int] = {}
+        for name in kind.columns:
+            for row, count in counts[name]:
+                sums[row // 2] = sums.get(row // 2, 0) + count
+        found.append((kind.label, kind.unit, sums))
+    errors: list[tuple[int, Any]] = trace.flows.nonzero(["icmp_errors"])["icmp_errors"]
+    found.append((ICMP, "", dict(errors)))
+    return [one for one in found if one[2]]
+
+
+def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int], list[int]]:
+    """Returns the largest flows by wire bytes, and those of the others that have the most problems."""
+    sizes = trace.flows.column("wire_bytes")
+    problems = [0] * len(sizes)
+    for counts in trace.directions.nonzero(RANKED).values():
+        for row, count in counts:
+            problems[row // 2] += count
+    first = nlargest(largest, range(len(sizes)), key=sizes.__getitem__)
+    for flow in first:
+        problems[flow] = 0
+    worst = nlargest(problematic, range(len(sizes)), key=problems.__getitem__)
+    return first, [flow for flow in worst if problems[flow]]
+
+
+def drops_of(row: dict[str, Any]) -> int | None:
+    """Returns the packets that the capture of an interface dropped; None if the file has no drop counts."""
+    known = [row[name] for name in ("dropped_kernel", "dropped_interface", "dropped_program") if row[name] is not None]
+    return sum(known) if known else None
+
+
+def cost_text(row: dict[str, Any]) -> str:
+    """Returns the cost of a finding: `1.23 s`, `4.5 MB`, `3 packets`; empty if it has none."""
+    cost, unit = row["cost"], row["cost_unit"]
+    if not cost:
+        return ""
+    if unit == "seconds":
+        return show_duration(cost * 1e9)
+    if unit == "bytes":
+        return show_bytes(cost)
+    if unit == "percent":
+        return show_share(cost, 100)
+    return plural(round(cost), unit.removesuffix("s"))
+
+
+def stage_name(role: str) -> str:
+    """Returns the name of a stage of a loss ledger."""
+    return STAGES.get(role, f"{role}'s capture")
+
+
+def signed(ns: float | None) -> str:
+    """Returns a duration with its sign."""
+    return UNKNOWN if ns is None else ("−" if ns < 0 else "+") + show_duration(abs(round(ns)))
+
+
+def delay_text(ns: float | None) -> str:
+    """Returns a delay, which clock errors can make negative."""
+    return UNKNOWN if ns is None else signed(round(ns)).removeprefix("+")
+
+
+def clock_line(clock: Clock, roles: list[str]) -> str:
+    """Returns offset, skew and steps of one clock."""
+    name = f"{roles[clock.later]}'s clock against the {roles[clock.earlier]}'s: "
+    if clock.evidence != "both":
+        return name + CLOCK_EVIDENCE[clock.evidence]
+    doubt = f"±{clock.skew_error_ppm:.2f} ppm" if clock.skew_error_ppm is not None else ""
+    skew = f"no skew measurable ({doubt})" if not clock.skew_ppm else f"skew {clock.skew_ppm:+.2f} ppm ({doubt})"
+    steps = "".join(f"; set by {signed(change)} at {show_time(time)}" for time, change in clock.steps)
+    return (
+        f"{name}{signed(clock.offset_ns)}, at most ±{delay_text(clock.error_ns)} off; {skew}; minimum round trip "
+        f"{delay_text(clock.least_rtt_ns)}{steps}"
+    )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of option values, the options that commands share, and the lines that commands write."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+TYPE_CHECKING = False  # importing typing would take 2 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+COUNT_MAX = 2**31 - 1
+PORTS = range(1, 65536)
+STDOUT = Path("-")
+FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or - for standard input"
+LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
+BLOCK_BYTES = (32, 2**30)  # as in analyzer/trace.py, which must not be imported for --help
+
+
+def option(group: argparse._ActionsContainer, names: str, value: str | None, text: str, **settings: Any) -> None:
+    """Adds an argument; `names` are separated by blanks. If `value` is None, the option is a switch."""
+    shape: dict[str, Any] = {"action": "store_true"} if value is None else {"metavar": value}
+    group.add_argument(*names.split(), help=text, **shape, **settings)
+
+
+def port_number(text: str) -> int:
+    """Returns a port. Only digits are accepted, because `8k` would be a typing error."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 5 or int(text) not in PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {PORTS[0]} to {PORTS[-1]}")
+    return int(text)
+
+
+def whole_number(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
+    """Returns a parser of counts such as `1000` or `10k`. The error names `most` only if it is not the default."""
+    bounds = f"from {least}" if most == COUNT_MAX else f"from {least} to {most}"
+
+    def parse(text: str) -> int:
+        from wiretale.analyzer.units import parse_count
+
+        count = parse_count(text)
+        if count is None or not least <= count <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number {bounds}")
+        return count
+
+    return parse
+
+
+def block_size(text: str) -> int:
+    """Returns bytes, from `8192`, `9k` or `64KiB`."""
+    from wiretale.analyzer.units import parse_bytes
+
+    least, most = BLOCK_BYTES
+    count = parse_bytes(text)
+    if count is None or not least <= count <= most:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {least} to {most:,} bytes, such as 8192, 9k or 64KiB")
+    return count
+
+
+def folder(text: str) -> Path:
+    """Returns a directory for several files, which must not be standard output."""
+    if text in ("", "-"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a directory")
+    return Path(text)
+
+
+def page(text: str) -> Path:
+    """Returns the file of a page; `-` is standard output."""
+    if not text:
+        raise argparse.ArgumentTypeError("'': expected a file, or - for standard output")
+    return Path(text)
+
+
+def add_json(group: argparse._ActionsContainer, instead: str = "") -> None:
+    """Adds --json; `instead` names the output that it replaces."""
+    option(group, "--json", None, "print one JSON object" + instead)
+
+
+def add_overwrite(group: argparse._ActionsContainer) -> None:
+    """Adds --overwrite: without it, an output must not replace a capture."""
+    option(group, "--overwrite", None, "replace an existing capture file")
+
+
+def note(text: str) -> None:
+    """Writes a message to stderr."""
+    from wiretale.analyzer.printable import printable
+
+    print(f"wiretale: {printable(text)}", file=sys.stderr)
+
+
+def print_page(text: str) -> None:
+    """Writes a page to standard output."""
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.flush()
+
+
+def print_json(content: object) -> None:
+    """Writes one JSON object, in one line."""
+    import json
+
+    print(json.dumps(content, allow_nan=False))
