@@ -19,7 +19,7 @@ from wiretale.cli import COMMANDS
 README = ROOT / "README.md"
 TEXT = README.read_text("utf-8") if README.is_file() else ""
 pytestmark = pytest.mark.skipif(not TEXT, reason="no README.md beside the tests")
-COLUMNS = "140"  # of the terminal whose output it shows
+COLUMNS = "144"  # of the terminal whose output it shows
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 CONSOLE = [text for _, text in BLOCKS if text.startswith("$ wiretale")]
 LINES = [

@@ -193,7 +193,9 @@ def test_an_encoding_without_arrows_gets_plain_ones(
 ) -> None:
     if command == "verify" and shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
-    done = wiretale_run(command, samples / "tcp_losses.pcap", env={"PYTHONIOENCODING": encoding}, encoding="latin-1")
+    done = wiretale_run(
+        command, samples / "tcp_losses.pcap", env={"PYTHONIOENCODING": encoding, "COLUMNS": "144"}, encoding="latin-1"
+    )
     assert done.returncode == 0 and "?" not in done.stdout
     assert command == "info" or "---" in done.stdout or "->" in done.stdout
     if command == "analyze":
