@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads from a byte string of any alignment. The caller has checked the length. */
+/* Loads from a byte string of any alignment, whose length the caller has checked, and the hints to
+ * the compiler that hot paths use. */
 #ifndef WIRETALE_BYTES_H
 #define WIRETALE_BYTES_H
 
 #include <stdint.h>
 #include <string.h>
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define ALWAYS_INLINE     inline __attribute__((always_inline))
+#define NOINLINE          __attribute__((noinline))
 
 static inline uint16_t load_be16(const uint8_t *p) {
     uint16_t v;

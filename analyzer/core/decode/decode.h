@@ -1,36 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the layers of the decoder share: the packet while it is being decoded, and each layer's
- * entry.
+/* The decoder's inside: the packet while it is decoded, and one function for each kind of header.
  *
- * A layer decoder gets the offset of its header (<= captured). It either goes on to the layer above
- * or sets headers->reason; one that ends below LAYER_NETWORK always sets a reason.
+ * A decoder reads the header at d->offset, moves d->offset behind it and returns the kind of the
+ * header that follows. It returns NEXT_END if none follows; if that is not the usual end of a
+ * packet, headers->reason says why. Decoders never call one another across files.
  */
-#ifndef WIRETALE_DECODING_H
-#define WIRETALE_DECODING_H
+#ifndef WIRETALE_DECODE_H
+#define WIRETALE_DECODE_H
 
 #include <stddef.h>
 
 #include "base/bytes.h"
 #include "decode/headers.h"
 
-#define LIKELY(condition) __builtin_expect(!!(condition), 1)
-
-struct decoding {
-    const uint8_t *data;
-    uint32_t captured; /* bytes at hand up to `end` */
-    struct headers *headers;
-    uint32_t end; /* where the enclosing layer ends on the wire, counted from data */
-};
-
-typedef void layer_decoder(struct decoding *d, uint32_t offset);
-
 #define IPV4_HEADER     20
 #define IPV6_HEADER     40
 #define EXTENSIONS_MAX  16 /* IPv6 extension headers followed in one packet */
 #define ETHERNET_HEADER 14
 
-/* Whether the bytes are at hand; if not, the reason is `cut` when the wire had them, else `absent`.
- */
+enum next_header {
+    NEXT_END,
+    NEXT_IPV4,
+    NEXT_TRANSPORT, /* headers->protocol names it */
+    NEXT_IPV6,
+    NEXT_IP, /* the version is in the first nibble */
+    NEXT_ETHERNET,
+    NEXT_LLC, /* IEEE 802.2 */
+    NEXT_PPP,
+    NEXT_VLAN,
+    NEXT_MPLS,
+    NEXT_PPPOE,
+    NEXT_IP_TUNNEL,  /* headers->protocol names it */
+    NEXT_UDP_TUNNEL, /* headers->destination_port names it */
+    NEXT_ICMP,
+    NEXT_COUNT
+};
+
+/* The packet around a tunnel, to return to if the tunnel holds no IP packet. */
+struct outer_packet {
+    enum { OUTER_NONE, OUTER_IP, OUTER_UDP } kind;
+    uint8_t headers[offsetof(struct headers, link_hash)];
+};
+
+struct decoding {
+    const uint8_t *data;
+    uint32_t offset;   /* of the header at hand, in bytes from data; <= captured */
+    uint32_t captured; /* bytes in the file, up to `end` */
+    uint32_t end;      /* where the enclosing layer ends on the wire, in bytes from data */
+    struct headers *headers;
+    struct outer_packet outer; /* the innermost; outer.headers is not set if the kind is NONE */
+};
+
+typedef enum next_header decoder(struct decoding *d);
+
+static inline enum next_header stop(struct decoding *d, enum decode_reason reason) {
+    d->headers->reason = reason;
+    return NEXT_END;
+}
+
+/* Returns whether [offset, offset + bytes) was captured. If not, the reason is `cut` if the wire
+ * had those bytes, else `absent`. */
 static inline bool decoding_has(struct decoding *d, uint32_t offset, uint32_t bytes,
                                 enum decode_reason cut, enum decode_reason absent) {
     uint64_t last = (uint64_t)offset + bytes;
@@ -40,20 +69,38 @@ static inline bool decoding_has(struct decoding *d, uint32_t offset, uint32_t by
     return false;
 }
 
-/* The layer above ends at `end` (not after the layer below): what follows is padding or a trailer.
- */
+/* Returns the header at d->offset if `bytes` of it were captured; else NULL with a reason set. */
+static inline const uint8_t *link_header(struct decoding *d, uint32_t bytes) {
+    bool has = decoding_has(d, d->offset, bytes, REASON_LINK_CUT, REASON_LINK_SHORT);
+    return has ? d->data + d->offset : NULL;
+}
+
+static inline const uint8_t *tunnel_header(struct decoding *d, uint32_t bytes) {
+    bool has = decoding_has(d, d->offset, bytes, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT);
+    return has ? d->data + d->offset : NULL;
+}
+
+/* The next layer ends at `end`, not after the one below: padding or a trailer follows. */
 static inline void decoding_narrow(struct decoding *d, uint32_t end) {
     d->end = end;
     if (d->captured > end)
         d->captured = end;
 }
 
-/* Sets the fields from one member up to another, which is kept, to 0. */
+/* A frame of `length` bytes begins at d->offset with an 802.2 header. */
+static inline enum next_header decode_802_3(struct decoding *d, uint32_t length) {
+    if (length > d->end - d->offset)
+        return stop(d, REASON_LINK_BAD);
+    decoding_narrow(d, d->offset + length);
+    return NEXT_LLC;
+}
+
+/* Sets the fields from member `from` up to member `until`, which is kept, to 0. */
 #define HEADERS_CLEAR(headers, from, until)                                                        \
     memset((uint8_t *)(headers) + offsetof(struct headers, from), 0,                               \
            offsetof(struct headers, until) - offsetof(struct headers, from))
 
-/* The payload is what follows from offset, which may lie past the bytes at hand. */
+/* The payload begins at `offset`, which may lie past the bytes at hand. */
 static inline void decoding_payload(struct decoding *d, uint32_t offset) {
     uint32_t start = offset < d->captured ? offset : d->captured;
     d->headers->payload = d->data + start;
@@ -61,6 +108,8 @@ static inline void decoding_payload(struct decoding *d, uint32_t offset) {
     d->headers->payload_length = d->end - offset;
 }
 
+/* Adds an encapsulation. This is the one bound on the depth of a packet: whatever can contain a
+ * header of its own kind passes here. Returns false with REASON_DEPTH above PATH_DEPTH_MAX. */
 static inline bool path_push(struct headers *headers, enum path_kind kind, uint32_t id) {
     if (headers->path_depth == PATH_DEPTH_MAX) {
         headers->reason = REASON_DEPTH;
@@ -70,27 +119,44 @@ static inline bool path_push(struct headers *headers, enum path_kind kind, uint3
     return true;
 }
 
-/* IPv6 extension headers; the length is that which their first two bytes say. */
+/* A hash of two addresses of 6 bytes. The odd factors are those of splitmix64 and xxHash. */
+static inline uint32_t link_hash(const uint8_t *addresses) {
+    uint64_t mixed = load_le64(addresses) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ load_le32(addresses + 8)) * 0xc2b2ae3d27d4eb4fu;
+    return (uint32_t)(mixed >> 32);
+}
+
+/* link.c. The decoder of the outermost header by LINKTYPE_ number; NULL if it is not known. */
+decoder decode_ethernet_link; /* sets link_hash */
+decoder decode_ethernet;
+decoder decode_llc;
+decoder decode_ppp;
+decoder *link_decoder(uint16_t link_type);
+/* What follows an EtherType field (offset behind it); below 0x0600 it is a length (IEEE 802.3). */
+enum next_header decode_ether_type(struct decoding *d, uint16_t type);
+/* Returns NEXT_END for an EtherType that is not decoded. */
+enum next_header ether_type_next(uint16_t type);
+
+/* ieee80211.c: as link_decoder(). */
+decoder *wlan_decoder(uint16_t link_type);
+
+/* tunnel.c */
+decoder decode_vlan;
+decoder decode_mpls;
+decoder decode_pppoe;
+decoder decode_ip_tunnel;
+decoder decode_udp_tunnel;
+
+/* ip.c */
+decoder decode_ip;
+decoder decode_ipv4;
+decoder decode_ipv6;
 bool extension_is_known(uint8_t protocol);
+/* Length in bytes of an IPv6 extension header, of which the first two bytes are at hand. */
 uint32_t extension_length(uint8_t protocol, const uint8_t *extension);
 
-void decode_link(struct decoding *d, uint16_t link_type);
-layer_decoder decode_ethernet; /* without the link hash: also inside tunnels */
-layer_decoder decode_ppp;
-void decode_ether_type(struct decoding *d, uint32_t offset, uint16_t type);
-bool ether_type_is_known(uint16_t type);
-
-layer_decoder decode_vlan;
-layer_decoder decode_mpls;
-layer_decoder decode_pppoe;
-layer_decoder decode_ip_tunnel;  /* headers->protocol names the tunnel */
-layer_decoder decode_udp_tunnel; /* headers->destination_port does */
-
-layer_decoder decode_ip; /* by the version nibble */
-layer_decoder decode_ipv4;
-layer_decoder decode_ipv6;
-
-layer_decoder decode_transport; /* sets the payload in any case */
-layer_decoder decode_icmp;
+/* transport.c, icmp.c */
+decoder decode_transport; /* sets the payload in any case */
+decoder decode_icmp;
 
 #endif

@@ -21,44 +21,46 @@ enum decode_answer {
     DECODE_MALFORMED,      /* breaks its own format */
 };
 
-/* Every way not to be decoded: symbol, answer, public name, sentence. */
+/* Reasons: symbol, answer, public name. */
 #define DECODE_REASONS(X)                                                                          \
-    X(NONE, OK, "ok", "decoded to the transport header")                                           \
-    X(LINK_TYPE, NOT_UNDERSTOOD, "link-type", "link type not understood")                          \
-    X(NOT_IP, NOT_UNDERSTOOD, "not-ip", "link-layer protocol other than IP (ARP, LLDP, STP, ...)") \
-    X(WLAN_NOT_DATA, NOT_UNDERSTOOD, "wlan-not-data", "802.11 management or control frame")        \
-    X(WLAN_PROTECTED, NOT_UNDERSTOOD, "wlan-protected", "encrypted 802.11 data")                   \
-    X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data", "802.11 data frame without a payload")         \
-    X(PPP_COMPRESSED, NOT_UNDERSTOOD, "ppp-protocol", "PPP protocol other than IP")                \
-    X(DEPTH, NOT_UNDERSTOOD, "too-deep", "more encapsulations than the decoder follows")           \
-    X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted", "encrypted payload (ESP)")                           \
-    X(LINK_CUT, CUT, "link-cut", "link header cut by the snap length")                             \
-    X(TUNNEL_CUT, CUT, "tunnel-cut", "encapsulation header cut by the snap length")                \
-    X(IP_CUT, CUT, "ip-cut", "IP header cut by the snap length")                                   \
-    X(TRANSPORT_CUT, CUT, "transport-cut", "transport header cut by the snap length")              \
-    X(OPTIONS_CUT, CUT, "tcp-options-cut", "TCP options cut by the snap length")                   \
-    X(LINK_SHORT, MALFORMED, "link-short", "frame shorter than its link header")                   \
-    X(LINK_BAD, MALFORMED, "link-bad", "link header with an impossible field")                     \
-    X(TUNNEL_SHORT, MALFORMED, "tunnel-short", "frame shorter than its encapsulation header")      \
-    X(TUNNEL_BAD, MALFORMED, "tunnel-bad", "encapsulation header with an impossible field")        \
-    X(IP_SHORT, MALFORMED, "ip-short", "packet shorter than an IP header")                         \
-    X(IP_VERSION, MALFORMED, "ip-version", "IP version neither 4 nor 6")                           \
-    X(IP_HEADER_LENGTH, MALFORMED, "ip-header-length",                                             \
-      "IPv4 header length under 20 or over the packet")                                            \
-    X(IP_LENGTH, MALFORMED, "ip-length", "IP length under its header or over the frame")           \
-    X(IP_EXTENSION, MALFORMED, "ip-extension",                                                     \
-      "IPv6 extension header over the packet or repeated without end")                             \
-    X(IP_FRAGMENT, MALFORMED, "ip-fragment",                                                       \
-      "IP fragment past 65,535 bytes, or not a multiple of 8")                                     \
-    X(TRANSPORT_SHORT, MALFORMED, "transport-short", "packet shorter than its transport header")   \
-    X(TRANSPORT_BAD, MALFORMED, "transport-bad",                                                   \
-      "DCCP data offset or UDP-Lite coverage impossible")                                          \
-    X(TCP_OFFSET, MALFORMED, "tcp-data-offset", "TCP data offset under 5 or over the packet")      \
-    X(TCP_OPTIONS, MALFORMED, "tcp-options", "TCP option length of 0, 1 or over the header")       \
-    X(UDP_LENGTH, MALFORMED, "udp-length", "UDP length under 8 or over the packet")
+    X(NONE, OK, "ok")                         /* decoded to the transport header */                \
+    X(LINK_TYPE, NOT_UNDERSTOOD, "link-type") /* link type not understood */                       \
+    X(NOT_IP, NOT_UNDERSTOOD,                                                                      \
+      "not-ip") /* link-layer protocol other than IP (ARP, LLDP, STP, ...) */                      \
+    X(WLAN_NOT_DATA, NOT_UNDERSTOOD, "wlan-not-data")   /* 802.11 management or control frame */   \
+    X(WLAN_PROTECTED, NOT_UNDERSTOOD, "wlan-protected") /* encrypted 802.11 data */                \
+    X(WLAN_NO_DATA, NOT_UNDERSTOOD, "wlan-no-data")     /* 802.11 data frame without a payload */  \
+    X(PPP_COMPRESSED, NOT_UNDERSTOOD, "ppp-protocol")   /* PPP protocol other than IP */           \
+    X(DEPTH, NOT_UNDERSTOOD, "too-deep")       /* more encapsulations than the decoder follows */  \
+    X(ENCRYPTED, NOT_UNDERSTOOD, "encrypted")  /* encrypted payload (ESP) */                       \
+    X(LINK_CUT, CUT, "link-cut")               /* link header cut by the snap length */            \
+    X(TUNNEL_CUT, CUT, "tunnel-cut")           /* encapsulation header cut by the snap length */   \
+    X(IP_CUT, CUT, "ip-cut")                   /* IP header cut by the snap length */              \
+    X(TRANSPORT_CUT, CUT, "transport-cut")     /* transport header cut by the snap length */       \
+    X(OPTIONS_CUT, CUT, "tcp-options-cut")     /* TCP options cut by the snap length */            \
+    X(LINK_SHORT, MALFORMED, "link-short")     /* frame shorter than its link header */            \
+    X(LINK_BAD, MALFORMED, "link-bad")         /* link header with an impossible field */          \
+    X(TUNNEL_SHORT, MALFORMED, "tunnel-short") /* frame shorter than its encapsulation header */   \
+    X(TUNNEL_BAD, MALFORMED, "tunnel-bad")     /* encapsulation header with an impossible field */ \
+    X(IP_SHORT, MALFORMED, "ip-short")         /* packet shorter than an IP header */              \
+    X(IP_VERSION, MALFORMED, "ip-version")     /* IP version neither 4 nor 6 */                    \
+    X(IP_HEADER_LENGTH, MALFORMED,                                                                 \
+      "ip-header-length")                /* IPv4 header length under 20 or over the packet */      \
+    X(IP_LENGTH, MALFORMED, "ip-length") /* IP length under its header or over the frame */        \
+    X(IP_EXTENSION, MALFORMED,                                                                     \
+      "ip-extension") /* IPv6 extension header over the packet or repeated without end */          \
+    X(IP_FRAGMENT, MALFORMED,                                                                      \
+      "ip-fragment") /* IP fragment past 65,535 bytes, or not a multiple of 8 */                   \
+    X(TRANSPORT_SHORT, MALFORMED,                                                                  \
+      "transport-short") /* packet shorter than its transport header */                            \
+    X(TRANSPORT_BAD, MALFORMED,                                                                    \
+      "transport-bad") /* DCCP data offset or UDP-Lite coverage impossible */                      \
+    X(TCP_OFFSET, MALFORMED, "tcp-data-offset") /* TCP data offset under 5 or over the packet */   \
+    X(TCP_OPTIONS, MALFORMED, "tcp-options")    /* TCP option length of 0, 1 or over the header */ \
+    X(UDP_LENGTH, MALFORMED, "udp-length")      /* UDP length under 8 or over the packet */
 
 enum decode_reason {
-#define X(symbol, answer, name, sentence) REASON_##symbol,
+#define X(symbol, answer, name) REASON_##symbol,
     DECODE_REASONS(X)
 #undef X
         REASON_COUNT
@@ -235,7 +237,6 @@ struct headers {
 void decode_packet(const struct packet *packet, struct headers *headers);
 
 const char *decode_reason_name(enum decode_reason reason);
-const char *decode_reason_sentence(enum decode_reason reason);
 enum decode_answer decode_reason_answer(enum decode_reason reason);
 
 #endif

@@ -93,11 +93,11 @@ static uint32_t icmp_mtu(const struct headers *headers, const uint8_t *icmp) {
     return headers->protocol == IP_ICMPV6 && icmp[0] == 2 ? load_be32(icmp + 4) : 0;
 }
 
-void decode_icmp(struct decoding *d, uint32_t offset) {
+enum next_header decode_icmp(struct decoding *d) {
     struct headers *headers = d->headers;
-    if (!decoding_has(d, offset, ICMP_HEADER, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
-        return;
-    const uint8_t *icmp = d->data + offset;
+    if (!decoding_has(d, d->offset, ICMP_HEADER, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
+        return NEXT_END;
+    const uint8_t *icmp = d->data + d->offset;
     uint8_t role = (headers->protocol == IP_ICMP ? icmpv4_roles : icmpv6_roles)[icmp[0]];
     headers->layer = LAYER_TRANSPORT;
     headers->transport_header_length = ICMP_HEADER;
@@ -107,7 +107,8 @@ void decode_icmp(struct decoding *d, uint32_t offset) {
         .identifier = role == ICMP_ECHO ? load_be16(icmp + 4) : 0,
         .mtu = icmp_mtu(headers, icmp),
     };
-    decoding_payload(d, offset + ICMP_HEADER);
+    decoding_payload(d, d->offset + ICMP_HEADER);
     if (role == ICMP_ERROR)
         quote_packet(headers, (struct quotation){headers->payload, headers->payload_captured});
+    return NEXT_END;
 }

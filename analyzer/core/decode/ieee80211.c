@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 802.11 data frames, alone or behind a radiotap, PPI, Prism or AVS header. */
-#include "decode/link.h"
+#include "decode/decode.h"
 
-#define FCS_BYTES 4
+#define LINKTYPE_WLAN     105
+#define LINKTYPE_PRISM    119
+#define LINKTYPE_RADIOTAP 127
+#define LINKTYPE_AVS      163
+#define LINKTYPE_PPI      192
+#define FCS_BYTES         4
 
 enum frame_control { /* IEEE 802.11, 9.2.4.1, as a little-endian word */
                      CONTROL_VERSION = 0x0003,
@@ -31,17 +36,12 @@ static bool wlan_is_aggregate(const uint8_t *frame, uint16_t control) {
 }
 
 /* An A-MSDU: several packets, of which the first is read. Each has addresses and a length. */
-static void decode_aggregate(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, ETHERNET_HEADER, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
-    uint32_t length = load_be16(d->data + offset + 12);
-    offset += ETHERNET_HEADER;
-    if (length > d->end - offset) {
-        d->headers->reason = REASON_LINK_BAD;
-        return;
-    }
-    decoding_narrow(d, offset + length);
-    decode_llc(d, offset);
+static enum next_header decode_aggregate(struct decoding *d) {
+    const uint8_t *first = link_header(d, ETHERNET_HEADER);
+    if (!first)
+        return NEXT_END;
+    d->offset += ETHERNET_HEADER;
+    return decode_802_3(d, load_be16(first + 12));
 }
 
 static enum decode_reason wlan_refusal(uint16_t control) {
@@ -54,36 +54,34 @@ static enum decode_reason wlan_refusal(uint16_t control) {
     return control & CONTROL_PROTECTED ? REASON_WLAN_PROTECTED : REASON_NONE;
 }
 
-/* Some drivers pad the header to a multiple of 4 and say so in radiotap. */
-static void decode_wlan_frame(struct decoding *d, uint32_t offset, bool padded) {
-    if (!decoding_has(d, offset, 2, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
-    const uint8_t *frame = d->data + offset;
+/* `padded`: the driver padded the header to a multiple of 4, as radiotap shows. */
+static enum next_header decode_frame(struct decoding *d, bool padded) {
+    const uint8_t *frame = link_header(d, 2);
+    if (!frame)
+        return NEXT_END;
     uint16_t control = load_le16(frame);
     d->headers->reason = wlan_refusal(control);
     if (d->headers->reason != REASON_NONE)
-        return;
+        return NEXT_END;
     uint32_t length = wlan_header_length(control);
     length = padded ? (length + 3) & ~3u : length;
-    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
+    if (!link_header(d, length))
+        return NEXT_END;
     d->headers->link_hash = link_hash(frame + 4);
     d->headers->layer = LAYER_LINK;
+    d->offset += length;
     if (wlan_is_aggregate(frame, control))
-        decode_aggregate(d, offset + length);
-    else if (offset + length == d->end)
-        d->headers->reason = REASON_WLAN_NO_DATA;
-    else
-        decode_llc(d, offset + length);
+        return decode_aggregate(d);
+    return d->offset == d->end ? stop(d, REASON_WLAN_NO_DATA) : NEXT_LLC;
 }
 
-void decode_wlan(struct decoding *d, uint32_t offset) {
-    decode_wlan_frame(d, offset, false);
+static enum next_header decode_wlan(struct decoding *d) {
+    return decode_frame(d, false);
 }
 
-/* The frame from offset ends with its checksum. */
-static void drop_fcs(struct decoding *d, uint32_t offset) {
-    if (d->end - offset >= FCS_BYTES)
+/* The frame at d->offset ends with its checksum. */
+static void drop_fcs(struct decoding *d) {
+    if (d->end - d->offset >= FCS_BYTES)
         decoding_narrow(d, d->end - FCS_BYTES);
 }
 
@@ -104,21 +102,20 @@ static uint8_t radiotap_flags(const uint8_t *radiotap, uint32_t length) {
     return present & 2 && at < length ? radiotap[at] : 0;
 }
 
-void decode_radiotap(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
-    const uint8_t *radiotap = d->data + offset;
+static enum next_header decode_radiotap(struct decoding *d) {
+    const uint8_t *radiotap = link_header(d, 8);
+    if (!radiotap)
+        return NEXT_END;
     uint32_t length = load_le16(radiotap + 2);
-    if (radiotap[0] != 0 || length < 8) {
-        d->headers->reason = REASON_LINK_BAD;
-        return;
-    }
-    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
+    if (radiotap[0] != 0 || length < 8)
+        return stop(d, REASON_LINK_BAD);
+    if (!link_header(d, length))
+        return NEXT_END;
     uint8_t flags = radiotap_flags(radiotap, length);
+    d->offset += length;
     if (flags & RADIOTAP_FCS)
-        drop_fcs(d, offset + length);
-    decode_wlan_frame(d, offset + length, flags & RADIOTAP_PADDED);
+        drop_fcs(d);
+    return decode_frame(d, flags & RADIOTAP_PADDED);
 }
 
 /* PPI's 802.11-Common field (type 2) says in bit 0 of its flags that the frame has its FCS. */
@@ -135,37 +132,46 @@ static bool ppi_has_fcs(const uint8_t *ppi, uint32_t length) {
     return false;
 }
 
-void decode_ppi(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
-    const uint8_t *ppi = d->data + offset;
+static enum next_header decode_ppi(struct decoding *d) {
+    const uint8_t *ppi = link_header(d, 8);
+    if (!ppi)
+        return NEXT_END;
     uint32_t length = load_le16(ppi + 2);
-    if (ppi[0] != 0 || length < 8) {
-        d->headers->reason = REASON_LINK_BAD;
-        return;
-    }
-    if (load_le32(ppi + 4) != LINKTYPE_WLAN) {
-        d->headers->reason = REASON_LINK_TYPE;
-        return;
-    }
-    if (!decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
+    if (ppi[0] != 0 || length < 8)
+        return stop(d, REASON_LINK_BAD);
+    if (load_le32(ppi + 4) != LINKTYPE_WLAN)
+        return stop(d, REASON_LINK_TYPE);
+    if (!link_header(d, length))
+        return NEXT_END;
+    d->offset += length;
     if (ppi_has_fcs(ppi, length))
-        drop_fcs(d, offset + length);
-    decode_wlan_frame(d, offset + length, false);
+        drop_fcs(d);
+    return decode_frame(d, false);
 }
 
-/* Prism's header starts with a message code and its own length in the sender's order; AVS headers,
- * which some drivers put in its place, with 0x80211001 or ...2 and a big-endian length. */
-void decode_prism(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 8, REASON_LINK_CUT, REASON_LINK_SHORT))
-        return;
-    bool avs = load_be32(d->data + offset) >> 12 == 0x80211;
-    uint32_t length = avs ? load_be32(d->data + offset + 4) : load_le32(d->data + offset + 4);
-    if (length < 8) {
-        d->headers->reason = REASON_LINK_BAD;
-        return;
+/* A Prism header begins with a message code and its own length in the sender's byte order. Some
+ * drivers put an AVS header in its place: 0x80211001 or ...2, and a big-endian length. */
+static enum next_header decode_prism(struct decoding *d) {
+    const uint8_t *prism = link_header(d, 8);
+    if (!prism)
+        return NEXT_END;
+    bool avs = load_be32(prism) >> 12 == 0x80211;
+    uint32_t length = avs ? load_be32(prism + 4) : load_le32(prism + 4);
+    if (length < 8)
+        return stop(d, REASON_LINK_BAD);
+    if (!link_header(d, length))
+        return NEXT_END;
+    d->offset += length;
+    return decode_frame(d, false);
+}
+
+decoder *wlan_decoder(uint16_t link_type) {
+    switch (link_type) {
+    case LINKTYPE_WLAN: return decode_wlan;
+    case LINKTYPE_RADIOTAP: return decode_radiotap;
+    case LINKTYPE_PPI: return decode_ppi;
+    case LINKTYPE_PRISM:
+    case LINKTYPE_AVS: return decode_prism;
+    default: return NULL;
     }
-    if (decoding_has(d, offset, length, REASON_LINK_CUT, REASON_LINK_SHORT))
-        decode_wlan_frame(d, offset + length, false);
 }

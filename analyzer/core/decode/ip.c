@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* IPv4 and IPv6 headers, with IPv6 extension headers and the authentication header of both. */
+/* IPv4 (RFC 791) and IPv6 (RFC 8200) headers, IPv6 extension headers, and the authentication header
+ * of both (RFC 4302). */
 #include "decode/decode.h"
 
 #define DATAGRAM_MAX    65535
@@ -125,35 +126,30 @@ static enum decode_reason walk_extensions(struct decoding *d, uint32_t offset) {
     return REASON_NONE;
 }
 
-static __attribute__((noinline)) void decode_fragment(struct decoding *d, uint32_t offset) {
-    struct headers *headers = d->headers;
-    decoding_payload(d, offset);
-    if (!fragment_is_valid(headers))
-        headers->reason = REASON_IP_FRAGMENT;
-    else if (headers->fragment_offset == 0)
-        decode_transport(d, offset);
+/* d->offset is that of the payload. */
+static NOINLINE enum next_header fragment_payload(struct decoding *d) {
+    decoding_payload(d, d->offset);
+    if (!fragment_is_valid(d->headers))
+        return stop(d, REASON_IP_FRAGMENT);
+    return d->headers->fragment_offset == 0 ? NEXT_TRANSPORT : NEXT_END;
 }
 
-static inline void decode_ip_payload(struct decoding *d, uint32_t offset) {
-    if (LIKELY(!d->headers->fragment))
-        decode_transport(d, offset);
-    else
-        decode_fragment(d, offset);
+static inline enum next_header ip_payload(struct decoding *d) {
+    return LIKELY(!d->headers->fragment) ? NEXT_TRANSPORT : fragment_payload(d);
 }
 
-static __attribute__((noinline)) void decode_extended_payload(struct decoding *d, uint32_t offset) {
+/* d->offset is that of the IP header. */
+static NOINLINE enum next_header decode_extensions(struct decoding *d) {
     struct headers *headers = d->headers;
-    headers->reason = walk_extensions(d, offset + headers->ip_header_length);
-    uint32_t payload = offset + headers->ip_header_length;
-    decoding_payload(d, payload);
+    headers->reason = walk_extensions(d, d->offset + headers->ip_header_length);
+    d->offset += headers->ip_header_length;
+    decoding_payload(d, d->offset);
     if (headers->reason == REASON_IP_LENGTH)
         headers->layer = LAYER_LINK;
-    if (headers->reason == REASON_NONE)
-        decode_ip_payload(d, payload);
+    return headers->reason == REASON_NONE ? ip_payload(d) : NEXT_END;
 }
 
-static __attribute__((noinline)) void fill_ipv4_fragment(struct headers *headers, uint16_t word,
-                                                         uint32_t length) {
+static NOINLINE void fill_ipv4_fragment(struct headers *headers, uint16_t word, uint32_t length) {
     headers->fragment = true;
     headers->more_fragments = word & 0x2000;
     headers->fragment_offset = (word & 0x1fff) * 8u;
@@ -197,48 +193,44 @@ static enum decode_reason check_ipv4(const uint8_t *ip, uint32_t length, uint32_
 }
 
 /* The header is a good one of `header_length` bytes, the first 20 are at hand. */
-static inline __attribute__((always_inline)) void read_ipv4(struct decoding *d, uint32_t offset,
-                                                            uint32_t header_length, uint32_t length,
-                                                            bool left_out) {
+static ALWAYS_INLINE enum next_header read_ipv4(struct decoding *d, uint32_t header_length,
+                                                uint32_t length, bool left_out) {
     struct headers *headers = d->headers;
-    const uint8_t *ip = d->data + offset;
-    decoding_narrow(d, offset + length);
-    fill_network(d, offset, header_length);
+    const uint8_t *ip = d->data + d->offset;
+    decoding_narrow(d, d->offset + length);
+    fill_network(d, d->offset, header_length);
     fill_ipv4(headers, ip, length - header_length);
     if (left_out)
         headers->length_from_frame = true;
     if (header_length > IPV4_HEADER &&
-        !decoding_has(d, offset, header_length, REASON_IP_CUT, REASON_IP_SHORT))
-        decoding_payload(d, offset + header_length);
-    else if (headers->protocol == IP_AH)
-        decode_extended_payload(d, offset);
-    else
-        decode_ip_payload(d, offset + header_length);
+        !decoding_has(d, d->offset, header_length, REASON_IP_CUT, REASON_IP_SHORT)) {
+        decoding_payload(d, d->offset + header_length);
+        return NEXT_END;
+    }
+    if (headers->protocol == IP_AH)
+        return decode_extensions(d);
+    d->offset += header_length;
+    return ip_payload(d);
 }
 
 /* With options, without a length, or malformed. */
-static __attribute__((noinline)) void decode_other_ipv4(struct decoding *d, uint32_t offset) {
-    struct headers *headers = d->headers;
-    const uint8_t *ip = d->data + offset;
-    uint32_t told = load_be16(ip + 2), room = d->end - offset;
-    bool left_out = length_is_left_out(told, ip[9]);
-    uint32_t length = left_out ? room : told;
+static NOINLINE enum next_header decode_other_ipv4(struct decoding *d) {
+    const uint8_t *ip = d->data + d->offset;
+    uint32_t length = load_be16(ip + 2), room = d->end - d->offset;
+    bool left_out = length_is_left_out(length, ip[9]);
+    length = left_out ? room : length;
     enum decode_reason reason = check_ipv4(ip, length, room);
-    if (reason != REASON_NONE)
-        headers->reason = reason;
-    else
-        read_ipv4(d, offset, (ip[0] & 15) * 4u, length, left_out);
+    return reason ? stop(d, reason) : read_ipv4(d, (ip[0] & 15) * 4u, length, left_out);
 }
 
-void decode_ipv4(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, IPV4_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
-        return;
-    const uint8_t *ip = d->data + offset;
+enum next_header decode_ipv4(struct decoding *d) {
+    if (!decoding_has(d, d->offset, IPV4_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
+        return NEXT_END;
+    const uint8_t *ip = d->data + d->offset;
     uint32_t length = load_be16(ip + 2), payload = length - IPV4_HEADER;
-    if (LIKELY(ip[0] == IPV4_PLAIN && payload <= d->end - offset - IPV4_HEADER))
-        read_ipv4(d, offset, IPV4_HEADER, length, false);
-    else
-        decode_other_ipv4(d, offset);
+    if (LIKELY(ip[0] == IPV4_PLAIN && payload <= d->end - d->offset - IPV4_HEADER))
+        return read_ipv4(d, IPV4_HEADER, length, false);
+    return decode_other_ipv4(d);
 }
 
 static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
@@ -251,39 +243,35 @@ static void fill_ipv6(struct headers *headers, const uint8_t *ip) {
     memcpy(headers->destination, ip + 24, 16);
 }
 
-void decode_ipv6(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, IPV6_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
-        return;
+enum next_header decode_ipv6(struct decoding *d) {
+    if (!decoding_has(d, d->offset, IPV6_HEADER, REASON_IP_CUT, REASON_IP_SHORT))
+        return NEXT_END;
     struct headers *headers = d->headers;
-    const uint8_t *ip = d->data + offset;
-    uint32_t length = load_be16(ip + 4);
-    if (ip[0] >> 4 != 6) {
-        headers->reason = REASON_IP_VERSION;
-        return;
-    }
+    const uint8_t *ip = d->data + d->offset;
+    uint32_t length = load_be16(ip + 4), room = d->end - d->offset;
+    if (ip[0] >> 4 != 6)
+        return stop(d, REASON_IP_VERSION);
     fill_unfragmented(headers);
     headers->length_from_frame =
         length_is_left_out(length, ip[6]) || (length == 0 && ip[6] == IP_HOP_BY_HOP);
-    length = headers->length_from_frame ? d->end - offset : IPV6_HEADER + length;
-    if (length > d->end - offset) {
-        headers->reason = REASON_IP_LENGTH;
-        return;
-    }
-    decoding_narrow(d, offset + length);
+    length = headers->length_from_frame ? room : IPV6_HEADER + length;
+    if (length > room)
+        return stop(d, REASON_IP_LENGTH);
+    decoding_narrow(d, d->offset + length);
     fill_ipv6(headers, ip);
-    fill_network(d, offset, IPV6_HEADER);
-    if (LIKELY(!extension_is_known(headers->protocol)))
-        decode_ip_payload(d, offset + IPV6_HEADER);
-    else
-        decode_extended_payload(d, offset);
+    fill_network(d, d->offset, IPV6_HEADER);
+    if (!LIKELY(!extension_is_known(headers->protocol)))
+        return decode_extensions(d);
+    d->offset += IPV6_HEADER;
+    return ip_payload(d);
 }
 
-void decode_ip(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 1, REASON_IP_CUT, REASON_IP_SHORT))
-        return;
-    switch (d->data[offset] >> 4) {
-    case 4: decode_ipv4(d, offset); return;
-    case 6: decode_ipv6(d, offset); return;
-    default: d->headers->reason = REASON_IP_VERSION;
+enum next_header decode_ip(struct decoding *d) {
+    if (!decoding_has(d, d->offset, 1, REASON_IP_CUT, REASON_IP_SHORT))
+        return NEXT_END;
+    switch (d->data[d->offset] >> 4) {
+    case 4: return NEXT_IPV4;
+    case 6: return NEXT_IPV6;
+    default: return stop(d, REASON_IP_VERSION);
     }
 }

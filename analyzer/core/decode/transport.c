@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TCP with its options, UDP, UDP-Lite, SCTP and DCCP. */
+/* TCP with its options (RFC 9293, 7323, 2018), UDP, UDP-Lite, SCTP and DCCP. */
 #include "decode/decode.h"
 
 #define TCP_HEADER  20
@@ -8,26 +8,22 @@
 #define DCCP_HEADER 12
 #define PORTS       4
 
-static inline bool transport_has(struct decoding *d, uint32_t offset, uint32_t bytes) {
-    return decoding_has(d, offset, bytes, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT);
-}
-
-/* Whether the header's `bytes` are at hand. Ports come first in every protocol that has them; they
- * may be all that was captured. */
-static inline bool read_ports(struct decoding *d, uint32_t offset, uint32_t bytes) {
+/* Returns the header at d->offset if `bytes` of it were captured, else NULL with a reason. Ports
+ * come first in every protocol that has them; they may be all that was captured. */
+static inline const uint8_t *read_ports(struct decoding *d, uint32_t bytes) {
     struct headers *headers = d->headers;
-    const uint8_t *wire = d->data + offset;
-    bool whole = transport_has(d, offset, bytes);
-    if (LIKELY(whole) || (uint64_t)offset + PORTS <= d->captured) {
+    const uint8_t *wire = d->data + d->offset;
+    bool whole = decoding_has(d, d->offset, bytes, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT);
+    if (LIKELY(whole) || (uint64_t)d->offset + PORTS <= d->captured) {
         uint32_t ports = load_be32(wire);
         headers->ports = ports << 16 | ports >> 16;
         headers->ports_known = true;
     }
-    return whole;
+    return whole ? wire : NULL;
 }
 
-static inline void transport_reached(struct decoding *d, uint32_t offset, uint32_t header_length) {
-    decoding_payload(d, offset + header_length);
+static inline void transport_reached(struct decoding *d, uint32_t header_length) {
+    decoding_payload(d, d->offset + header_length);
     d->headers->transport_header_length = header_length;
     d->headers->layer = LAYER_TRANSPORT;
 }
@@ -149,8 +145,7 @@ static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     0x0101080a /* RFC 7323, appendix A: how nearly all segments have them                          \
                 */
 
-static __attribute__((noinline)) void decode_other_options(struct decoding *d, uint32_t offset,
-                                                           uint32_t size) {
+static NOINLINE void decode_other_options(struct decoding *d, uint32_t offset, uint32_t size) {
     struct headers *headers = d->headers;
     uint32_t at_hand = d->captured - offset < size ? d->captured - offset : size;
     headers->reason = read_tcp_options(&headers->tcp, d->data + offset, size, at_hand);
@@ -167,94 +162,93 @@ static inline void decode_tcp_options(struct decoding *d, uint32_t offset, uint3
         decode_other_options(d, offset, size);
 }
 
-/* False when the header was not reached. */
-static inline bool decode_tcp(struct decoding *d, uint32_t offset) {
-    if (!read_ports(d, offset, TCP_HEADER))
+/* Returns false if the header was not reached. */
+static inline bool decode_tcp(struct decoding *d) {
+    const uint8_t *tcp = read_ports(d, TCP_HEADER);
+    if (!tcp)
         return false;
-    const uint8_t *tcp = d->data + offset;
     uint32_t header_length = (tcp[12] & 0xf0) >> 2; /* the upper half counts words of 4 bytes */
-    if (header_length < TCP_HEADER || header_length > d->end - offset) {
+    if (header_length < TCP_HEADER || header_length > d->end - d->offset) {
         d->headers->reason = REASON_TCP_OFFSET;
         return false;
     }
-    transport_reached(d, offset, header_length);
+    transport_reached(d, header_length);
     fill_tcp(d->headers, tcp);
     if (header_length > TCP_HEADER)
-        decode_tcp_options(d, offset + TCP_HEADER, header_length - TCP_HEADER);
+        decode_tcp_options(d, d->offset + TCP_HEADER, header_length - TCP_HEADER);
     return true;
 }
 
-/* The datagram's own length ends the payload; the IP packet may be longer (RFC 9868). In a first
- * fragment it is that of the whole datagram; a super-segment without an IP length may leave it 0
- * too (RFC 2675). */
-static void decode_udp(struct decoding *d, uint32_t offset) {
+/* The length field of the datagram ends its payload; the IP packet may be longer (RFC 9868). In a
+ * first fragment it is that of the whole datagram; a super-segment without an IP length may have 0
+ * there too (RFC 2675). */
+static enum next_header decode_udp(struct decoding *d) {
     struct headers *headers = d->headers;
-    if (!read_ports(d, offset, UDP_HEADER))
-        return;
-    uint32_t length = load_be16(d->data + offset + 4);
-    uint32_t room = d->end - offset;
+    const uint8_t *udp = read_ports(d, UDP_HEADER);
+    if (!udp)
+        return NEXT_END;
+    uint32_t length = load_be16(udp + 4), room = d->end - d->offset;
     bool left_out = length == 0 && headers->length_from_frame;
     headers->udp_length = length;
-    headers->transport_checksum = load_be16(d->data + offset + 6);
+    headers->transport_checksum = load_be16(udp + 6);
     if (!left_out && length >= UDP_HEADER && length < room)
-        decoding_narrow(d, offset + length);
-    transport_reached(d, offset, UDP_HEADER);
+        decoding_narrow(d, d->offset + length);
+    transport_reached(d, UDP_HEADER);
+    d->offset += UDP_HEADER;
     if (!left_out && (length < UDP_HEADER || (length > room && !headers->fragment)))
-        headers->reason = REASON_UDP_LENGTH;
-    else if (!headers->fragment)
-        decode_udp_tunnel(d, offset + UDP_HEADER);
+        return stop(d, REASON_UDP_LENGTH);
+    return headers->fragment ? NEXT_END : NEXT_UDP_TUNNEL;
 }
 
 /* RFC 3828, 3.1: in place of a length the bytes that the checksum covers, 0 for all. */
-static void decode_udp_lite(struct decoding *d, uint32_t offset) {
-    if (!read_ports(d, offset, UDP_HEADER))
-        return;
-    uint32_t coverage = load_be16(d->data + offset + 4);
-    bool over = coverage > d->end - offset && !d->headers->fragment;
-    d->headers->transport_checksum = load_be16(d->data + offset + 6);
-    transport_reached(d, offset, UDP_HEADER);
-    if (over || (coverage && coverage < UDP_HEADER))
-        d->headers->reason = REASON_TRANSPORT_BAD;
+static enum next_header decode_udp_lite(struct decoding *d) {
+    const uint8_t *udp = read_ports(d, UDP_HEADER);
+    if (!udp)
+        return NEXT_END;
+    uint32_t coverage = load_be16(udp + 4);
+    bool over = coverage > d->end - d->offset && !d->headers->fragment;
+    d->headers->transport_checksum = load_be16(udp + 6);
+    transport_reached(d, UDP_HEADER);
+    return over || (coverage && coverage < UDP_HEADER) ? stop(d, REASON_TRANSPORT_BAD) : NEXT_END;
 }
 
-static void decode_sctp(struct decoding *d, uint32_t offset) {
-    if (read_ports(d, offset, SCTP_HEADER))
-        transport_reached(d, offset, SCTP_HEADER);
+static enum next_header decode_sctp(struct decoding *d) {
+    if (read_ports(d, SCTP_HEADER))
+        transport_reached(d, SCTP_HEADER);
+    return NEXT_END;
 }
 
 /* RFC 4340, 5.1: the data offset counts words of 4 bytes; 48-bit sequence numbers (the X bit) make
  * the generic header 16 bytes. */
-static void decode_dccp(struct decoding *d, uint32_t offset) {
-    if (!read_ports(d, offset, DCCP_HEADER))
-        return;
-    uint32_t least = d->data[offset + 8] & 1 ? 16 : 12;
-    uint32_t header_length = d->data[offset + 4] * 4u;
-    if (header_length < least) {
-        d->headers->reason = REASON_TRANSPORT_BAD;
-        return;
-    }
-    if (transport_has(d, offset, header_length))
-        transport_reached(d, offset, header_length);
+static enum next_header decode_dccp(struct decoding *d) {
+    const uint8_t *dccp = read_ports(d, DCCP_HEADER);
+    if (!dccp)
+        return NEXT_END;
+    uint32_t least = dccp[8] & 1 ? 16 : 12, header_length = dccp[4] * 4u;
+    if (header_length < least)
+        return stop(d, REASON_TRANSPORT_BAD);
+    if (decoding_has(d, d->offset, header_length, REASON_TRANSPORT_CUT, REASON_TRANSPORT_SHORT))
+        transport_reached(d, header_length);
+    return NEXT_END;
 }
 
-/* Fragments of a tunnel's packets hold pieces of the inner packet: they stay the outer packet's. */
-static __attribute__((noinline)) void decode_other_transport(struct decoding *d, uint32_t offset) {
+/* Fragments of a tunnel's packets hold pieces of the inner packet: they are the outer packet's. */
+static NOINLINE enum next_header decode_other_transport(struct decoding *d) {
     switch (d->headers->protocol) {
-    case IP_UDP: decode_udp(d, offset); return;
+    case IP_UDP: return decode_udp(d);
     case IP_ICMP:
-    case IP_ICMPV6: decode_icmp(d, offset); return;
-    case IP_UDP_LITE: decode_udp_lite(d, offset); return;
-    case IP_SCTP: decode_sctp(d, offset); return;
-    case IP_DCCP: decode_dccp(d, offset); return;
-    case IP_ESP: d->headers->reason = REASON_ENCRYPTED; return;
+    case IP_ICMPV6: return NEXT_ICMP;
+    case IP_UDP_LITE: return decode_udp_lite(d);
+    case IP_SCTP: return decode_sctp(d);
+    case IP_DCCP: return decode_dccp(d);
+    case IP_ESP: return stop(d, REASON_ENCRYPTED);
+    default: return d->headers->fragment ? NEXT_END : NEXT_IP_TUNNEL;
     }
-    if (!d->headers->fragment)
-        decode_ip_tunnel(d, offset);
 }
 
-void decode_transport(struct decoding *d, uint32_t offset) {
-    if (LIKELY(d->headers->protocol == IP_TCP) && decode_tcp(d, offset))
-        return;
-    decoding_payload(d, offset);
-    decode_other_transport(d, offset);
+enum next_header decode_transport(struct decoding *d) {
+    if (LIKELY(d->headers->protocol == IP_TCP) && decode_tcp(d))
+        return NEXT_END;
+    decoding_payload(d, d->offset);
+    return decode_other_transport(d);
 }

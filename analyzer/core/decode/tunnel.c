@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encapsulations: VLAN, MPLS, PPPoE, and IP, GRE, VXLAN and Geneve over IP. */
+/* Encapsulations: VLAN, MPLS, PPPoE, and IP, GRE (RFC 2784, PPTP, ERSPAN), VXLAN (RFC 7348) and
+ * Geneve (RFC 8926) over IP. */
 #include "decode/decode.h"
 
 #define ETHER_BRIDGED    0x6558 /* transparent Ethernet bridging */
@@ -7,95 +8,75 @@
 #define PORT_VXLAN_LINUX 8472 /* what Linux took before RFC 7348 */
 #define PORT_GENEVE      6081
 
-void decode_vlan(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 4, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    if (!path_push(d->headers, PATH_VLAN, load_be16(d->data + offset) & 0x0fff))
-        return;
-    decode_ether_type(d, offset + 4, load_be16(d->data + offset + 2));
+enum next_header decode_vlan(struct decoding *d) {
+    const uint8_t *vlan = tunnel_header(d, 4);
+    if (!vlan || !path_push(d->headers, PATH_VLAN, load_be16(vlan) & 0x0fff))
+        return NEXT_END;
+    d->offset += 4;
+    return decode_ether_type(d, load_be16(vlan + 2));
 }
 
 static bool ether_type_known_at(const struct decoding *d, uint32_t offset) {
-    return offset + 2 <= d->captured && ether_type_is_known(load_be16(d->data + offset));
+    return offset + 2 <= d->captured && ether_type_next(load_be16(d->data + offset));
 }
 
-/* After the bottom of the stack nothing names the payload. RFC 4928: IP shows its version in the
- * first nibble, a pseudo-wire's control word (RFC 4385) a 0. An Ethernet pseudo-wire may lack the
- * control word: its EtherType then stands four bytes earlier. */
-static void decode_mpls_payload(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 1, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    uint8_t nibble = d->data[offset] >> 4;
+/* Nothing names the payload below the bottom of the stack. RFC 4928: IP shows its version in the
+ * first nibble, the control word of a pseudo-wire (RFC 4385) a 0. An Ethernet pseudo-wire may lack
+ * the control word: its EtherType is four bytes earlier then. */
+static enum next_header mpls_payload(struct decoding *d) {
+    const uint8_t *payload = tunnel_header(d, 1);
+    if (!payload)
+        return NEXT_END;
+    uint8_t nibble = *payload >> 4;
+    bool ethernet = ether_type_known_at(d, d->offset + 12);
     if (nibble == 4 || nibble == 6)
-        decode_ip(d, offset);
-    else if (nibble == 0 && !ether_type_known_at(d, offset + 12))
-        decode_ethernet(d, offset + 4);
-    else if (ether_type_known_at(d, offset + 12))
-        decode_ethernet(d, offset);
-    else
-        d->headers->reason = REASON_NOT_IP;
+        return NEXT_IP;
+    if (nibble != 0 && !ethernet)
+        return stop(d, REASON_NOT_IP);
+    d->offset += ethernet ? 0 : 4;
+    return NEXT_ETHERNET;
 }
 
-void decode_mpls(struct decoding *d, uint32_t offset) {
+enum next_header decode_mpls(struct decoding *d) {
     uint32_t entry;
     do {
-        if (!decoding_has(d, offset, 4, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-            return;
-        entry = load_be32(d->data + offset);
+        const uint8_t *mpls = tunnel_header(d, 4);
+        if (!mpls)
+            return NEXT_END;
+        entry = load_be32(mpls);
         if (!path_push(d->headers, PATH_MPLS, entry >> 12))
-            return;
-        offset += 4;
+            return NEXT_END;
+        d->offset += 4;
     } while (!(entry & 0x100)); /* bottom of stack */
-    decode_mpls_payload(d, offset);
+    return mpls_payload(d);
 }
 
 /* RFC 2516: version and type 1, code 0 for session data, session id, length. */
-void decode_pppoe(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 6, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    const uint8_t *pppoe = d->data + offset;
+enum next_header decode_pppoe(struct decoding *d) {
+    const uint8_t *pppoe = tunnel_header(d, 6);
+    if (!pppoe)
+        return NEXT_END;
     uint32_t length = load_be16(pppoe + 4);
-    offset += 6;
-    if (pppoe[0] != 0x11 || pppoe[1] != 0 || length > d->end - offset) {
-        d->headers->reason = REASON_TUNNEL_BAD;
-        return;
-    }
+    d->offset += 6;
+    if (pppoe[0] != 0x11 || pppoe[1] != 0 || length > d->end - d->offset)
+        return stop(d, REASON_TUNNEL_BAD);
     if (!path_push(d->headers, PATH_PPPOE, load_be16(pppoe + 2)))
-        return;
-    decoding_narrow(d, offset + length);
-    decode_ppp(d, offset);
+        return NEXT_END;
+    decoding_narrow(d, d->offset + length);
+    return NEXT_PPP;
 }
 
-/* Decodes what a tunnel over IP holds. When that comes to no IP packet, the outer headers and
- * bounds are put back, and the inner reason returned; REASON_NONE: the inner packet is the packet.
- */
-static enum decode_reason descend(struct decoding *d, uint32_t offset,
-                                  layer_decoder *decode_inner) {
-    struct headers *headers = d->headers;
-    uint8_t outer[offsetof(struct headers, link_hash)];
-    struct decoding bounds = *d;
-    memcpy(outer, headers, sizeof outer);
-    headers->layer = LAYER_LINK;
-    decode_inner(d, offset);
-    if (headers->layer >= LAYER_NETWORK)
-        return REASON_NONE;
-    enum decode_reason reason = headers->reason;
-    memcpy(headers, outer, sizeof outer);
-    *d = bounds;
-    return reason;
+/* The packet so far is kept: decode_packet() returns to it if the tunnel holds no IP packet. */
+static void enter_tunnel(struct decoding *d, int kind) {
+    d->outer.kind = kind;
+    memcpy(d->outer.headers, d->headers, sizeof d->outer.headers);
+    d->headers->layer = LAYER_LINK;
 }
 
-static void decode_ip_in_ip(struct decoding *d, uint32_t offset) {
-    if (path_push(d->headers, PATH_IPIP, 0))
-        decode_ip(d, offset);
+static enum next_header decode_bridged_or_routed(struct decoding *d, uint16_t protocol) {
+    enum next_header next = protocol == ETHER_BRIDGED ? NEXT_ETHERNET : ether_type_next(protocol);
+    return next ? next : stop(d, REASON_NOT_IP);
 }
-
-struct gre {
-    uint16_t flags;
-    uint16_t protocol;
-    uint32_t key;
-    uint32_t payload; /* offset */
-};
 
 enum gre_flag { /* RFC 2784, 2890; PPTP's RFC 2637 */
                 GRE_CHECKSUM = 0x8000,
@@ -106,114 +87,82 @@ enum gre_flag { /* RFC 2784, 2890; PPTP's RFC 2637 */
                 GRE_VERSION = 0x0007,
 };
 
-static void decode_gre_ethernet(struct decoding *d, const struct gre *gre, uint32_t erspan) {
-    if (decoding_has(d, gre->payload, erspan, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        decode_ethernet(d, gre->payload + erspan);
-}
-
-/* Type I has no header and no sequence number, type II 8 bytes. */
-static void decode_erspan(struct decoding *d, const struct gre *gre) {
-    decode_gre_ethernet(d, gre, gre->flags & GRE_SEQUENCE ? 8 : 0);
+/* Ethernet behind an ERSPAN header of `length` bytes. */
+static enum next_header erspan_ethernet(struct decoding *d, uint32_t length) {
+    if (!tunnel_header(d, length))
+        return NEXT_END;
+    d->offset += length;
+    return NEXT_ETHERNET;
 }
 
 /* Type III: 12 bytes; 8 more if the last bit is set; the frame type of Ethernet is 0. */
-static void decode_erspan_v3(struct decoding *d, const struct gre *gre) {
-    if (!decoding_has(d, gre->payload, 12, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    uint16_t word = load_be16(d->data + gre->payload + 10);
-    if (word >> 10 & 0x1f)
-        d->headers->reason = REASON_NOT_IP;
-    else
-        decode_gre_ethernet(d, gre, word & 1 ? 20 : 12);
+static enum next_header decode_erspan_v3(struct decoding *d) {
+    const uint8_t *erspan = tunnel_header(d, 12);
+    if (!erspan)
+        return NEXT_END;
+    uint16_t word = load_be16(erspan + 10);
+    return word >> 10 & 0x1f ? stop(d, REASON_NOT_IP) : erspan_ethernet(d, word & 1 ? 20 : 12);
 }
 
-static void decode_gre_payload(struct decoding *d, const struct gre *gre) {
-    switch (gre->protocol) {
-    case ETHER_BRIDGED: decode_ethernet(d, gre->payload); return;
-    case 0x88be: decode_erspan(d, gre); return;
-    case 0x22eb: decode_erspan_v3(d, gre); return;
-    }
-    if (ether_type_is_known(gre->protocol))
-        decode_ether_type(d, gre->payload, gre->protocol);
-    else
-        d->headers->reason = REASON_NOT_IP;
-}
-
-static void decode_gre_v0(struct decoding *d, uint32_t offset, struct gre *gre) {
-    uint32_t length = 4;
-    length += gre->flags & GRE_CHECKSUM ? 4 : 0;
-    uint32_t key = offset + length;
-    length += gre->flags & GRE_KEY ? 4 : 0;
-    length += gre->flags & GRE_SEQUENCE ? 4 : 0;
-    if (!decoding_has(d, offset, length, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    gre->key = gre->flags & GRE_KEY ? load_be32(d->data + key) : 0;
-    gre->payload = offset + length;
-    if (path_push(d->headers, PATH_GRE, gre->key))
-        decode_gre_payload(d, gre);
-}
-
-/* RFC 2637: the key is the payload's length and the call; without a sequence number there is none.
- */
-static void decode_gre_v1(struct decoding *d, uint32_t offset, const struct gre *gre) {
-    uint32_t length = gre->flags & GRE_ACKNOWLEDGMENT ? 16 : 12;
-    if (gre->protocol != 0x880b || !(gre->flags & GRE_KEY) || !(gre->flags & GRE_SEQUENCE)) {
-        d->headers->reason = REASON_NOT_IP;
-        return;
-    }
-    if (!decoding_has(d, offset, length, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    uint32_t payload_length = load_be16(d->data + offset + 4);
-    if (payload_length > d->end - offset - length) {
-        d->headers->reason = REASON_TUNNEL_BAD;
-        return;
-    }
-    if (!path_push(d->headers, PATH_GRE, load_be16(d->data + offset + 6)))
-        return;
-    decoding_narrow(d, offset + length + payload_length);
-    decode_ppp(d, offset + length);
-}
-
-static void decode_gre(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 4, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    struct gre gre = {.flags = load_be16(d->data + offset),
-                      .protocol = load_be16(d->data + offset + 2)};
-    uint16_t version = gre.flags & GRE_VERSION;
-    if (version > 1 || gre.flags & GRE_ROUTING)
-        d->headers->reason = REASON_NOT_IP;
-    else if (version == 1)
-        decode_gre_v1(d, offset, &gre);
-    else
-        decode_gre_v0(d, offset, &gre);
-}
-
-static layer_decoder *ip_tunnel_find(uint8_t protocol) {
+static enum next_header decode_gre_v0(struct decoding *d, uint16_t flags, uint16_t protocol) {
+    uint32_t key = flags & GRE_CHECKSUM ? 8 : 4, length = key;
+    length += flags & GRE_KEY ? 4 : 0;
+    length += flags & GRE_SEQUENCE ? 4 : 0;
+    const uint8_t *gre = tunnel_header(d, length);
+    if (!gre || !path_push(d->headers, PATH_GRE, flags & GRE_KEY ? load_be32(gre + key) : 0))
+        return NEXT_END;
+    d->offset += length;
     switch (protocol) {
-    case IP_IPV4:
-    case IP_IPV6: return decode_ip_in_ip;
-    case IP_GRE: return decode_gre;
-    case IP_MPLS: return decode_mpls;
-    default: return NULL;
+    case 0x88be: return erspan_ethernet(d, flags & GRE_SEQUENCE ? 8 : 0); /* type II, type I */
+    case 0x22eb: return decode_erspan_v3(d);
+    default: return decode_bridged_or_routed(d, protocol);
     }
 }
 
-/* A tunnel that carries something other than IP is a whole packet of its own; one whose inner
- * packet is cut or malformed keeps that reason beside the outer addresses. */
-void decode_ip_tunnel(struct decoding *d, uint32_t offset) {
-    layer_decoder *decode_inner = ip_tunnel_find(d->headers->protocol);
-    if (!decode_inner)
-        return;
-    enum decode_reason reason = descend(d, offset, decode_inner);
-    if (reason == REASON_NONE)
-        return;
-    if (decode_reason_answer(reason) != DECODE_NOT_UNDERSTOOD || reason == REASON_DEPTH)
-        d->headers->reason = reason;
+/* RFC 2637 (PPTP): the key is the length of the payload and the call; a packet without a sequence
+ * number has no payload. */
+static enum next_header decode_gre_v1(struct decoding *d, uint16_t flags, uint16_t protocol) {
+    uint32_t length = flags & GRE_ACKNOWLEDGMENT ? 16 : 12;
+    if (protocol != 0x880b || !(flags & GRE_KEY) || !(flags & GRE_SEQUENCE))
+        return stop(d, REASON_NOT_IP);
+    const uint8_t *gre = tunnel_header(d, length);
+    if (!gre)
+        return NEXT_END;
+    uint32_t payload_length = load_be16(gre + 4);
+    if (payload_length > d->end - d->offset - length)
+        return stop(d, REASON_TUNNEL_BAD);
+    if (!path_push(d->headers, PATH_GRE, load_be16(gre + 6)))
+        return NEXT_END;
+    d->offset += length;
+    decoding_narrow(d, d->offset + payload_length);
+    return NEXT_PPP;
+}
+
+static enum next_header decode_gre(struct decoding *d) {
+    const uint8_t *gre = tunnel_header(d, 4);
+    if (!gre)
+        return NEXT_END;
+    uint16_t flags = load_be16(gre), protocol = load_be16(gre + 2), version = flags & GRE_VERSION;
+    if (version > 1 || flags & GRE_ROUTING)
+        return stop(d, REASON_NOT_IP);
+    return (version ? decode_gre_v1 : decode_gre_v0)(d, flags, protocol);
+}
+
+enum next_header decode_ip_tunnel(struct decoding *d) {
+    uint8_t protocol = d->headers->protocol;
+    if (protocol != IP_IPV4 && protocol != IP_IPV6 && protocol != IP_GRE && protocol != IP_MPLS)
+        return NEXT_END;
+    enter_tunnel(d, OUTER_IP);
+    if (protocol == IP_GRE)
+        return decode_gre(d);
+    if (protocol == IP_MPLS)
+        return NEXT_MPLS;
+    return path_push(d->headers, PATH_IPIP, 0) ? NEXT_IP : NEXT_END;
 }
 
 /* RFC 7348: only the I flag, all reserved bits 0; or the group policy extension (G flag, and its id
  * in the second word). A port number alone is weak evidence, so that the bits a receiver ignores
- * count. */
+ * must be 0 too. */
 static bool vxlan_is_valid(const uint8_t *vxlan) {
     bool plain = load_be32(vxlan) == 0x08000000;
     bool policy = (load_be32(vxlan) & 0xffb70000) == 0x88000000;
@@ -221,54 +170,36 @@ static bool vxlan_is_valid(const uint8_t *vxlan) {
     return (plain || policy || generic) && vxlan[7] == 0;
 }
 
-static void decode_vxlan(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 8, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    const uint8_t *vxlan = d->data + offset;
-    if (!vxlan_is_valid(vxlan)) {
-        d->headers->reason = REASON_TUNNEL_BAD;
-        return;
-    }
-    if (path_push(d->headers, PATH_VXLAN, load_be32(vxlan + 4) >> 8))
-        decode_ethernet(d, offset + 8);
+static enum next_header decode_vxlan(struct decoding *d) {
+    const uint8_t *vxlan = tunnel_header(d, 8);
+    if (!vxlan)
+        return NEXT_END;
+    if (!vxlan_is_valid(vxlan))
+        return stop(d, REASON_TUNNEL_BAD);
+    d->offset += 8;
+    return path_push(d->headers, PATH_VXLAN, load_be32(vxlan + 4) >> 8) ? NEXT_ETHERNET : NEXT_END;
 }
 
 /* RFC 8926: version 0, options in words of 4 bytes, protocol, VNI, a reserved byte. */
-static void decode_geneve(struct decoding *d, uint32_t offset) {
-    if (!decoding_has(d, offset, 8, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT))
-        return;
-    const uint8_t *geneve = d->data + offset;
+static enum next_header decode_geneve(struct decoding *d) {
+    const uint8_t *geneve = tunnel_header(d, 8);
+    if (!geneve)
+        return NEXT_END;
     uint32_t length = 8 + (geneve[0] & 0x3f) * 4u;
-    uint16_t protocol = load_be16(geneve + 2);
-    if (geneve[0] >> 6 != 0 || geneve[7] != 0) {
-        d->headers->reason = REASON_TUNNEL_BAD;
-        return;
-    }
-    if (!decoding_has(d, offset, length, REASON_TUNNEL_CUT, REASON_TUNNEL_SHORT) ||
+    if (geneve[0] >> 6 != 0 || geneve[7] != 0)
+        return stop(d, REASON_TUNNEL_BAD);
+    if (!tunnel_header(d, length) ||
         !path_push(d->headers, PATH_GENEVE, load_be32(geneve + 4) >> 8))
-        return;
-    if (protocol == ETHER_BRIDGED)
-        decode_ethernet(d, offset + length);
-    else if (ether_type_is_known(protocol))
-        decode_ether_type(d, offset + length, protocol);
-    else
-        d->headers->reason = REASON_NOT_IP;
+        return NEXT_END;
+    d->offset += length;
+    return decode_bridged_or_routed(d, load_be16(geneve + 2));
 }
 
-static layer_decoder *udp_tunnel_find(uint16_t port) {
-    switch (port) {
-    case PORT_VXLAN:
-    case PORT_VXLAN_LINUX: return decode_vxlan;
-    case PORT_GENEVE: return decode_geneve;
-    default: return NULL;
-    }
-}
-
-/* A port is only a hint: without an IP packet inside, the datagram is an ordinary one. */
-void decode_udp_tunnel(struct decoding *d, uint32_t offset) {
-    layer_decoder *decode_inner = udp_tunnel_find(d->headers->destination_port);
-    if (!decode_inner)
-        return;
-    if (descend(d, offset, decode_inner) == REASON_DEPTH)
-        d->headers->reason = REASON_DEPTH;
+enum next_header decode_udp_tunnel(struct decoding *d) {
+    uint16_t port = d->headers->destination_port;
+    bool vxlan = port == PORT_VXLAN || port == PORT_VXLAN_LINUX;
+    if (!vxlan && port != PORT_GENEVE)
+        return NEXT_END;
+    enter_tunnel(d, OUTER_UDP);
+    return vxlan ? decode_vxlan(d) : decode_geneve(d);
 }

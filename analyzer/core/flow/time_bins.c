@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow/time_bins.h"
+#include "base/bytes.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static inline uint32_t doubled_index(const struct series_bin *bin, uint32_t with
 
 /* Bins that come to lie in one are joined, in place: those before the first such pair only get new
  * indexes. */
-static __attribute__((noinline)) void double_width(struct series_bins *series) {
+static NOINLINE void double_width(struct series_bins *series) {
     struct series_bin *bin = series->bins, *end = bin + series->count;
     uint32_t within = series->first & 1, index = UINT32_MAX;
     for (; bin < end && doubled_index(bin, within) != index; bin++)
@@ -76,7 +77,7 @@ static uint32_t bins_allowed(uint64_t packets) {
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
 }
 
-static __attribute__((noinline)) bool move_first(struct series_bins *series, int64_t number) {
+static NOINLINE bool move_first(struct series_bins *series, int64_t number) {
     int64_t shift = series->first - number;
     if (series->bins[series->count - 1].index + shift >= BINS_MOST)
         return false;
@@ -101,8 +102,8 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
 }
 
 /* The list grows by half: most flows are small, and bins are most of their memory. */
-static __attribute__((noinline)) bool make_room(struct series_bins *series, uint64_t packets,
-                                                struct allowance *allowance) {
+static NOINLINE bool make_room(struct series_bins *series, uint64_t packets,
+                               struct allowance *allowance) {
     uint32_t allowed = bins_allowed(packets), room = series->room;
     uint32_t wanted = room ? room + (room + 1) / 2 : 2;
     if (series->count >= allowed ||
@@ -129,9 +130,8 @@ static inline struct series_bin *open_bin(struct series_bins *series, uint32_t p
     return bin;
 }
 
-static __attribute__((noinline)) struct series_bin *find_or_open(struct series_bins *series,
-                                                                 int64_t time_ns, uint64_t packets,
-                                                                 struct allowance *allowance) {
+static NOINLINE struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
+                                                uint64_t packets, struct allowance *allowance) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
         if (!series->count) {

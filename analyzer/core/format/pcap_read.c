@@ -167,10 +167,8 @@ static void report_length(struct capture_file *file, uint64_t offset, uint32_t c
 }
 
 /* Packets that lie whole between the stream's cursor and its end. */
-static inline __attribute__((always_inline)) size_t read_records(struct capture_file *file,
-                                                                 struct packet *packets,
-                                                                 size_t most,
-                                                                 struct pcap_reader reader) {
+static ALWAYS_INLINE size_t read_records(struct capture_file *file, struct packet *packets,
+                                         size_t most, struct pcap_reader reader) {
     const uint8_t *p = file->stream.cursor, *end = file->stream.end;
     const uint64_t frame = file->frame + 1;
     size_t count = 0, need = 0;

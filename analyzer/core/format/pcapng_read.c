@@ -15,8 +15,6 @@
 #define FLAG_FCS_SHIFT  5  /* epb_flags, bits 5 to 8: length of the FCS in bytes */
 #define FLAG_FCS_MASK   0xF
 
-#define ALWAYS_INLINE inline __attribute__((always_inline)) /* made for each byte order */
-
 enum { OPTION_PACKET_FLAGS = 2 };
 
 enum taken { TAKEN_NOTHING, TAKEN_PACKET, TAKEN_DAMAGE };
@@ -37,7 +35,7 @@ static bool find_byte_order(struct capture_file *file, struct pcapng_block *bloc
     return false;
 }
 
-static __attribute__((noinline)) bool damage_length(struct capture_file *file, uint32_t length) {
+static NOINLINE bool damage_length(struct capture_file *file, uint32_t length) {
     const char *wrong = length % 4           ? "is no multiple of 4"
                         : length < BLOCK_MIN ? "is less than 12"
                                              : "is more than this reader takes";
@@ -46,8 +44,7 @@ static __attribute__((noinline)) bool damage_length(struct capture_file *file, u
     return false;
 }
 
-static __attribute__((noinline)) bool damage_trailer(struct capture_file *file, uint32_t length,
-                                                     uint32_t trailer) {
+static NOINLINE bool damage_trailer(struct capture_file *file, uint32_t length, uint32_t trailer) {
     capture_file_set_damage(file, input_stream_offset(&file->stream),
                             "pcapng block length is %u at the block's start but %u at its end",
                             length, trailer);
@@ -72,8 +69,7 @@ static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_blo
     return LIKELY(trailer == length) || damage_trailer(file, length, trailer);
 }
 
-static __attribute__((noinline)) bool load_section(struct capture_file *file,
-                                                   struct pcapng_block *block) {
+static NOINLINE bool load_section(struct capture_file *file, struct pcapng_block *block) {
     return find_byte_order(file, block, file->stream.cursor) &&
            load_body(file, block, block->big_endian);
 }
@@ -91,8 +87,8 @@ static ALWAYS_INLINE bool load_block(struct capture_file *file, struct pcapng_bl
                                         : load_body(file, block, big_endian);
 }
 
-static __attribute__((noinline)) enum taken
-damage_block(struct capture_file *file, const char *what, uint64_t claimed, uint64_t limit) {
+static NOINLINE enum taken damage_block(struct capture_file *file, const char *what,
+                                        uint64_t claimed, uint64_t limit) {
     capture_file_set_damage(file, input_stream_offset(&file->stream), what,
                             (unsigned long long)claimed, (unsigned long long)limit);
     return TAKEN_DAMAGE;
@@ -109,10 +105,8 @@ static inline const struct pcapng_interface *find_interface(struct capture_file 
 }
 
 /* Comments are counted, and an FCS length of the packet's own overrides the interface's. */
-static __attribute__((noinline)) void read_packet_options(struct capture_file *file,
-                                                          struct pcapng_options options,
-                                                          const struct pcapng_interface *interface,
-                                                          uint32_t *fcs) {
+static NOINLINE void read_packet_options(struct capture_file *file, struct pcapng_options options,
+                                         const struct pcapng_interface *interface, uint32_t *fcs) {
     bool commented = false;
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
@@ -232,9 +226,9 @@ static const struct {
     {BLOCK_PACKET, take_obsolete},      {BLOCK_JOURNAL, take_counted},
 };
 
-static __attribute__((noinline)) enum taken take_other_block(struct capture_file *file,
-                                                             const struct pcapng_block *block,
-                                                             struct packet *packet) {
+static NOINLINE enum taken take_other_block(struct capture_file *file,
+                                            const struct pcapng_block *block,
+                                            struct packet *packet) {
     for (size_t i = 0; i < sizeof takers / sizeof *takers; i++)
         if (takers[i].type == block->type)
             return takers[i].take(file, block, packet);

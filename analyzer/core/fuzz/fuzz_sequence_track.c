@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sequence/tracker.h"
 #include "common/block.h"
+#include "sequence/tracker.h"
 
 #define PAYLOAD_BYTES 40u
 #define RECORD_BYTES  8u /* of the input, for each packet */

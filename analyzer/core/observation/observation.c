@@ -10,10 +10,10 @@
 
 #include "base/bytes.h"
 #include "base/pool.h"
+#include "common/block.h"
 #include "decode/headers.h"
 #include "flow/encapsulation.h"
 #include "flow/reassembly.h"
-#include "common/block.h"
 
 #define PACKETS_AT_ONCE 64u
 #define FRAGMENT_BYTES  ((size_t)128 << 20) /* bound of all that open datagrams hold */

@@ -43,7 +43,7 @@ struct worker {
     uint32_t turn; /* the one at hand: of a packet its number in the batch, of a flow that is
                       over its number */
     struct allowance allowance;
-    struct allowance nothing; /* of a flow that is only told apart from others */
+    struct allowance nothing;        /* of a flow that is only told apart from others */
     struct tcp_recovery_state spare; /* counts nothing: for when there is no memory */
 };
 

@@ -41,8 +41,7 @@ struct read_ahead {
     bool timed;
 };
 
-static __attribute__((noinline)) int64_t unusual_time(const struct read_ahead *ahead,
-                                                      const struct packet *packet) {
+static NOINLINE int64_t unusual_time(const struct read_ahead *ahead, const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
         return ahead->previous_ns;
     return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
@@ -65,8 +64,7 @@ static void note_time(struct read_ahead *ahead, int64_t time_ns) {
     ahead->previous_ns = time_ns;
 }
 
-static __attribute__((noinline)) void note_excluded(struct excluded_packets *excluded,
-                                                    int64_t time_ns) {
+static NOINLINE void note_excluded(struct excluded_packets *excluded, int64_t time_ns) {
     excluded->count++;
     if (time_ns < excluded->first_ns)
         excluded->first_ns = time_ns;
@@ -92,8 +90,8 @@ static struct capture_count *count_of(struct analysis *analysis, struct batch *b
     return count;
 }
 
-static __attribute__((noinline)) void count_filtered(struct analysis *analysis, struct batch *batch,
-                                                     const struct packet *packet) {
+static NOINLINE void count_filtered(struct analysis *analysis, struct batch *batch,
+                                    const struct packet *packet) {
     struct capture_count *count = count_of(analysis, batch, packet);
     if (count)
         count->filtered++;

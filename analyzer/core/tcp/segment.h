@@ -93,8 +93,9 @@ static inline void amend_event(const struct segment_context *seg, uint64_t row,
 
 /* Adds the segment's data, which ends at `end` and takes `length` of the sequence space, to the
  * unacknowledged segments of its sender. */
-static IN_LINE void track_unacked(const struct segment_context *seg, struct tcp_stream *sender,
-                                  const struct tcp_header *tcp, int64_t end, int64_t length) {
+static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
+                                        struct tcp_stream *sender, const struct tcp_header *tcp,
+                                        int64_t end, int64_t length) {
     struct unacked_segment *segment = unacked_next(&sender->unacked);
     if (!segment)
         segment = unacked_push(&sender->unacked,

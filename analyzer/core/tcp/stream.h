@@ -13,16 +13,12 @@
 #ifndef WIRETALE_TCP_STREAM_H
 #define WIRETALE_TCP_STREAM_H
 
+#include "base/bytes.h"
 #include "base/range_set.h"
 #include "decode/headers.h"
 #include "flow/histogram.h"
 #include "sequence/tcp_blocks.h"
 #include "tcp/unacked_segments.h"
-
-/* The usual path of a packet is one inlined function; rare code must stay out of it, because it
- * would take its registers. */
-#define IN_LINE inline __attribute__((always_inline))
-#define APART   __attribute__((noinline))
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
 #define MAX_FINGERPRINTS 32u  /* per half-connection: a duplicate follows within a few packets */

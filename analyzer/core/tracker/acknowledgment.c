@@ -17,8 +17,8 @@
 /* --- ACKs that advance snd_una --------------------------------------------------------------- */
 
 /* Rule V9.3: the ACK covers data that was not seen. */
-static APART void acknowledge_unseen(struct segment_context *seg, struct tcp_stream *receiver,
-                                     int64_t position) {
+static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_stream *receiver,
+                                        int64_t position) {
     int64_t now = seg->packet->time_ns, unseen = 0;
     if (receiver->gaps.count)
         unseen = range_set_acknowledge(&receiver->gaps, position, now, seg->allowance);
@@ -125,7 +125,7 @@ static bool repeats_last_ack(const struct segment_context *seg, const struct tcp
 }
 
 /* Rule V9.1: RFC 5681 section 2, with data outstanding. */
-static APART void take_repeated_ack(struct segment_context *seg) {
+static NOINLINE void take_repeated_ack(struct segment_context *seg) {
     process_repeated_ack(seg);
     if (seg->receiver->snd_nxt <= seg->receiver->snd_una)
         return;

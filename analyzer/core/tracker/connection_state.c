@@ -84,7 +84,7 @@ void take_syn(struct segment_context *seg, const struct tcp_header *tcp) {
     negotiate_window_scale(connection);
 }
 
-APART void complete_handshake(struct segment_context *seg, const struct tcp_header *tcp) {
+NOINLINE void complete_handshake(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_connection *connection = seg->connection;
     if (!connection->syn_ack_seen || segment_direction(seg) || tcp->flags & (TCP_SYN | TCP_RST))
         return;

@@ -63,7 +63,7 @@ static void reopen_window(struct segment_context *seg) {
 
 /* Returns the window of a segment that closes or reopens it, or whose scale is not that of others:
  * a SYN's is never scaled (RFC 7323 section 2.2). */
-static APART int32_t take_unusual(struct segment_context *seg, const struct tcp_header *tcp) {
+static NOINLINE int32_t take_unusual(struct segment_context *seg, const struct tcp_header *tcp) {
     const struct tcp_stream *sender = seg->sender;
     if (!tcp->window && !(tcp->flags & (TCP_SYN | TCP_FIN)))
         close_window(seg);
@@ -74,7 +74,7 @@ static APART int32_t take_unusual(struct segment_context *seg, const struct tcp_
     return sender->window_shift_known ? tcp->window << sender->window_shift : -1;
 }
 
-static APART void note_range(struct tcp_stream *stream, int32_t window) {
+static NOINLINE void note_range(struct tcp_stream *stream, int32_t window) {
     if (!stream->window_range_known || window < stream->window_min)
         stream->window_min = window;
     if (!stream->window_range_known || window > stream->window_max)
@@ -96,7 +96,7 @@ void update_window(struct segment_context *seg, struct tcp_stream *sender,
         note_range(sender, window);
 }
 
-APART void emit_window_full(struct segment_context *seg) {
+NOINLINE void emit_window_full(struct segment_context *seg) {
     recovery_state(seg, seg->sender)->window_full++;
     emit_kind(seg, WORD_WINDOW_FULL, seg->receiver->window);
 }
@@ -121,7 +121,7 @@ static bool is_keep_alive(const struct segment_context *seg, int64_t start, uint
     return sender->snd_una >= sender->snd_nxt && start == sender->snd_nxt - 1 && !may_be_data;
 }
 
-APART bool handle_one_byte_segment(struct segment_context *seg, int64_t start, uint32_t length) {
+NOINLINE bool handle_one_byte_segment(struct segment_context *seg, int64_t start, uint32_t length) {
     struct tcp_stream *sender = seg->sender;
     if (!seg->tcp || !sender->flight_known || seg->tcp->flags & (TCP_SYN | TCP_FIN | TCP_RST))
         return false;
@@ -138,8 +138,8 @@ APART bool handle_one_byte_segment(struct segment_context *seg, int64_t start, u
     return true;
 }
 
-APART void accept_probe_byte(struct segment_context *seg, struct tcp_stream *stream,
-                             int64_t position) {
+NOINLINE void accept_probe_byte(struct segment_context *seg, struct tcp_stream *stream,
+                                int64_t position) {
     if (position != stream->snd_nxt + 1 || !recovery_of(stream)->probe_bytes || stream->fin_seen)
         return;
     recovery_state(seg, stream)->probe_bytes--;
@@ -148,7 +148,7 @@ APART void accept_probe_byte(struct segment_context *seg, struct tcp_stream *str
     stream->probe_pending = PROBE_NONE;
 }
 
-APART bool answer_probe(struct segment_context *seg) {
+NOINLINE bool answer_probe(struct segment_context *seg) {
     struct tcp_stream *prober = seg->receiver;
     uint8_t pending = prober->probe_pending;
     if (seg->packet->payload_bytes)

@@ -115,8 +115,8 @@ static inline void account_interval(const struct segment_context *seg,
 }
 
 /* Slow start ends with a loss, or if bytes in flight no longer double. */
-static APART void note_growth(const struct segment_context *seg, const struct tcp_stream *sender,
-                              struct time_accounting *accounting, int64_t flight) {
+static NOINLINE void note_growth(const struct segment_context *seg, const struct tcp_stream *sender,
+                                 struct time_accounting *accounting, int64_t flight) {
     int64_t now = seg->packet->time_ns;
     int64_t rtt = max64(path_rtt(seg->connection), 1000 * (int64_t)sender->srtt_us);
     accounting->slow_start_over =
@@ -143,7 +143,7 @@ static inline void note_data(const struct segment_context *seg, const struct hal
     accounting->ack_held_ns = 0;
 }
 
-static APART void begin_accounting(const struct segment_context *seg) {
+static NOINLINE void begin_accounting(const struct segment_context *seg) {
     struct half_connection half = {seg->sender, seg->receiver};
     if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
         return;

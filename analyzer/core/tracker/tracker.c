@@ -24,14 +24,15 @@
 #include "verdict/duplicate.h"
 #include "verdict/retransmission.h"
 
-#define MAX_SACK_AHEAD (16 << 20) /* bytes; SACK blocks further ahead are of a renumbered stream   \
-                                   */
-#define MAX_IP_ID_STEP 64         /* between two packets: other connections of the host take IDs */
+#define MAX_SACK_AHEAD                                                                             \
+    (16 << 20)            /* bytes; SACK blocks further ahead are of a renumbered stream           \
+                           */
+#define MAX_IP_ID_STEP 64 /* between two packets: other connections of the host take IDs */
 
 /* --- new data -------------------------------------------------------------------------------- */
 
 /* Rule V2. */
-static APART void open_gap(struct segment_context *seg, int64_t start, int64_t end) {
+static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
     struct gap gap = {.start = start,
@@ -52,9 +53,9 @@ static APART void open_gap(struct segment_context *seg, int64_t start, int64_t e
     emit_kind(seg, WORD_GAP, end - start);
 }
 
-static IN_LINE void take_new(struct segment_context *seg, struct tcp_stream *sender,
-                             const struct tcp_header *tcp, int64_t start, int64_t end,
-                             int64_t fin) {
+static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_stream *sender,
+                                   const struct tcp_header *tcp, int64_t start, int64_t end,
+                                   int64_t fin) {
     if (start > sender->snd_nxt) {
         open_gap(seg, sender->snd_nxt, start);
     } else {
@@ -96,7 +97,7 @@ static bool take_fill(struct segment_context *seg, int64_t start, int64_t end,
     return classify_gap_fill(seg, start, end, fill);
 }
 
-static APART void take_old(struct segment_context *seg, int64_t start, int64_t end) {
+static NOINLINE void take_old(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     int64_t given_up = 0, first = sender->first_seq;
     int64_t repeated = take_before_capture(seg, start, end);
@@ -120,7 +121,7 @@ static APART void take_old(struct segment_context *seg, int64_t start, int64_t e
 
 /* Rule V4.8: a FIN without data. Before the first one was seen, a later ACK without data may have
  * revealed it as a gap; data before it shares its fate. */
-static APART void take_old_fin(struct segment_context *seg, int64_t at, bool alone) {
+static NOINLINE void take_old_fin(struct segment_context *seg, int64_t at, bool alone) {
     struct tcp_stream *sender = seg->sender;
     int64_t given_up = 0;
     if (sender->fin_seen) {
@@ -143,9 +144,9 @@ static APART void take_old_fin(struct segment_context *seg, int64_t at, bool alo
 /* --- data ------------------------------------------------------------------------------------ */
 
 /* Takes `length` bytes at `start`, and a FIN (0 or 1) after them. */
-static IN_LINE void take_stretch(struct segment_context *seg, struct tcp_stream *sender,
-                                 const struct tcp_header *tcp, int64_t start, uint32_t length,
-                                 int64_t fin) {
+static ALWAYS_INLINE void take_stretch(struct segment_context *seg, struct tcp_stream *sender,
+                                       const struct tcp_header *tcp, int64_t start, uint32_t length,
+                                       int64_t fin) {
     int64_t end = start + length;
     if (length && start < sender->snd_nxt)
         take_old(seg, start, end < sender->snd_nxt ? end : sender->snd_nxt);
@@ -169,9 +170,9 @@ static IN_LINE void take_stretch(struct segment_context *seg, struct tcp_stream 
     }
 }
 
-static IN_LINE void take_data(struct segment_context *seg, struct tcp_stream *sender,
-                              const struct tcp_header *tcp, uint32_t sequence, uint32_t length,
-                              int64_t fin) {
+static ALWAYS_INLINE void take_data(struct segment_context *seg, struct tcp_stream *sender,
+                                    const struct tcp_header *tcp, uint32_t sequence,
+                                    uint32_t length, int64_t fin) {
     int64_t start = stream_position(sender, sequence), ahead = start - sender->snd_nxt;
     seg->effect.positions_known = true;
     seg->effect.sequence = start;
@@ -223,7 +224,7 @@ static inline bool has_old_numbers(const struct segment_context *seg,
 }
 
 /* Halves all counts, so that recent packets weigh more. */
-static APART void halve_ip_id_counts(struct tcp_stream *stream) {
+static NOINLINE void halve_ip_id_counts(struct tcp_stream *stream) {
     stream->ip_id_small_steps /= 2;
     stream->ip_id_jumps /= 2;
     stream->ip_id_skips /= 2;
@@ -263,7 +264,7 @@ static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_he
 #define RARE_FLAGS   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
 #define RARE_OPTIONS (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
 
-static APART void take_rare(struct segment_context *seg, const struct tcp_header *tcp) {
+static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
     sender->options_truncated |= (tcp->options & TCP_OPTION_CUT) != 0;
     sender->fins += (tcp->flags & TCP_FIN) != 0;
@@ -290,7 +291,7 @@ static inline int64_t note_flight(struct tcp_stream *stream) {
     return flight;
 }
 
-APART int64_t track_segment(struct segment_context *seg) {
+NOINLINE int64_t track_segment(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     const struct tcp_header *tcp = seg->tcp;
     uint32_t sequence = tcp->sequence; /* of the first byte */

@@ -10,8 +10,7 @@
 
 #define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
 
-static __attribute__((noinline)) struct capture_count *grow_counts(struct analysis *analysis,
-                                                                   uint32_t capture) {
+static NOINLINE struct capture_count *grow_counts(struct analysis *analysis, uint32_t capture) {
     size_t room = analysis->count_room ? analysis->count_room : 4;
     while (room <= capture)
         room *= 2;
@@ -52,8 +51,8 @@ void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int cop
     analysis_unlock(analysis);
 }
 
-static __attribute__((noinline)) void note_step_back(struct capture_count *count,
-                                                     const struct packet *packet, int64_t step_ns) {
+static NOINLINE void note_step_back(struct capture_count *count, const struct packet *packet,
+                                    int64_t step_ns) {
     if (!count->backward_steps++)
         count->backward_frame = packet->frame;
     if (step_ns > count->backward_ns_max)
@@ -61,8 +60,8 @@ static __attribute__((noinline)) void note_step_back(struct capture_count *count
 }
 
 /* Any time but one of the file's own that is no earlier than all before it. */
-static __attribute__((noinline)) int64_t
-note_other_time(struct capture_count *count, const struct packet *packet, int64_t time_ns) {
+static NOINLINE int64_t note_other_time(struct capture_count *count, const struct packet *packet,
+                                        int64_t time_ns) {
     bool first = count->packets == count->time_unknown + 1;
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
     if (packet->time_ns == TIME_UNKNOWN) {
@@ -93,9 +92,8 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
 
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
  * was put together (TSO, GRO, LRO). */
-static __attribute__((noinline)) void note_long_packet(struct capture_count *count,
-                                                       const struct packet *packet,
-                                                       const struct headers *headers) {
+static NOINLINE void note_long_packet(struct capture_count *count, const struct packet *packet,
+                                      const struct headers *headers) {
     if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
         count->super_segment_frame = packet->frame;
 }

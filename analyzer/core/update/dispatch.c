@@ -36,8 +36,7 @@ static inline bool is_tcp(const struct headers *headers) {
 }
 
 /* The length of the transport's payload is what the headers say if they were read up to it. */
-static __attribute__((noinline)) void see_other_length(struct sighting *seen,
-                                                       const struct headers *headers) {
+static NOINLINE void see_other_length(struct sighting *seen, const struct headers *headers) {
     bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
     bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
     uint32_t payload = known ? headers->payload_length : 0;
@@ -82,8 +81,7 @@ static bool is_corrupt(const struct headers *headers) {
                BLOCK_ALL_RIGHT;
 }
 
-static __attribute__((noinline)) void see_payload(struct payload_start *start,
-                                                  const struct headers *headers) {
+static NOINLINE void see_payload(struct payload_start *start, const struct headers *headers) {
     bool udp = headers->protocol == IP_UDP;
     start->count =
         (uint8_t)(headers->payload_captured < SEQUENCE_BYTES_MOST ? headers->payload_captured
@@ -124,8 +122,7 @@ static inline unsigned see_rest(struct arrival_rest *rest, const struct headers 
     return parts;
 }
 
-static __attribute__((noinline)) uint32_t path_of(const struct analysis *analysis,
-                                                  const struct headers *headers) {
+static NOINLINE uint32_t path_of(const struct analysis *analysis, const struct headers *headers) {
     return path_table_number(analysis->paths, headers->path, headers->path_depth);
 }
 
@@ -158,8 +155,8 @@ packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arriva
     arrival->parts = (uint8_t)see_rest(rest, headers, tcp);
 }
 
-static __attribute__((noinline)) void
-log_step_back(struct worker *worker, const struct arrival *arrival, int64_t step_back_ns) {
+static NOINLINE void log_step_back(struct worker *worker, const struct arrival *arrival,
+                                   int64_t step_back_ns) {
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
@@ -177,8 +174,8 @@ static const struct arrival_rest *rest_of(const struct worker *worker,
 }
 
 /* What few packets bring. Returns the payload's beginning, NULL without one. */
-static APART const struct payload_start *take_rest(struct worker *worker,
-                                                   const struct arrival *arrival) {
+static NOINLINE const struct payload_start *take_rest(struct worker *worker,
+                                                      const struct arrival *arrival) {
     const struct arrival_rest *rest = rest_of(worker, arrival);
     if (arrival->parts & REST_STEP_BACK)
         log_step_back(worker, arrival, rest->step_back_ns);
@@ -186,8 +183,8 @@ static APART const struct payload_start *take_rest(struct worker *worker,
 }
 
 /* The header as a whole again. */
-static APART void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
-                              const struct arrival *arrival) {
+static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
+                                 const struct arrival *arrival) {
     const struct arrival_rest *rest = rest_of(worker, arrival);
     memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
     if (arrival->parts & REST_TCP)
@@ -195,8 +192,8 @@ static APART void restore_tcp(struct tcp_header *tcp, const struct worker *worke
 }
 
 /* It is made part of those that call it: once for TCP, once for all others. */
-static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival,
-                            const struct tcp_header *tcp) {
+static ALWAYS_INLINE void take_of(struct worker *worker, const struct arrival *arrival,
+                                  const struct tcp_header *tcp) {
     const struct sighting *seen = &arrival->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
@@ -218,7 +215,7 @@ static IN_LINE void take_of(struct worker *worker, const struct arrival *arrival
         icmp_relate(worker, arrival, rest_of(worker, arrival));
 }
 
-static APART void take_other(struct worker *worker, const struct arrival *arrival) {
+static NOINLINE void take_other(struct worker *worker, const struct arrival *arrival) {
     take_of(worker, arrival, NULL);
 }
 
@@ -226,7 +223,7 @@ _Static_assert(offsetof(struct arrival, tcp) % _Alignof(struct tcp_header) == 0,
 
 /* The usual header is read where it lies: without SACK blocks and a segment size nobody reads what
  * it has not. */
-APART void packet_take(struct worker *worker, const struct arrival *arrival) {
+NOINLINE void packet_take(struct worker *worker, const struct arrival *arrival) {
     const struct tcp_header *tcp = (const void *)arrival->tcp;
     struct tcp_header whole;
     if (!LIKELY(arrival->is_tcp)) {

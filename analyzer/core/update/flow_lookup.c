@@ -174,9 +174,8 @@ static inline bool may_be_over(const struct flow *flow, const struct tcp_header 
 }
 
 /* Why the flow found is not the packet's, or WORD_NONE. */
-static __attribute__((noinline)) enum word end_before(const struct flow *flow, bool swapped,
-                                                      const struct tcp_header *tcp,
-                                                      const struct sighting *seen) {
+static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
+                                     const struct tcp_header *tcp, const struct sighting *seen) {
     if (tcp && tcp->flags & TCP_SYN &&
         starts_new_connection(&flow->tcp, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;

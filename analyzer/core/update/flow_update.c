@@ -45,8 +45,8 @@ static void note_any_time(struct flow *flow, struct direction *direction, int64_
 }
 
 /* The first of its direction, or one that was stored late or without its time. */
-static APART void note_any(struct flow *flow, struct direction *direction,
-                           const struct sighting *seen) {
+static NOINLINE void note_any(struct flow *flow, struct direction *direction,
+                              const struct sighting *seen) {
     if (!direction->packets) {
         direction->ttl_min = direction->ttl_max = seen->ttl;
         direction->dscp = seen->traffic_class >> 2;
@@ -78,8 +78,8 @@ static void note_hops(struct direction *direction, const struct sighting *seen) 
 }
 
 /* The sums lie between conditions: side by side they are added as vectors, which takes more. */
-static IN_LINE void count_packet(struct flow *flow, struct direction *direction,
-                                 const struct sighting *seen) {
+static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
+                                       const struct sighting *seen) {
     note_time(flow, direction, seen);
     direction->packets++;
     note_hops(direction, seen);
@@ -139,9 +139,9 @@ static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t w
 
 /* A round trip and a closed window belong to the data's direction, at the time of the
  * acknowledgment. */
-static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
-                                        const struct sighting *seen,
-                                        const struct segment_effect *effect) {
+static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
+                                              const struct sighting *seen,
+                                              const struct segment_effect *effect) {
     if (effect->rtt_ns < 0 && effect->window)
         return;
     struct series_bin *bin = bin_of(worker, acknowledged, seen);
@@ -152,9 +152,9 @@ static IN_LINE void draw_acknowledgment(struct worker *worker, struct direction 
     note_window(bin, effect->window);
 }
 
-static APART void list_packet(struct analysis *analysis, const struct flow *flow,
-                              unsigned direction, const struct tcp_header *tcp,
-                              const struct sighting *seen, const struct segment_effect *effect) {
+static NOINLINE void list_packet(struct analysis *analysis, const struct flow *flow,
+                                 unsigned direction, const struct tcp_header *tcp,
+                                 const struct sighting *seen, const struct segment_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -184,10 +184,10 @@ static APART void list_packet(struct analysis *analysis, const struct flow *flow
 }
 
 /* In streams where nobody told of blocks they begin with one. */
-static IN_LINE void account_blocks(struct worker *worker, const struct segment_context *seg,
-                                   struct flow *flow, unsigned number, bool stream,
-                                   const struct sighting *seen,
-                                   const struct payload_start *payload) {
+static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
+                                         struct flow *flow, unsigned number, bool stream,
+                                         const struct sighting *seen,
+                                         const struct payload_start *payload) {
     if (stream && (payload || flow->with_blocks))
         block_account_segment(worker, flow, number, seen, payload, &seg->effect);
     if (payload && flow->key.protocol == IP_UDP)
@@ -219,9 +219,10 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
 }
 
 /* It is made part of those that call it. */
-IN_LINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
-                            const struct tcp_header *tcp, const uint32_t *sequence,
-                            const struct sighting *seen, const struct payload_start *payload) {
+ALWAYS_INLINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
+                                  const struct tcp_header *tcp, const uint32_t *sequence,
+                                  const struct sighting *seen,
+                                  const struct payload_start *payload) {
     struct segment_context seg;
     int64_t flight = -1;
     struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);

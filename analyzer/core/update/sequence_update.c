@@ -128,9 +128,9 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     return add_block_row(place->worker, &row);
 }
 
-APART void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
-                                  const struct sighting *seen,
-                                  const struct payload_start *payload) {
+NOINLINE void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
+                                     const struct sighting *seen,
+                                     const struct payload_start *payload) {
     struct sequence_track *track = &flow->udp[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
@@ -189,9 +189,10 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
     return stream->blocks;
 }
 
-APART void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
-                                 const struct sighting *seen, const struct payload_start *payload,
-                                 const struct segment_effect *effect) {
+NOINLINE void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
+                                    const struct sighting *seen,
+                                    const struct payload_start *payload,
+                                    const struct segment_effect *effect) {
     struct tcp_stream *stream = &flow->tcp.streams[number];
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);

@@ -167,7 +167,7 @@ static void take_copy(struct segment_context *seg, struct packet_fingerprint *en
     record_duplicate(seg, start, end, &duplicate);
 }
 
-static APART bool find_original(struct segment_context *seg) {
+static NOINLINE bool find_original(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     uint32_t now = fingerprint_time(seg->packet->time_ns);
     for (unsigned i = 1; i <= sender->fingerprint_capacity; i++) {
@@ -185,7 +185,7 @@ static APART bool find_original(struct segment_context *seg) {
 }
 
 /* Returns false without memory. */
-static APART bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
+static NOINLINE bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
     uint32_t old = stream->fingerprint_capacity;
     stream->next_fingerprint = 0;
     if (!allowance_grow(allowance, (void **)&stream->fingerprints, &stream->fingerprint_capacity,

@@ -187,8 +187,8 @@ static bool record_fill(struct segment_context *seg, int64_t start, int64_t end,
     return true;
 }
 
-APART bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
-                             const struct gap_fill *fill) {
+NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int64_t end,
+                                const struct gap_fill *fill) {
     const struct gap *gap = &fill->gap;
     int order;
     enum word evidence = compare_send_order(seg, gap->timestamps, gap->tsval, gap->ip_id, &order);
@@ -276,8 +276,8 @@ static struct sending first_transmission(const struct segment_context *seg,
     return sent;
 }
 
-APART bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
-                             const char *detail) {
+NOINLINE bool classify_repeated(struct segment_context *seg, int64_t start, int64_t end,
+                                const char *detail) {
     const struct unacked_segment *first = unacked_find(&seg->sender->unacked, start);
     const struct retransmission_record *last =
         last_retransmission_of(seg->sender->recovery, start, end);
@@ -299,7 +299,7 @@ APART bool classify_repeated(struct segment_context *seg, int64_t start, int64_t
     return true;
 }
 
-APART void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end) {
+NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start, int64_t end) {
     const struct tcp_stream *sender = seg->sender;
     const struct unacked_segment *first = unacked_find(&sender->unacked, sender->first_seq);
     if (!seg->packet->time_known || (sender->snd_una_known && start < sender->snd_una))
@@ -357,8 +357,8 @@ static void suspect_rto(struct segment_context *seg, int64_t length, int64_t idl
     recovery->recovery_point = 0;
 }
 
-APART void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
-                             bool fin) {
+NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t length,
+                                bool fin) {
     const struct tcp_stream *sender = seg->sender;
     if ((!length && !fin) || !sender->sent_data_last || !seg->packet->time_known ||
         idle_ns < rto_ns(seg->connection, sender))

@@ -16,11 +16,12 @@
 
 /* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
  */
-#define MIN_TLP_NS      INT64_C(2000000)
-#define USUAL_TLP_NS    INT64_C(10000000)
-#define SIGNAL_FRESH_NS INT64_C(50000000) /* a sender's delay after a loss signal, beyond an RTT   \
-                                           */
-#define SENDER_RESPONSE_NS 1000000        /* a sender's delay after an ACK */
+#define MIN_TLP_NS   INT64_C(2000000)
+#define USUAL_TLP_NS INT64_C(10000000)
+#define SIGNAL_FRESH_NS                                                                            \
+    INT64_C(50000000)              /* a sender's delay after a loss signal, beyond an RTT          \
+                                    */
+#define SENDER_RESPONSE_NS 1000000 /* a sender's delay after an ACK */
 
 /* --- loss signals ---------------------------------------------------------------------------- */
 
@@ -51,8 +52,8 @@ bool is_reported_lost(const struct segment_context *seg, int64_t start, int64_t 
     return bytes_sacked_above(recovery, end) > 2 * full_segment_size(seg->connection, seg->sender);
 }
 
-APART void keep_loss_report(const struct segment_context *seg,
-                            struct tcp_recovery_state *recovery) {
+NOINLINE void keep_loss_report(const struct segment_context *seg,
+                               struct tcp_recovery_state *recovery) {
     const struct tcp_stream *data = seg->receiver;
     int64_t start = data->snd_una, end = start, now = seg->packet->time_ns;
     int64_t size = full_segment_size(seg->connection, data);

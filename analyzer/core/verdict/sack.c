@@ -147,7 +147,7 @@ static void note_sacked_retransmissions(const struct segment_context *seg,
     }
 }
 
-APART void process_sack(struct segment_context *seg, int64_t position) {
+NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
     int64_t blocks[SACK_BLOCKS_MAX][2] = {{0}};
     for (unsigned i = 0; i < seg->tcp->sack_count; i++) {
         blocks[i][0] = stream_position(seg->receiver, seg->tcp->sack[i].start);
@@ -233,7 +233,7 @@ static void settle(struct segment_context *seg, struct tcp_recovery_state *recov
     note_delivered(seg, recovery, record);
 }
 
-APART void settle_retransmissions(struct segment_context *seg, int64_t position) {
+NOINLINE void settle_retransmissions(struct segment_context *seg, int64_t position) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
     if (position < recovery->settled_from)
         return;
@@ -269,7 +269,7 @@ static bool retransmit_may_be_spurious(const struct segment_context *seg,
 /* Without SACK, go-back-N retransmits data that had arrived. The lowest of the segments that an ACK
  * covers filled the gap. Each other one that the receiver already had makes it repeat that ACK
  * immediately (RFC 9293 section 3.10.7.4). */
-APART void process_repeated_ack(struct segment_context *seg) {
+NOINLINE void process_repeated_ack(struct segment_context *seg) {
     struct tcp_recovery_state *recovery = seg->receiver->recovery;
     if (!recovery || !is_without_sack(seg))
         return;
