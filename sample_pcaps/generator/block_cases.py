@@ -24,24 +24,24 @@ RUN = 0x20260115
 
 
 def block_header(stream: int, sequence: int, count: int, length: int, sent_ns: int) -> bytes:
-    """The 32 bytes that every block begins with."""
+    """Returns the 32-byte header of a block."""
     flags = FIRST * (sequence == 0) | LAST * (sequence == count - 1)
     return struct.pack("!IIHHIQQ", 0x57544231, RUN, stream, flags, length, sequence, sent_ns)
 
 
-# UDP: a block a datagram. Blocks are 32 bytes, all header, so that there is no pattern in them.
+# UDP: one block per datagram. A block has 32 bytes, so it consists of its header alone.
 
 LOST = (40, 41, 120)
-LATE = 80  # comes 50 µs after the one behind it
+LATE = 80  # arrives 50 µs after its successor
 COPIED_BY_NETWORK = 150
 SENT_TWICE = 160
-COPIES_NS = {COPIED_BY_NETWORK: 2200 * MICROSECOND, SENT_TWICE: 300 * MICROSECOND}  # how much later
+COPIES_NS = {COPIED_BY_NETWORK: 2200 * MICROSECOND, SENT_TWICE: 300 * MICROSECOND}  # delay of the copy
 EVERY_NS = MILLISECOND
 DELAY_NS = 5 * MILLISECOND
 
 
 def udp_block(stream: int, sequence: int, count: int, ip_id: int, delay_ns: int) -> Sighting:
-    """The datagram with that block, captured that long after it was sent."""
+    """Returns the datagram with that block, captured `delay_ns` after it was sent."""
     sent = START_NS + sequence * EVERY_NS + stream * 500 * MICROSECOND
     udp = UDP(sport=47_300 + stream, dport=5_300) / Raw(block_header(stream, sequence, count, HEADER, sent))
     ip = IP(src="192.0.2.50", dst="198.51.100.50", id=ip_id, ttl=61)
@@ -49,7 +49,7 @@ def udp_block(stream: int, sequence: int, count: int, ip_id: int, delay_ns: int)
 
 
 def odd_stream(count: int) -> list[Sighting]:
-    """Stream 0: blocks lost, late, copied by the network, sent twice."""
+    """Stream 0: lost, late and duplicate blocks, copied by the network or retransmitted."""
     seen = []
     ip_id = 0x3000
     for sequence in range(count):
@@ -71,7 +71,7 @@ def odd_stream(count: int) -> list[Sighting]:
 
 
 def lost_before(sequence: int) -> int:
-    """How many blocks right before this one are lost."""
+    """Returns the number of lost blocks immediately before this one."""
     lost = 0
     while sequence - 1 - lost in LOST:
         lost += 1
@@ -79,13 +79,13 @@ def lost_before(sequence: int) -> int:
 
 
 def make_udp_blocks(path: Path) -> None:
-    """Two streams of blocks; one has it all, the other is clean."""
+    """Two streams of blocks; the first has every anomaly, the second none."""
     odd, clean = 200, 120
     seen = odd_stream(odd) + [udp_block(1, k, clean, 0x7000 + k, DELAY_NS) for k in range(clean)]
     truth = Truth(
-        "Blocks of 32 bytes over UDP, one a millisecond: in flow 0 three of 200 are lost, one comes 50 µs behind its "
-        "successor, one is copied by the network and one was sent twice; flow 1 is clean. A lost block is told at the "
-        "next one.",
+        "Blocks of 32 bytes over UDP, one per ms: in flow 0 three of 200 are lost, one arrives 50 µs after its "
+        "successor, the network copies one and the sender retransmits one; flow 1 has no anomaly. The verdict of a "
+        "lost block stands at the next one.",
         in_time_order(seen),
     )
     for stream, count in ((0, odd - len(LOST)), (1, clean)):
@@ -93,8 +93,8 @@ def make_udp_blocks(path: Path) -> None:
     save_pcap(path, truth)
 
 
-# TCP: a block a write, longer than a segment. Only its header lies within the snap length; what follows it is zeros
-# here, where block.h has a pattern.
+# TCP: one block per write, longer than a segment. The snap length keeps only its header; zeros replace the
+# pattern of common/block.h.
 
 BLOCK = 10_000
 BLOCKS = 40
@@ -104,7 +104,7 @@ HEADERS_AND_BLOCK_HEADER = 66 + HEADER
 
 
 def block_stream(start: int, end: int) -> bytes:
-    """These bytes of the stream of blocks."""
+    """Returns these bytes of the stream of blocks."""
     data = b""
     for number in range(start // BLOCK, (end + BLOCK - 1) // BLOCK):
         sent = START_NS + FIRST_WRITE_NS + number * WRITE_EVERY_NS
@@ -114,7 +114,7 @@ def block_stream(start: int, end: int) -> bytes:
 
 
 def head_of_line(times: list[tuple[int, int, int]]) -> list[dict[str, object]]:
-    """The blocks that were whole and had to wait for bytes before them, and how long."""
+    """Returns the blocks that had to wait for earlier bytes after they were complete, with the delay."""
     rows: list[dict[str, object]] = []
     for number in range(BLOCKS):
         start, end = number * BLOCK, (number + 1) * BLOCK
@@ -126,7 +126,7 @@ def head_of_line(times: list[tuple[int, int, int]]) -> list[dict[str, object]]:
 
 
 def make_tcp_blocks(path: Path) -> None:
-    """A segment in the middle of a block is lost; the blocks behind it wait."""
+    """A segment in the middle of a block is lost; the later blocks wait."""
     clock = Clock()
     rules = SenderRules(window_most=80)
     script = Script(distance=BESIDE_RECEIVER, rules=rules, fates={(7 * 17 + 3, 0): Fate(lost="upstream")})

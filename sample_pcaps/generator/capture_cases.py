@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of what the capture itself does to packets: stores them twice, drops them, takes them before they are cut."""
+"""Samples of effects of the capture itself: duplicates, drops, and packets before segmentation offload."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from write_truth import Sighting, Verdict
 
 MSS = 1448
 LOSSES = {(13, 0): Fate(lost="downstream"), (26, 0): Fate(lost="upstream")}
-ROUTER = (0xA1, 0xA2)  # host numbers of the router's ports, towards the client and towards the server
+ROUTER = (0xA1, 0xA2)  # host numbers of the router's ports towards client and server
 
 
 def copied(seen: list[Sighting], delay_ns: int) -> list[Sighting]:
-    """Each packet once more, a moment later."""
+    """Returns each packet once more, `delay_ns` later."""
     copies = []
     for s in seen:
         time_ns, data, length = s.record
@@ -41,10 +41,10 @@ def mirrored_connection() -> Connection:
 
 
 def make_mirror_port(path: Path) -> None:
-    """A port mirrored in both directions: every packet twice, 2 µs apart."""
+    """A port that is mirrored in both directions: every packet twice, 2 µs apart."""
     truth = truth_of(
-        "A mirror port that copies what comes in and what goes out: every packet is stored twice, 2 µs apart; "
-        "beneath it one segment is lost upstream and one downstream.",
+        "A mirror port that copies ingress and egress: every packet is stored twice, 2 µs apart; one segment is "
+        "lost upstream and one downstream.",
         [mirrored_connection()],
     )
     truth.seen = in_time_order([*truth.seen, *copied(truth.seen, 2 * MICROSECOND)])
@@ -52,7 +52,7 @@ def make_mirror_port(path: Path) -> None:
 
 
 def with_hosts(s: Sighting, source: int, target: int, hops: int) -> Sighting:
-    """The same packet between other link-layer neighbours, that many hops further."""
+    """Returns the same packet between other link-layer neighbors, `hops` routers later."""
     time_ns, data, length = s.record
     ip = bytearray(data[14:34])
     ip[8] -= hops
@@ -63,10 +63,10 @@ def with_hosts(s: Sighting, source: int, target: int, hops: int) -> Sighting:
 
 
 def make_mirror_router(path: Path) -> None:
-    """Both ports of a router mirrored: every packet before it and behind it, 40 µs apart."""
+    """Both ports of a router are mirrored: every packet before and after it, 40 µs apart."""
     truth = truth_of(
-        "Both ports of a router mirrored into one capture: every packet is stored before and behind it, 40 µs "
-        "apart, with other MAC addresses and a TTL one less; beneath it the losses of mirror_port.pcap.",
+        "Both ports of a router mirrored into one capture: every packet is stored before and after it, 40 µs "
+        "apart, with other MAC addresses and a TTL lower by one; the losses are those of mirror_port.pcap.",
         [mirrored_connection()],
     )
     client, server = 0x10, 0x40
@@ -78,7 +78,7 @@ def make_mirror_router(path: Path) -> None:
 
 
 def make_capture_drops(path: Path) -> None:
-    """The capture drops segments and acknowledgments; the network loses one segment only."""
+    """The capture drops segments and acknowledgments; the network loses only one segment."""
     clock = Clock()
     drop = Fate(unstored=True)
     fates = {(number, 0): drop for number in (16, 17, 18, 43)} | {(70, 0): Fate(lost="downstream")}
@@ -86,17 +86,17 @@ def make_capture_drops(path: Path) -> None:
     connection = Connection(clock, Script(fates=fates, ack_fates=acks)).write(100 * MSS)
     clock.run()
     about = (
-        "A capture that dropped seven packets and says so: four segments are acknowledged and never stored, three "
-        "acknowledgments are missing; the only segment that the network lost is sent again fast."
+        "A capture that dropped seven packets, by its own statistics: four segments are acknowledged and never stored, "
+        "three acknowledgments are missing; fast retransmission recovers the only segment that the network lost."
     )
     save_pcapng(path, truth_of(about, [connection]), dropped=connection.point.dropped)
 
 
 def make_super_segments(path: Path) -> None:
-    """Captured at a sender whose network card cuts up to 64 kB into packets."""
+    """A capture at a sender whose network card splits up to 64 kB into packets."""
     clock = Clock()
     rules = SenderRules(window_most=170, super_segment=45)
     connection = Connection(clock, Script(rules=rules, every=1)).write(700 * MSS + 500)
     clock.run()
-    about = "Super-segments of up to 65,160 bytes, taken before the network card cuts them; ACKs come for 1,448 each."
+    about = "Super-segments of up to 65,160 bytes, captured before the network card splits them; one ACK per 1,448."
     save_pcap(path, truth_of(about, [connection]))

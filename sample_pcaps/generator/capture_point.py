@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture point: stores what passes, and notes what is true of it."""
+"""The capture point: stores passing packets with their true verdicts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from write_truth import RETRANSMISSIONS, Sighting, Verdict
 
 @dataclass
 class CapturePoint:
-    """One connection's packets as the capture stores them."""
+    """The packets of one connection, as stored by the capture."""
 
     clock: Clock
-    data_direction: int  # 0 when the data flows from the initiator
+    data_direction: int  # 0 if the data flows from the initiator
     seen: list[Sighting] = field(default_factory=list)
-    passed: ByteRanges = field(default_factory=ByteRanges)  # of the data, stored or not
+    passed: ByteRanges = field(default_factory=ByteRanges)  # data that passed, stored or not
     stored: ByteRanges = field(default_factory=ByteRanges)
     times: list[tuple[int, int, int]] = field(default_factory=list)  # start, end and time of new bytes
     acked: int = 0
-    sent: int = 0  # the highest byte that the sender has sent
+    sent: int = 0  # highest byte that the sender has transmitted
     window: int = -1  # of the last acknowledgment
     dropped: int = 0
 
     def store(self, segment: Segment, direction: int, verdict: Verdict | None, fate: Fate) -> None:
-        """Into the file, unless the capture drops it."""
+        """Stores the packet unless the capture drops it."""
         if fate.unstored:
             self.dropped += 1
         else:
@@ -37,13 +37,12 @@ class CapturePoint:
             self.seen.append(Sighting(taken, 0, direction, verdict, segment.end - segment.start))
 
     def pass_control(self, segment: Segment, from_sender: bool) -> None:
-        """Neither data nor its acknowledgment."""
+        """Stores a packet that is neither data nor its acknowledgment."""
         direction = self.data_direction if from_sender else 1 - self.data_direction
         verdict = Verdict(segment.kind, segment.end - segment.start) if segment.kind else None
         self.store(segment, direction, verdict, PLAIN)
 
     def pass_data(self, segment: Segment, fate: Fate, copied: bool) -> None:
-        """A segment of the sender."""
         self.store(segment, self.data_direction, self.judge_data(segment, fate, copied), fate)
         if segment.kind != "keep_alive":
             if not self.passed.covers(segment.start, segment.end):
@@ -53,7 +52,7 @@ class CapturePoint:
                 self.stored.add(segment.start, segment.end)
 
     def judge_data(self, segment: Segment, fate: Fate, copied: bool) -> Verdict | None:
-        """What is true of it, as the sender and the network know."""
+        """Returns the true verdict from the states of sender and network."""
         length = segment.end - segment.start
         if copied:
             return Verdict("network_duplicate", length)
@@ -65,13 +64,12 @@ class CapturePoint:
         return Verdict(segment.kind, length) if segment.kind else None
 
     def pass_ack(self, segment: Segment, fate: Fate) -> None:
-        """An acknowledgment."""
         self.store(segment, 1 - self.data_direction, self.judge_ack(segment), fate)
         if not fate.unstored:
             self.acked, self.window = max(self.acked, segment.ack), segment.window
 
     def judge_ack(self, segment: Segment) -> Verdict | None:
-        """What is true of it; a duplicate as RFC 5681 section 2 defines it."""
+        """Returns the true verdict; RFC 5681 section 2 defines a duplicate ACK."""
         unseen = max(0, segment.ack - self.acked) - self.stored.count(self.acked, segment.ack)
         if segment.kind:
             return Verdict(segment.kind)

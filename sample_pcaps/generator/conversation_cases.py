@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of how packets lie on the wire: VLAN, QinQ, IPv6, a tunnel of raw IP; nothing is lost in them."""
+"""Samples of encapsulations: VLAN, QinQ, IPv6, a tunnel of raw IP; they have no loss."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from write_captures import (
 )
 from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
 
-REQUEST = 180  # bytes that the client of a conversation sends
+REQUEST = 180  # bytes from the client of a conversation
 
 
 def count_conversation(truth: Truth, flow: int, reply: int) -> None:
-    """A TCP conversation in which nothing is amiss."""
+    """Adds the sums of a TCP conversation without an anomaly."""
     for direction, length in enumerate((REQUEST, reply)):
         truth.sums[flow, direction] = zeros(*TCP_COLUMNS) | {"unique_bytes": length}
 
 
 def converse(ports: tuple[int, int], request: bytes, reply: bytes) -> Iterator[tuple[int, TCP, bytes]]:
-    """(direction, header, payload) of a TCP conversation: handshake, request, reply, close."""
+    """Returns (direction, header, payload) of each packet: handshake, request, reply, close."""
     isn = (0x10000 * ports[0], 0x20000 * ports[1])
     after = (isn[0] + 1 + len(request), isn[1] + 1 + len(reply))
     syn = [("MSS", 1440), ("SAckOK", b""), ("NOP", None), ("WScale", 7)]
@@ -70,15 +70,14 @@ def converse(ports: tuple[int, int], request: bytes, reply: bytes) -> Iterator[t
 
 @dataclass
 class Route:
-    """How two hosts' packets lie on the wire: frames around an IP packet."""
+    """The encapsulation of two hosts' packets: frames around an IP packet."""
 
     addresses: tuple[str, str]
     tags: tuple[Packet, ...] = ()
     extensions: tuple[Packet, ...] = ()
-    ip_ids: list[int] = field(default_factory=lambda: [0x1000, 0x9000])  # the next of each direction
+    ip_ids: list[int] = field(default_factory=lambda: [0x1000, 0x9000])  # of the next packet, per direction
 
     def frame(self, way: int, inside: Packet) -> Packet:
-        """The frame in that direction."""
         source, target = self.addresses if way == 0 else self.addresses[::-1]
         self.ip_ids[way] += 1
         v6 = ":" in source
@@ -91,13 +90,12 @@ class Route:
 
 
 def tcp_frames(route: Route, ports: tuple[int, int], length: int) -> list[Packet]:
-    """A short TCP conversation on that route."""
     steps = converse(ports, pattern(REQUEST), pattern(length))
     return [route.frame(way, tcp / Raw(payload) if payload else tcp) for way, tcp, payload in steps]
 
 
 def udp_frames(route: Route, ports: tuple[int, int], count: int) -> list[Packet]:
-    """`count` datagrams each way."""
+    """Returns `count` datagrams in each direction."""
     frames: list[Packet] = []
     for number in range(2 * count):
         source, target = ports if number % 2 == 0 else ports[::-1]
@@ -106,7 +104,7 @@ def udp_frames(route: Route, ports: tuple[int, int], count: int) -> list[Packet]
 
 
 def make_vlan_ipv6(path: Path) -> None:
-    """Seven conversations, interleaved; two differ by their VLAN alone."""
+    """Seven interleaved conversations; two differ only by their VLAN."""
     v4 = ("10.0.0.1", "10.0.0.2")
     v6 = ("2001:db8:1::a", "2001:db8:2::b")
     options = (
@@ -138,7 +136,7 @@ def make_vlan_ipv6(path: Path) -> None:
 
 
 def make_two_interfaces(path: Path) -> None:
-    """Ethernet with µs and a tunnel of raw IP with ns, each with its statistics; packets were dropped."""
+    """Ethernet in µs and a tunnel of raw IP in ns, each with statistics that count dropped packets."""
     lan = tcp_frames(Route(("192.0.2.10", "192.0.2.80")), (41_234, 80), 1000)
     tunnel = [f[IP] for f in udp_frames(Route(("10.99.0.1", "10.99.0.2")), (7_000, 7_001), 12)]
     tunnel.append(

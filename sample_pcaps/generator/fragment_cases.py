@@ -14,26 +14,26 @@ from simulate_transfer import START_NS, ethernet, pattern, record
 from write_captures import MICROSECOND, MILLISECOND, SECOND
 from write_truth import DATAGRAM_COLUMNS, Sighting, Truth, Verdict, zeros
 
-FRAGMENT = 1480  # payload of a fragment on an MTU of 1,500, a multiple of 8
+FRAGMENT = 1480  # bytes of payload for an MTU of 1,500; must be a multiple of 8
 FRAGMENT_V6 = 1448  # with the fragment header
 
 
 def udp_bytes(source: str, target: str, ports: tuple[int, int], payload: bytes) -> bytes:
-    """UDP header and payload with the right checksum for these addresses."""
+    """Returns UDP header and payload, with the checksum for these addresses."""
     ip = IPv6 if ":" in source else IP
     packet = ip(src=source, dst=target) / UDP(sport=ports[0], dport=ports[1]) / Raw(payload)
     return bytes(packet)[40 if ip is IPv6 else 20 :]
 
 
 def fragment_v4(source: str, target: str, ip_id: int, datagram: bytes, start: int, end: int) -> Packet:
-    """The frame with these bytes of an IPv4 datagram."""
+    """Returns the frame with these bytes of an IPv4 datagram."""
     more = "MF" if end < len(datagram) else 0
     ip = IP(src=source, dst=target, proto=17, id=ip_id, flags=more, frag=start // 8, ttl=64)
     return ethernet(1, 2) / ip / Raw(datagram[start:end])
 
 
 def fragments_v4(source: str, target: str, ip_id: int, datagram: bytes) -> list[Packet]:
-    """The frames of one IPv4 datagram, in order."""
+    """Returns the frames of one IPv4 datagram, in order."""
     return [
         fragment_v4(source, target, ip_id, datagram, start, start + FRAGMENT)
         for start in range(0, len(datagram), FRAGMENT)
@@ -41,7 +41,7 @@ def fragments_v4(source: str, target: str, ip_id: int, datagram: bytes) -> list[
 
 
 def fragments_v6(source: str, target: str, identification: int, datagram: bytes, hop_by_hop: bool) -> list[Packet]:
-    """The frames of one IPv6 datagram, in order."""
+    """Returns the frames of one IPv6 datagram, in order."""
     frames: list[Packet] = []
     for start in range(0, len(datagram), FRAGMENT_V6):
         part = datagram[start : start + FRAGMENT_V6]
@@ -55,7 +55,7 @@ def fragments_v6(source: str, target: str, identification: int, datagram: bytes,
 
 
 def add_datagram(truth: Truth, time_ns: int, flow: int, frames: list[Packet], missing: str = "", **odd: int) -> None:
-    """The fragments, 13 µs apart, and what is true of the datagram: as in the table `datagrams`."""
+    """Stores the fragments 13 µs apart, with the true row of the table `datagrams`."""
     first = len(truth.seen) + 1
     verdict = Verdict("datagram_incomplete", missing=missing) if missing else None
     for k, frame in enumerate(frames):
@@ -71,7 +71,7 @@ def add_datagram(truth: Truth, time_ns: int, flow: int, frames: list[Packet], mi
 
 
 def make_udp_fragments(path: Path) -> None:
-    """16 IPv4 datagrams and an IPv6 one; the fifth misses a fragment, the ninth comes last fragment first."""
+    """16 IPv4 datagrams and one over IPv6; the fifth lacks a fragment, the last fragment of the ninth comes first."""
     truth = Truth(
         "17 UDP datagrams of 8,192 bytes in six fragments each, the last over IPv6: the fifth misses its third "
         "fragment, the ninth comes last fragment first.",
@@ -95,7 +95,7 @@ def make_udp_fragments(path: Path) -> None:
 
 
 def add_odd_v4(truth: Truth) -> None:
-    """IPv4: lost, overlapping, copied, an id used again."""
+    """IPv4: a lost fragment, an overlap, a copy, and a reused IP ID."""
     addresses = ("10.30.0.1", "10.30.0.2")
     datagrams = [udp_bytes(*addresses, (47_101, 5_001), pattern(4000, number)) for number in range(7)]
     parts = [fragments_v4(*addresses, 0x6200 + number, datagram) for number, datagram in enumerate(datagrams)]
@@ -117,7 +117,6 @@ def add_odd_v4(truth: Truth) -> None:
 
 
 def make_ip_fragments(path: Path) -> None:
-    """What can befall fragments, over IPv4 and IPv6."""
     truth = Truth(
         "UDP datagrams of 4,000 bytes in three fragments, over IPv4 and IPv6: whole, with a fragment lost, with an "
         "overlap, a copy, in reverse, with only the first, and one IP id used again 40 s later.",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the sample captures in the folder above this one and their truth, byte for byte the same every time.
+"""Makes the sample captures in the folder above this one, and their truth; every run must give the same bytes.
 
 python sample_pcaps/generator/make_samples.py [FOLDER]
 """
@@ -47,7 +47,6 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
 
 
 def make_all(folder: Path) -> None:
-    """Writes every sample into the folder."""
     for name, make in SAMPLES.items():
         make(folder / name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way between two hosts, with the capture point on it."""
+"""The path between two hosts, with the capture point on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arrive = Callable[[Segment], None]
 
 @dataclass
 class NetworkPath:
-    """Carries segments by the capture point, in order unless a fate says otherwise."""
+    """Carries segments past the capture point, in order unless a fate delays one."""
 
     clock: Clock
     distance: Distance
@@ -27,11 +27,11 @@ class NetworkPath:
     last_arrival: int = 0
 
     def carry_data(self, segment: Segment, arrive: Arrive, fate: Fate = PLAIN) -> None:
-        """From the sender of the data, whose link takes one segment after the other."""
+        """Carries a segment of the sender, whose link serializes them."""
         packets = (segment.end - segment.start) // self.mss
         begin = max(self.clock.now, self.link_free)
         self.link_free = begin + max(10 * MICROSECOND, self.distance.segment_ns * packets)
-        # A super-segment is captured before it is cut, a packet when it is whole.
+        # A super-segment is captured before it is split, because the network card splits it; a packet when it is complete.
         passes = (begin if packets > 1 else self.link_free) + self.distance.to_sender_ns
         if fate.lost != "upstream":
             self.clock.at(passes + fate.late_ns, self.pass_data, segment, arrive, fate, False)
@@ -39,7 +39,7 @@ class NetworkPath:
             self.clock.at(passes + fate.copy_ns, self.pass_data, segment, arrive, fate, True)
 
     def pass_data(self, segment: Segment, arrive: Arrive, fate: Fate, copied: bool) -> None:
-        """By the capture point and on to the receiver; a super-segment goes on as packets."""
+        """Passes the capture point and goes to the receiver; a super-segment goes on as packets."""
         self.point.pass_data(segment, fate, copied)
         if fate.lost:
             return
@@ -52,23 +52,22 @@ class NetworkPath:
             self.last_arrival = arrival
 
     def carry_ack(self, segment: Segment, arrive: Arrive, fate: Fate) -> None:
-        """From the receiver of the data."""
+        """Carries an acknowledgment of the receiver."""
         if fate.lost != "upstream":
             self.clock.after(self.distance.to_receiver_ns, self.pass_ack, segment, arrive, fate)
 
     def pass_ack(self, segment: Segment, arrive: Arrive, fate: Fate) -> None:
-        """By the capture point and on to the sender of the data."""
+        """Passes the capture point and goes to the sender of the data."""
         self.point.pass_ack(segment, fate)
         if not fate.lost:
             self.clock.after(self.distance.to_sender_ns, arrive, segment)
 
     def carry_control(self, segment: Segment, from_sender: bool, arrive: Arrive) -> None:
-        """Neither data nor its acknowledgment: handshake, request, close."""
+        """Carries a packet of the handshake, the request or the close."""
         near, far = self.distance.to_sender_ns, self.distance.to_receiver_ns
-        before, beyond = (near, far) if from_sender else (far, near)
-        self.clock.after(before, self.pass_control, segment, from_sender, beyond, arrive)
+        before, after = (near, far) if from_sender else (far, near)
+        self.clock.after(before, self.pass_control, segment, from_sender, after, arrive)
 
-    def pass_control(self, segment: Segment, from_sender: bool, beyond_ns: int, arrive: Arrive) -> None:
-        """By the capture point and on."""
+    def pass_control(self, segment: Segment, from_sender: bool, delay_ns: int, arrive: Arrive) -> None:
         self.point.pass_control(segment, from_sender)
-        self.clock.after(beyond_ns, arrive, segment)
+        self.clock.after(delay_ns, arrive, segment)

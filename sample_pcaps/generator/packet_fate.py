@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample wants to happen to a packet, and where its capture point lies."""
+"""The fate of a packet in a sample, and the place of the capture point."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from write_captures import MICROSECOND, MILLISECOND
 
 @dataclass(frozen=True)
 class Fate:
-    """What befalls one packet."""
+    """The events on the path of one packet."""
 
     lost: str = ""  # "upstream" of the capture point or "downstream"
-    late_ns: int = 0  # held up before the capture point, so that others overtake it
-    copy_ns: int = 0  # the network makes a copy, that much later, before the capture point
-    stalled_ns: int = 0  # held up beyond the capture point, with all behind it
+    late_ns: int = 0  # delayed before the capture point, so that later packets overtake it
+    copy_ns: int = 0  # delay of a copy that the network makes before the capture point; 0: no copy
+    stalled_ns: int = 0  # delayed behind the capture point, with all later packets
     unstored: bool = False  # the capture drops it
 
 
@@ -24,11 +24,11 @@ PLAIN = Fate()
 
 @dataclass(frozen=True)
 class Distance:
-    """From the capture point to who sends the data and to who receives it."""
+    """Delays from the capture point to the sender and to the receiver of the data."""
 
     to_sender_ns: int = 10 * MICROSECOND
     to_receiver_ns: int = 10 * MILLISECOND - 10 * MICROSECOND
-    segment_ns: int = 120 * MICROSECOND  # a whole segment on the sender's link: 100 Mbit/s
+    segment_ns: int = 120 * MICROSECOND  # serialization of a full segment on the sender's link: 100 Mbit/s
 
 
 BESIDE_SENDER = Distance()

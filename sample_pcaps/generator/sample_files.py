@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample and its truth, from connections to the two files."""
+"""Writes a sample and its truth from simulated connections."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from write_captures import (
 )
 from write_truth import TCP_COLUMNS, Sighting, Truth, zeros
 
-WHOLE = 262_144  # snap length that cuts nothing
-HEADERS = 128  # bytes of a frame that hold all headers of TCP over IP
+WHOLE = 262_144  # snap length that truncates nothing
+HEADERS = 128  # bytes that include all headers of TCP over IP
 
 
 def in_time_order(seen: list[Sighting]) -> list[Sighting]:
-    """As a capture stores them."""
     return sorted(seen, key=lambda s: s.record[0])
 
 
 def truth_of(about: str, connections: list[Connection]) -> Truth:
-    """The packets of connections that have run, and what is true of them; flows are in the order given."""
+    """Returns packets and truth of finished connections; flow numbers follow the order given."""
     truth = Truth(about, [])
     for flow, connection in enumerate(connections):
         for s in connection.point.seen:
@@ -55,7 +54,7 @@ def save_pcap(
     tick_ns: int = MICROSECOND,
     tail: bytes = b"",
 ) -> None:
-    """The capture as pcap, and its truth."""
+    """Writes the capture as pcap, and its truth."""
     records = [cut(s.record, snaplen) for s in truth.seen]
     write_pcap(path, records, snaplen=snaplen, tail=tail, order=order, tick_ns=tick_ns)
     truth.write(path)
@@ -70,10 +69,10 @@ def save_pcapng(
     tick_ns: int = MICROSECOND,
     dropped: int | None = None,
 ) -> None:
-    """The capture as pcapng with one interface, and its truth; statistics tell what was dropped."""
+    """Writes the capture as pcapng with one interface, and its truth; `dropped` goes into the statistics."""
     digits = {1: 9, MICROSECOND: 6}[tick_ns]
-    told = [option(2, b"eth0", order), option(9, bytes([digits]), order)]
-    blocks = [section_block(order=order), interface_block(LINK_ETHERNET, snaplen, *told, order=order)]
+    options = [option(2, b"eth0", order), option(9, bytes([digits]), order)]
+    blocks = [section_block(order=order), interface_block(LINK_ETHERNET, snaplen, *options, order=order)]
     for s in truth.seen:
         time_ns, data, length = cut(s.record, snaplen)
         blocks.append(packet_block(0, time_ns // tick_ns, data, length=length, order=order))

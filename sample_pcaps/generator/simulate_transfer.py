@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small simulation of two hosts and a bottleneck: a TCP transfer as a capture beside the sender holds it.
+"""Simulates two hosts and a bottleneck: a TCP upload, captured beside the sender.
 
-Times, acknowledgments and SACK blocks fit each other as in a real capture, and are the same in every run.
+Times, acknowledgments and SACK blocks are consistent as in a real capture, and the same in every run.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ START_NS = 1_768_478_400 * SECOND  # 2026-01-15 12:00:00 UTC
 
 
 def pattern(length: int, start: int = 0) -> bytes:
-    """Payload that is no text and compresses: byte k of the stream is k mod 251."""
+    """Returns binary payload that compresses: byte k of the stream is k mod 251."""
     return bytes((start + k) % 251 for k in range(length))
 
 
 def record(time_ns: int, packet: Packet, snaplen: int = 262_144) -> Record:
-    """The packet as a capture with that snap length holds it."""
+    """Returns the packet as a record, truncated to the snap length."""
     data = bytes(packet)
     return time_ns, data[:snaplen], len(data)
 
 
 def ethernet(sender: int, receiver: int) -> Ether:
-    """A frame between two hosts of the documentation's address block (RFC 7042)."""
+    """Returns a frame between two hosts of the documentation range (RFC 7042)."""
     return Ether(src=f"00:00:5e:00:53:{sender:02x}", dst=f"00:00:5e:00:53:{receiver:02x}")
 
 
 @dataclass
 class Host:
-    """One end: its address and the fields that its packets count up."""
+    """One endpoint: its address, and the fields that count its packets."""
 
     number: int
     address: str
@@ -52,11 +52,11 @@ class Host:
 
 @dataclass
 class Transfer:
-    """An upload by `sender`, captured beside it; every loss happens beyond the capture point.
+    """An upload by `sender`, captured beside it; every loss is downstream of the capture point.
 
-    The congestion window grows as in slow start, a fast retransmission halves it (RFC 6582), and a timeout
-    sends the oldest unacknowledged segment again (RFC 6298). The receiver acknowledges every second segment,
-    at once when something is missing (RFC 5681), and tells up to three SACK blocks (RFC 2018).
+    The congestion window grows as in slow start, a fast retransmission halves it (RFC 6582), and an RTO
+    retransmits the oldest unacknowledged segment (RFC 6298). The receiver acknowledges every second segment,
+    at once if there is a gap (RFC 5681), with up to three SACK blocks (RFC 2018).
     """
 
     sender: Host
@@ -89,27 +89,27 @@ class Transfer:
     pending: int = 0
     echo_to_receiver: int = 0
 
-    def at(self, time_ns: int, what: Callable[..., None], *arguments: Any) -> None:
-        """Lets `what` happen then; at the same time, in the order asked for."""
+    def at(self, time_ns: int, call: Callable[..., None], *arguments: Any) -> None:
+        """Schedules a call; calls of the same time run in the order of scheduling."""
         self.serial += 1
-        heapq.heappush(self.events, (time_ns, self.serial, what, arguments))
+        heapq.heappush(self.events, (time_ns, self.serial, call, arguments))
 
     def run(self) -> list[Sighting]:
-        """The whole conversation as captured."""
+        """Runs the transfer and returns its packets in capture order."""
         self.at(0, self.send_syn)
         while self.events:
-            self.now, _, what, arguments = heapq.heappop(self.events)
-            what(*arguments)
+            self.now, _, call, arguments = heapq.heappop(self.events)
+            call(*arguments)
         return sorted(self.seen, key=lambda s: s.record[0])
 
     def tsval(self, host: Host, time_ns: int) -> int:
-        """The host's timestamp clock, 1 kHz."""
+        """Returns the host's timestamp clock, 1 kHz."""
         return host.clock_ms + time_ns // MILLISECOND
 
     def capture(
         self, source: Host, target: Host, tcp: TCP, payload: bytes = b"", verdict: Verdict | None = None
     ) -> None:
-        """Makes the frame and keeps it, as seen at the sender's interface now, with what is true of it."""
+        """Stores the frame at the sender's interface, with its true verdict."""
         ip = IP(src=source.address, dst=target.address, id=source.ip_id, flags="DF", ttl=source.ttl)
         source.ip_id = (source.ip_id + 1) & 0xFFFF
         frame = ethernet(source.number, target.number) / ip / tcp / Raw(payload)
@@ -119,12 +119,11 @@ class Transfer:
     # handshake
 
     def send_syn(self) -> None:
-        """SYN, and what follows it at fixed times."""
         self.capture(self.sender, self.receiver, self.syn(self.sender, self.receiver, "S", 0, 0))
         self.at(2 * self.delay_ns + 90 * MICROSECOND, self.see_syn_ack)
 
     def syn(self, source: Host, target: Host, flags: str, ack: int, echo: int) -> TCP:
-        """A header of the handshake with the options that Linux sends."""
+        """Returns a header of the handshake with Linux's options."""
         stamp = (self.tsval(source, self.now), echo)
         options = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", stamp), ("NOP", None), ("WScale", 7)]
         return TCP(
@@ -138,7 +137,7 @@ class Transfer:
         )
 
     def see_syn_ack(self) -> None:
-        """SYN-ACK, and the sender's ACK a moment later."""
+        """Captures the SYN-ACK; the sender's ACK follows."""
         tcp = self.syn(self.receiver, self.sender, "SA", self.sender.isn + 1, self.tsval(self.sender, 0))
         self.capture(self.receiver, self.sender, tcp)
         self.echo_to_sender = self.tsval(self.receiver, self.now)
@@ -146,13 +145,12 @@ class Transfer:
         self.at(self.now + 200 * MICROSECOND, self.send_more)
 
     def acknowledge_syn(self) -> None:
-        """The third packet of the handshake."""
         self.capture(self.sender, self.receiver, self.header_from_sender(0, "A"))
 
     # sender
 
     def header_from_sender(self, offset: int, flags: str) -> TCP:
-        """A header at this stream offset."""
+        """Returns a header of the sender at this stream offset."""
         stamp = (self.tsval(self.sender, self.now), self.echo_to_sender)
         return TCP(
             sport=self.sender.port,
@@ -165,7 +163,7 @@ class Transfer:
         )
 
     def send_more(self) -> None:
-        """New data as far as the window allows, 12 µs apart (the sender's own link is 1 Gbit/s)."""
+        """Sends new data up to the window, 12 µs apart (the sender's link has 1 Gbit/s)."""
         sent = 0
         while self.next_byte < min(self.length, self.acknowledged + self.window * self.mss):
             self.at(self.now + sent * 12 * MICROSECOND, self.send_segment, self.next_byte)
@@ -173,7 +171,7 @@ class Transfer:
             sent += 1
 
     def send_segment(self, offset: int, reason: str = "") -> None:
-        """One segment leaves; unless it is lost, it passes the bottleneck and arrives."""
+        """Sends one segment; it passes the bottleneck and arrives unless it is lost."""
         end = min(self.length, offset + self.mss)
         flags = "PA" if end == self.length else "A"
         tcp = self.header_from_sender(offset, flags)
@@ -187,19 +185,19 @@ class Transfer:
         self.at(self.bottleneck_free + self.delay_ns, self.receive, offset, end, self.tsval(self.sender, self.now))
 
     def restart_timer(self) -> None:
-        """The retransmission timer: 200 ms at least, as Linux has it."""
+        """Restarts the RTO; Linux has a minimum of 200 ms."""
         self.timer += 1
         self.at(self.now + 224 * MILLISECOND, self.time_out, self.timer)
 
     def time_out(self, timer: int) -> None:
-        """Sends the oldest segment again if this timer is still the one that counts."""
+        """Retransmits the oldest segment, unless the timer was restarted since."""
         if timer != self.timer or self.acknowledged >= self.length:
             return
         self.window = 1
         self.send_segment(self.acknowledged, "timeout_retransmission")
 
     def see_ack(self, ack: int, blocks: list[tuple[int, int]], stamp: tuple[int, int]) -> None:
-        """An acknowledgment reaches the sender, and the capture."""
+        """Captures an acknowledgment, which reaches the sender at the same time."""
         self.echo_to_sender = stamp[0]
         verdict = None if ack > self.acknowledged else Verdict("duplicate_ack")
         self.capture(self.receiver, self.sender, self.header_from_receiver(ack, blocks, stamp, "A"), verdict=verdict)
@@ -213,7 +211,7 @@ class Transfer:
             self.at(self.now + 15 * MICROSECOND, self.send_more)
 
     def advance(self, ack: int) -> None:
-        """New data acknowledged."""
+        """Processes an ACK of new data."""
         grown = (ack - self.acknowledged) // self.mss if ack > self.recovery_until else 0
         self.window = min(self.window + grown, 48)
         self.acknowledged = ack
@@ -221,7 +219,7 @@ class Transfer:
         self.restart_timer()
 
     def count_duplicate(self, ack: int) -> None:
-        """The third duplicate acknowledgment sends the segment again."""
+        """Retransmits the segment at the third duplicate ACK."""
         self.duplicate_acks += 1
         if self.duplicate_acks != 3:
             return
@@ -232,7 +230,7 @@ class Transfer:
     # receiver
 
     def receive(self, offset: int, end: int, stamp: int) -> None:
-        """A segment arrives; in order, only every second is acknowledged."""
+        """Receives a segment; if it is in order, only every second is acknowledged."""
         in_order = offset == self.expected and not self.received
         self.latest = (offset, end)
         if offset <= self.expected:
@@ -245,7 +243,7 @@ class Transfer:
         self.send_ack()
 
     def keep(self, offset: int, end: int) -> None:
-        """Adds the range and moves what is expected next."""
+        """Adds the range and advances the next expected byte."""
         merged: list[tuple[int, int]] = []
         for start, stop in sorted([*self.received, (offset, end)]):
             if merged and start <= merged[-1][1]:
@@ -257,19 +255,19 @@ class Transfer:
         self.received = merged
 
     def send_delayed_ack(self, expected: int) -> None:
-        """The delayed acknowledgment, if none went since."""
+        """Sends the delayed ACK if no other ACK was sent since."""
         if self.pending and self.expected == expected:
             self.send_ack()
 
     def send_ack(self) -> None:
-        """Acknowledges; the block that arrived last comes first (RFC 2018 section 4)."""
+        """Sends an ACK; the latest SACK block must come first (RFC 2018 section 4)."""
         self.pending = 0
         blocks = sorted(self.received, key=lambda b: not (b[0] <= self.latest[0] < b[1]))[:3]
         stamp = (self.tsval(self.receiver, self.now), self.echo_to_receiver)
         self.at(self.now + self.delay_ns, self.see_ack, self.expected, blocks, stamp)
 
     def header_from_receiver(self, ack: int, blocks: list[tuple[int, int]], stamp: tuple[int, int], flags: str) -> TCP:
-        """A header of the receiver; `ack` and `blocks` are stream offsets."""
+        """Returns a header of the receiver; `ack` and `blocks` are stream offsets."""
         options: list[tuple[str, Any]] = [("NOP", None), ("NOP", None), ("Timestamp", stamp)]
         base = self.sender.isn + 1
         if blocks:
@@ -288,27 +286,26 @@ class Transfer:
     # the end
 
     def send_fin(self) -> None:
-        """Both close: FIN, FIN-ACK, ACK."""
+        """Closes with FIN, FIN-ACK, ACK."""
         self.timer += 1
         self.fin_stamp = self.tsval(self.sender, self.now)
         self.capture(self.sender, self.receiver, self.header_from_sender(self.length, "FA"))
         self.at(self.now + 2 * self.delay_ns + 70 * MICROSECOND, self.see_fin)
 
     def see_fin(self) -> None:
-        """The receiver's FIN, and its acknowledgment."""
+        """Captures the receiver's FIN; its acknowledgment follows."""
         stamp = (self.tsval(self.receiver, self.now - self.delay_ns), self.fin_stamp)
         self.capture(self.receiver, self.sender, self.header_from_receiver(self.length + 1, [], stamp, "FA"))
         self.at(self.now + 30 * MICROSECOND, self.acknowledge_fin)
 
     def acknowledge_fin(self) -> None:
-        """The last packet."""
         tcp = self.header_from_sender(self.length + 1, "A")
         tcp.ack += 1
         self.capture(self.sender, self.receiver, tcp)
 
 
 def make_transfer(length: int, lost: frozenset[int] = frozenset(), snaplen: int = 96) -> list[Sighting]:
-    """An upload of `length` bytes between two documentation addresses (RFC 5737)."""
+    """Returns the packets of an upload between two documentation addresses (RFC 5737)."""
     sender = Host(0x0A, "192.0.2.10", 50_512, 64, 0x7A1C0F00, 0x3B21, 90_412_331)
     receiver = Host(0x14, "198.51.100.20", 8_443, 53, 0x1D20AB34, 0, 3_377_120_008)
     return Transfer(sender, receiver, length, lost, snaplen=snaplen).run()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP connection from SYN to FIN past a capture point, with what a sample wants to happen on the way."""
+"""A TCP connection from SYN to FIN past a capture point, with the fate of each packet."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tcp_segment import Blocks, Endpoint, Segment
 from tcp_sender import Sender, SenderRules
 from write_captures import MICROSECOND
 
-REQUEST = 120  # bytes that a client sends to get a download
+REQUEST = 120  # bytes that a client sends to request a download
 SENDER_WINDOW = 502 << 7
 
 
 @dataclass
 class Script:
-    """What happens on the way. Segments are numbered in the order of first sendings, from 0."""
+    """Settings of a connection. Segments have numbers from 0 in the order of first transmission."""
 
     start_ns: int = 0
     upload: bool = True  # the initiator sends the data
@@ -30,14 +30,18 @@ class Script:
     rules: SenderRules = field(default_factory=SenderRules)
     scale: int = 7
     buffer: int = 2048 << 7
-    every: int = 2  # segments for an acknowledgment
-    fates: dict[tuple[int, int], Fate] = field(default_factory=dict)  # by segment, and how often it was sent before
-    ack_fates: dict[tuple[int, int], Fate] = field(default_factory=dict)  # by bytes acknowledged, and how often before
-    close_ns: int = 0  # no FIN before
+    every: int = 2  # segments per acknowledgment
+    fates: dict[tuple[int, int], Fate] = field(
+        default_factory=dict
+    )  # by segment number and number of earlier transmissions
+    ack_fates: dict[tuple[int, int], Fate] = field(
+        default_factory=dict
+    )  # by bytes acknowledged and number of earlier such ACKs
+    close_ns: int = 0  # earliest time of the FIN
 
 
 def hosts(number: int) -> tuple[Host, Host]:
-    """Client and server of that connection, with addresses for documentation (RFC 5737)."""
+    """Returns client and server of that connection, with documentation addresses (RFC 5737)."""
     step = number * 0x01234567
     addresses = f"192.0.2.{10 + number}", f"198.51.100.{20 + number}"
     client = Host(0x10 + number, addresses[0], 40_110 + 7 * number, 64, 0x5A3C1000 + step, 0x2100, 71_400_200)
@@ -49,7 +53,7 @@ class Connection:
     """Two hosts and the path between them."""
 
     def __init__(self, clock: Clock, script: Script, number: int = 0) -> None:
-        """The initiator's SYN leaves at the script's start."""
+        """Schedules the initiator's SYN at the script's start."""
         client, server = (Endpoint(clock, host, script.scale, script.rules.mss + 12) for host in hosts(number))
         offset = 0 if script.upload else REQUEST
         self.clock, self.script = clock, script
@@ -58,13 +62,13 @@ class Connection:
         self.path = NetworkPath(clock, script.distance, self.point, script.rules.mss)
         self.sender = Sender(clock, self.sender_end, self.send_data, self.finish, script.rules, offset)
         self.receiver = Receiver(clock, self.receiver_end, self.send_ack, script.buffer, script.every, offset)
-        self.under_way = ByteRanges()  # data that has arrived or will
+        self.under_way = ByteRanges()  # data that arrived or will arrive
         self.acks_sent: dict[int, int] = {}
         self.closing = False
         clock.at(script.start_ns, self.send_syn)
 
     def write(self, *lengths: int) -> Connection:
-        """The sender's application hands over bytes before the connection is open."""
+        """Queues bytes of the sender's application before the connection is open."""
         for length in lengths:
             self.sender.write(length)
         return self
@@ -72,7 +76,7 @@ class Connection:
     # data and acknowledgments
 
     def send_data(self, segment: Segment, number: int, times: int) -> None:
-        """A segment of the sender leaves; what befalls it is known by now."""
+        """Sends a segment of data; its fate is determined at this point."""
         fate = self.script.fates.get((number, times), PLAIN)
         length = segment.end - segment.start
         self.sender_end.make(segment, self.receiver_end, max(1, length // self.script.rules.mss))
@@ -83,16 +87,16 @@ class Connection:
         self.path.carry_data(segment, self.receiver.receive, fate)
 
     def send_ack(self, segment: Segment) -> None:
-        """An acknowledgment of the receiver leaves."""
+        """Sends an acknowledgment of the receiver."""
         times = self.acks_sent.get(segment.ack, 0)
         self.acks_sent[segment.ack] = times + 1
         self.receiver_end.make(segment, self.sender_end)
         self.path.carry_ack(segment, self.sender.take, self.script.ack_fates.get((segment.ack, times), PLAIN))
 
-    # everything else
+    # handshake, request, keep-alive, close
 
     def send(self, segment: Segment, by_sender: bool, arrive: Arrive) -> None:
-        """A segment that is neither, from one end to the other."""
+        """Sends a segment that is neither data nor its acknowledgment."""
         ends = (self.sender_end, self.receiver_end)
         source, target = ends if by_sender else ends[::-1]
         source.make(segment, target)
@@ -104,21 +108,19 @@ class Connection:
         self.path.carry_control(segment, by_sender, take)
 
     def send_soon(self, delay_us: int, segment: Segment, by_sender: bool, arrive: Arrive) -> None:
-        """The same, a moment later."""
+        """Sends such a segment a moment later."""
         self.clock.after(delay_us * MICROSECOND, self.send, segment, by_sender, arrive)
 
     def send_syn(self) -> None:
-        """The initiator begins."""
         window = 64_240 if self.script.upload else min(64_240, self.script.buffer)
         self.send(Segment(0, 0, flags="S", window=window), self.script.upload, self.answer_syn)
 
     def answer_syn(self, _: Segment) -> None:
-        """SYN-ACK."""
         window = min(64_240, self.script.buffer) if self.script.upload else 64_240
         self.send_soon(30, Segment(0, 0, flags="SA", window=window), not self.script.upload, self.acknowledge_syn)
 
     def acknowledge_syn(self, syn: Segment) -> None:
-        """The third packet, and what the initiator has to say."""
+        """Sends the third packet of the handshake and the initiator's request or data."""
         upload = self.script.upload
         window = SENDER_WINDOW if upload else self.script.buffer
         self.send_soon(20, Segment(0, 0, window=window), upload, lambda _: None)
@@ -129,12 +131,12 @@ class Connection:
             self.send_soon(90, request, False, self.answer_request)
 
     def answer_request(self, request: Segment) -> None:
-        """The server acknowledges and begins to send."""
+        """Acknowledges the request and starts the download."""
         self.send_soon(15, Segment(0, REQUEST, window=SENDER_WINDOW), True, lambda _: None)
         self.clock.after(400 * MICROSECOND, self.sender.start, request.window)
 
     def keep_alive(self, by_sender: bool, length: int) -> None:
-        """One below what is acknowledged (RFC 9293 section 3.8.4), with or without a byte of garbage."""
+        """Sends a keep-alive one byte below snd_nxt (RFC 9293 section 3.8.4), with or without a byte of garbage."""
         data, replies = self.sender.acked, self.receiver.offset
         start, ack = (data - 1, replies) if by_sender else (replies - 1, data)
         window = SENDER_WINDOW if by_sender else self.receiver.window()
@@ -146,14 +148,14 @@ class Connection:
             self.send(segment, False, self.answer_keep_alive)
 
     def answer_keep_alive(self, asked: Segment) -> None:
-        """The sender of the data is alive; a byte of garbage is answered with DSACK, as a copy would be."""
+        """Answers a keep-alive; a byte of garbage gets a DSACK, as a duplicate must (RFC 2883)."""
         blocks: Blocks = ((asked.start, asked.end),) if asked.end > asked.start else ()
         start, ack = self.sender.acked, self.receiver.offset
         answer = Segment(start, ack, window=SENDER_WINDOW, blocks=blocks, kind="keep_alive_ack")
         self.send_soon(10, answer, True, lambda _: None)
 
     def finish(self) -> None:
-        """FIN, once, when all is acknowledged and no earlier than the script says."""
+        """Sends FIN once, if all data is acknowledged and close_ns has passed."""
         if self.closing or self.clock.now < self.script.close_ns:
             return
         self.closing = True
@@ -161,7 +163,7 @@ class Connection:
         self.send(Segment(end, offset, flags="FA", window=SENDER_WINDOW), True, self.answer_fin)
 
     def answer_fin(self, fin: Segment) -> None:
-        """FIN of the other side, and its acknowledgment."""
+        """Sends the FIN of the other side; the last ACK follows."""
         end, offset = fin.start + 1, self.receiver.offset
         last = Segment(end, offset + 1, window=SENDER_WINDOW)
         answer = Segment(offset, end, flags="FA", window=self.receiver.window())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples in which TCP loses segments: before the capture point, beyond it, and with what repairs it."""
+"""Samples in which TCP loses segments upstream or downstream of the capture point, with each kind of recovery."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DOWNSTREAM = Fate(lost="downstream")
 
 
 def talk(number: int, clock: Clock, script: Script, *writes: int) -> Connection:
-    """A connection that begins 700 ms after the one before it."""
+    """Starts a connection 700 ms after the one before it."""
     script.start_ns = number * 700 * MILLISECOND
     return Connection(clock, script, number).write(*writes)
 
 
 def make_fast_retransmissions(path: Path) -> None:
-    """One segment lost, later two of one window; upstream and downstream."""
+    """Loses one segment, later two of one window, upstream and downstream."""
     clock = Clock()
     connections = [
         talk(number, clock, Script(upload=upload, distance=MIDWAY, fates=dict.fromkeys(lost, fate)), 100 * MSS)
@@ -33,14 +33,14 @@ def make_fast_retransmissions(path: Path) -> None:
     ]
     clock.run()
     about = (
-        "Captured midway: flow 0 loses segments before the capture point, flow 1 beyond it, flow 2 is a download "
-        "that loses before it; all are sent again fast, after SACKs of three segments."
+        "Captured midway: flow 0 loses segments upstream of the capture point, flow 1 downstream, flow 2 is a "
+        "download that loses upstream; all are fast retransmissions, after SACKs of three segments."
     )
     save_pcap(path, truth_of(about, connections))
 
 
 def make_timeouts(path: Path) -> None:
-    """Losses that too little follows, or whose repair is lost too."""
+    """Losses without enough segments behind them for fast retransmit, and a lost retransmission."""
     clock = Clock()
     tail = {(37, 0): DOWNSTREAM}
     third_last = {(37, 0): UPSTREAM}
@@ -59,20 +59,20 @@ def make_timeouts(path: Path) -> None:
 
 
 def make_lost_tail(path: Path) -> None:
-    """The last segment is lost before the capture point: no gap ever shows it."""
+    """Loses the last segment upstream, so the capture has no gap."""
     clock = Clock()
     script = Script(distance=BESIDE_RECEIVER, fates={(23, 0): UPSTREAM})
     connections = [talk(0, clock, script, 23 * MSS + 700)]
     clock.run()
     about = (
-        "Captured beside the receiver: the last segment is lost upstream and sent again after a timeout, "
-        "so it is seen once, in order; only the pause, TSval and a skipped IP id tell."
+        "Captured beside the receiver: the last segment is lost upstream and retransmitted after an RTO, so it "
+        "appears once, in order; only the pause, TSval and a missing IP ID prove the loss."
     )
     save_pcap(path, truth_of(about, connections))
 
 
 def make_go_back_n(path: Path) -> None:
-    """Five segments: three are held up for 300 ms, two are lost; the timeout sends all five again."""
+    """Delays three segments for 300 ms and loses two; the RTO retransmits all five."""
     clock = Clock()
     late = Fate(stalled_ns=300 * MILLISECOND)
     fates = {(25, 0): late, (26, 0): Fate(), (27, 0): Fate(), (28, 0): DOWNSTREAM, (29, 0): DOWNSTREAM}
@@ -81,14 +81,14 @@ def make_go_back_n(path: Path) -> None:
     connections[0].script.close_ns = 210 * MILLISECOND
     clock.run()
     about = (
-        "A path that stalls for 300 ms beyond the capture point: the timeout after 250 ms sends five segments "
-        "again, of which three had arrived, as DSACK tells; the other two were lost."
+        "A path that stalls for 300 ms downstream of the capture point: the RTO after 250 ms retransmits five "
+        "segments; three had arrived, as DSACK proves, the other two were lost."
     )
     save_pcap(path, truth_of(about, connections), tick_ns=1)
 
 
 def make_tail_loss_probes(path: Path) -> None:
-    """A lost last acknowledgment, and a lost last segment; each answered by a probe 42 ms later."""
+    """Loses the last acknowledgment or the last segment; a probe follows 42 ms later in both flows."""
     clock = Clock()
     rules = SenderRules(tail_probe_ns=42 * MILLISECOND)
     ack_lost = Script(rules=rules, ack_fates={(30 * MSS, 0): UPSTREAM})
@@ -103,12 +103,12 @@ def make_tail_loss_probes(path: Path) -> None:
 
 
 def make_reordering(path: Path) -> None:
-    """Segments that overtake another before the capture point."""
+    """Segments overtake others upstream of the capture point."""
     clock = Clock()
     near = Distance(6 * MILLISECOND, 4 * MILLISECOND)
     swapped = {(16, 0): Fate(late_ns=170_000), (40, 0): Fate(late_ns=170_000)}
     by_four = {(24, 0): Fate(late_ns=4 * 120_000 + 50_000)}
-    patient = SenderRules(sacked_needed=8)  # as Linux learns to be on such a path
+    patient = SenderRules(sacked_needed=8)  # Linux raises this if a path reorders
     connections = [
         talk(0, clock, Script(distance=near, fates=swapped), 60 * MSS),
         talk(1, clock, Script(distance=near, fates=by_four, rules=patient), 60 * MSS),
@@ -116,17 +116,17 @@ def make_reordering(path: Path) -> None:
     ]
     clock.run()
     about = (
-        "Reordering: two pairs of neighbours swapped, 50 µs apart; a segment late by four of which nothing is sent "
-        "again; the same with a needless fast retransmission, answered by DSACK."
+        "Reordering: two pairs of neighbors swapped, 50 µs apart; a segment late by four without a retransmission; "
+        "the same with a spurious fast retransmission, answered by DSACK."
     )
     save_pcap(path, truth_of(about, connections), order=BIG, tick_ns=1)
 
 
 def make_network_duplicate(path: Path) -> None:
-    """The network makes a copy of one segment; it arrives 3 ms later."""
+    """The network copies one segment; the copy arrives 3 ms later."""
     clock = Clock()
     script = Script(distance=MIDWAY, fates={(19, 0): Fate(copy_ns=3 * MILLISECOND)})
     connections = [talk(0, clock, script, 60 * MSS)]
     clock.run()
-    about = "The network delivers one segment twice, 3 ms apart with the same IP id; DSACK tells that both arrived."
+    about = "The network delivers one segment twice, 3 ms apart with the same IP id; DSACK proves that both arrived."
     save_pcap(path, truth_of(about, connections), order=BIG)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiving end of a TCP connection: when it acknowledges, with which SACK blocks and window."""
+"""The receiving end of a TCP connection: ACKs, SACK blocks and the window."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from write_captures import MILLISECOND
 
 @dataclass
 class Receiver:
-    """Acknowledges every second segment, at once what is out of order or a copy (RFC 5681, 2018, 2883)."""
+    """Acknowledges every second segment; out-of-order data and duplicates at once (RFC 5681, 2018, 2883)."""
 
     clock: Clock
     end: Endpoint
     send: Callable[[Segment], None]
     buffer: int = 2048 << 7  # bytes
-    every: int = 2  # segments for an acknowledgment
-    offset: int = 0  # of its own stream: what it sent itself
+    every: int = 2  # segments per acknowledgment
+    offset: int = 0  # bytes that this end sent
 
     got: ByteRanges = field(default_factory=ByteRanges)
     expected: int = 0
@@ -32,11 +32,10 @@ class Receiver:
     read_to: int = 0
 
     def window(self) -> int:
-        """Room in the buffer."""
+        """Returns the free space of the buffer."""
         return self.buffer - (self.expected - self.read_to)
 
     def receive(self, segment: Segment) -> None:
-        """A segment arrives."""
         start, end = segment.start, segment.end
         if start <= self.last_ack:  # RFC 7323 section 4.3
             self.end.echo = max(self.end.echo, segment.stamp)
@@ -55,7 +54,7 @@ class Receiver:
             self.send_ack()
 
     def keep(self, start: int, end: int) -> None:
-        """Into the buffer, and out of it when the application reads."""
+        """Stores the segment and delivers data in order to the application."""
         self.got.add(start, end)
         first = self.got.pairs[0]
         self.expected = first[1] if first[0] == 0 else 0
@@ -64,28 +63,28 @@ class Receiver:
         self.recent = [offset for offset in (start, *self.recent) if offset > self.expected]
 
     def pause(self) -> None:
-        """The application reads no more."""
+        """The application stops reading."""
         self.reading = False
 
     def resume(self, buffer: int, quiet: bool) -> None:
-        """It reads all, the buffer may grow; unless the update is lost it tells the window."""
+        """The application reads all data; the buffer may grow. An ACK updates the window unless `lost`."""
         self.reading, self.read_to, self.buffer = True, self.expected, buffer
         if not quiet:
             self.send_ack()
 
     def send_delayed_ack(self, expected: int) -> None:
-        """The delayed acknowledgment, if none went since."""
+        """Sends the delayed ACK if no other ACK was sent since."""
         if self.pending and self.expected == expected:
             self.send_ack()
 
     def sack_blocks(self) -> Blocks:
-        """What is above the gap; the block that changed last comes first (RFC 2018 section 4)."""
+        """Returns the SACK blocks; the block that changed last must come first (RFC 2018 section 4)."""
         above = [pair for pair in self.got.pairs if pair[0] > self.expected]
         order = {pair: next(i for i, s in enumerate(self.recent) if pair[0] <= s < pair[1]) for pair in above}
         return tuple(sorted(above, key=lambda pair: order[pair]))
 
     def send_ack(self, duplicate: Blocks = (), kind: str = "") -> None:
-        """Acknowledges; a copy is told first (RFC 2883), three blocks at most beside timestamps."""
+        """Sends an ACK with a DSACK first if there is one (RFC 2883); timestamps leave room for three blocks."""
         self.pending = 0
         self.last_ack = self.expected
         blocks = (*duplicate, *self.sack_blocks())[:3]

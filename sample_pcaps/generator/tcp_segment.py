@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP segment on its way, and the host that makes it: addresses, sequence numbers, timestamps, IP ids."""
+"""A TCP segment and the endpoint that builds it: addresses, sequence numbers, timestamps, IP IDs."""
 
 from __future__ import annotations
 
@@ -19,53 +19,52 @@ Blocks = tuple[tuple[int, int], ...]  # SACK blocks as stream offsets
 
 @dataclass
 class Segment:
-    """What is in it, in stream offsets: 0 is the first byte after the SYN, of either direction."""
+    """A segment in stream offsets: 0 is the first byte after the SYN of its direction."""
 
     start: int
     ack: int
-    end: int = 0  # of the payload; start when there is none
+    end: int = 0  # of the payload; equals start if there is no payload
     flags: str = "A"
     window: int = 0  # bytes
     blocks: Blocks = ()
-    kind: str = ""  # why it was sent, when the reason is a verdict
+    kind: str = ""  # verdict of a retransmission, probe or keep-alive
     spurious: bool = False
-    payload: bytes | None = None  # else what the stream has there
-    stamp: int = 0  # TSval, once it is sent
-    packet: Packet = field(default_factory=Packet)  # once it is sent
+    payload: bytes | None = None  # if None, the stream's bytes at these offsets
+    stamp: int = 0  # TSval, set by make()
+    packet: Packet = field(default_factory=Packet)  # set by make()
 
     def __post_init__(self) -> None:
-        """A segment without payload ends where it starts."""
         self.end = max(self.start, self.end)
 
 
 def pattern_between(start: int, end: int) -> bytes:
-    """A stream that is nothing but the pattern."""
+    """Returns a stream that consists of the pattern."""
     return pattern(end - start, start)
 
 
 @dataclass
 class Endpoint:
-    """One end of a connection as Linux is: 1 ms timestamps, IP ids that rise by one a packet."""
+    """One end of a connection with Linux's behavior: 1 ms timestamps, IP IDs that rise by one per packet."""
 
     clock: Clock
     host: Host
     scale: int = 7
     mss: int = 1460  # announced
     echo: int = 0  # TSecr of the next packet
-    stream: Callable[[int, int], bytes] = pattern_between  # what it sends
+    stream: Callable[[int, int], bytes] = pattern_between  # content of its stream
 
     def stamp(self) -> int:
-        """The timestamp clock now."""
+        """Returns TSval."""
         return self.host.clock_ms + self.clock.now // MILLISECOND
 
     def take_ip_id(self, packets: int) -> int:
-        """The next IP id; a super-segment takes one for each packet that it becomes."""
+        """Returns the next IP ID; a super-segment takes one for each of its packets."""
         taken = self.host.ip_id
         self.host.ip_id = (taken + packets) & 0xFFFF
         return taken
 
     def make(self, segment: Segment, peer: Endpoint, packets: int = 1) -> None:
-        """Gives the segment its packet, as it leaves now."""
+        """Builds the segment's packet at the time of transmission."""
         segment.stamp = self.stamp()
         syn = "S" in segment.flags
         stamp = ("Timestamp", (segment.stamp, self.echo))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sending end of a TCP connection: what it sends when, and what makes it send again."""
+"""The sending end of a TCP connection: transmission, loss detection and retransmission."""
 
 from __future__ import annotations
 
@@ -13,81 +13,81 @@ from write_captures import MICROSECOND, MILLISECOND
 
 @dataclass
 class SenderRules:
-    """How this sender behaves."""
+    """Settings of a sender."""
 
     mss: int = 1448
-    window: int = 10  # congestion window at the start, in segments (RFC 6928)
+    window: int = 10  # initial congestion window in segments (RFC 6928)
     window_most: int = 40
     timeout_ns: int = 250 * MILLISECOND  # RFC 6298, Linux's floor of 200 ms
-    sacked_needed: int = 3  # segments above one that tell that it is lost (RFC 6675)
-    tail_probe_ns: int = 0  # RFC 8985; 0: none
-    super_segment: int = 1  # segments handed to the network card as one
-    probe_bytes: int = 0  # of a zero window probe: Linux sends none
+    sacked_needed: int = 3  # SACKed segments above a segment that mark it lost (RFC 6675)
+    tail_probe_ns: int = 0  # PTO (RFC 8985); 0 disables the probe
+    super_segment: int = 1  # segments given to the network card as one
+    probe_bytes: int = 0  # of a zero window probe; Linux sends 0
 
 
 @dataclass
 class Flight:
-    """A segment sent and not acknowledged."""
+    """A segment that is sent and not acknowledged."""
 
     start: int
     end: int
-    number: int  # in the order of first sendings
+    number: int  # in the order of first transmission
     times: int = 0
     sacked: bool = False
-    reason: str = ""  # why it is to be sent again, "" when it isn't
+    reason: str = ""  # cause of the next retransmission, "" if none is due
 
 
 @dataclass
 class Sender:
-    """Slow start, fast retransmission by SACK, timeout with go-back-N, tail-loss probe, zero window probes."""
+    """Slow start, fast retransmission by SACK, RTO with go-back-N, tail loss probe, zero window probes."""
 
     clock: Clock
     end: Endpoint
-    send: Callable[[Segment, int, int], None]  # segment, its number, how often it was sent before
+    send: Callable[[Segment, int, int], None]  # segment, its number, number of earlier transmissions
     when_done: Callable[[], None]
     rules: SenderRules = field(default_factory=SenderRules)
-    peer_offset: int = 0  # what the other side sent, acknowledged with each segment
+    peer_offset: int = 0  # bytes received from the peer; each segment acknowledges them
 
-    writes: list[int] = field(default_factory=list)  # where each write ends
+    writes: list[int] = field(default_factory=list)  # end of each write
     next_byte: int = 0
     acked: int = 0
-    edge: int = 0  # of the window that the receiver offers
+    edge: int = 0  # right edge of the offered window
     flights: list[Flight] = field(default_factory=list)
     numbered: int = 0
     congestion: int = 0
     recovery_until: int = 0
     timer: int = 0
-    waits: int = 0  # timeouts or window probes in a row
+    waits: int = 0  # RTOs or window probes in a row
     probed: bool = False
 
     def start(self, window: int) -> None:
-        """The handshake is over."""
+        """Starts transmission after the handshake."""
         self.congestion, self.edge = self.rules.window, window
         self.send_more()
 
     def write(self, length: int) -> None:
-        """The application hands over bytes; their last segment has PSH."""
+        """Queues bytes of the application; the last segment of a write has PSH."""
         self.writes.append((self.writes[-1] if self.writes else 0) + length)
         if self.congestion:
             self.send_more()
 
     def in_flight(self) -> int:
-        """Bytes that are held to be under way."""
+        """Returns the bytes in flight."""
         return sum(f.end - max(f.start, self.acked) for f in self.flights if not f.sacked and not f.reason)
 
     def room(self) -> int:
-        """Bytes of the next new segment, 0 when none may go. A segment is whole or the end of a write."""
+        """Returns the size of the next new segment, 0 if none may be sent. A segment is full or ends a write."""
         rules = self.rules
         rest = min([end for end in self.writes if end > self.next_byte], default=self.next_byte) - self.next_byte
         free = self.congestion * rules.mss - self.in_flight()
         most = rules.mss * rules.super_segment
         allowed = min(free, self.edge - self.next_byte, most)
         if self.flights and allowed < min(most, self.congestion * rules.mss // 3) and rules.super_segment > 1:
-            return 0  # a larger one soon, as Linux has it (tcp_tso_should_defer)
+            return 0  # deferred until a larger one fits, as in Linux (tcp_tso_should_defer)
         return rest if rest <= allowed else max(0, allowed // rules.mss * rules.mss)
 
     def send_more(self) -> None:
-        """What is lost first, then new bytes, as far as the windows allow."""
+        """Sends lost segments first, then new data, up to the congestion and receive windows."""
         idle = not self.flights
         while self.in_flight() < self.congestion * self.rules.mss:
             lost = next((f for f in self.flights if f.reason), None)
@@ -101,7 +101,6 @@ class Sender:
             self.set_timer()
 
     def send_new(self, length: int) -> None:
-        """A segment for the first time."""
         flight = Flight(self.next_byte, self.next_byte + length, self.numbered)
         self.flights.append(flight)
         self.numbered += 1
@@ -109,12 +108,10 @@ class Sender:
         self.put(flight, "window_full" if self.next_byte == self.edge else "")
 
     def send_again(self, flight: Flight) -> None:
-        """A segment once more."""
         reason, flight.reason = flight.reason, ""
         self.put(flight, reason)
 
     def put(self, flight: Flight, kind: str) -> None:
-        """Onto the wire."""
         flags = "PA" if flight.end in self.writes else "A"
         segment = Segment(flight.start, self.peer_offset, flight.end, flags, window=502 << 7, kind=kind)
         self.send(segment, flight.number, flight.times)
@@ -123,7 +120,7 @@ class Sender:
     # acknowledgments
 
     def take(self, ack: Segment) -> None:
-        """An acknowledgment arrives."""
+        """Processes an acknowledgment."""
         self.end.echo = max(self.end.echo, ack.stamp)
         if ack.ack + ack.window > self.edge:
             self.edge, self.waits = ack.ack + ack.window, 0
@@ -138,7 +135,7 @@ class Sender:
             self.clock.after(15 * MICROSECOND, self.send_more)
 
     def advance(self, ack: int) -> None:
-        """Bytes are acknowledged: the window grows, the timer starts anew."""
+        """Removes acknowledged segments, grows the window and restarts the timer."""
         if ack > self.recovery_until:
             self.congestion += max(1, (ack - self.acked) // self.rules.mss)
             self.congestion = min(self.congestion, self.rules.window_most)
@@ -148,7 +145,7 @@ class Sender:
         self.set_timer()
 
     def find_losses(self) -> None:
-        """Segments with enough SACKed ones above them are sent again, the first at once."""
+        """Marks segments lost if enough SACKed ones are above them; the first is retransmitted at once."""
         found = [f for f in self.flights if not f.sacked and f.times == 1 and not f.reason and self.is_passed(f)]
         for flight in found:
             flight.reason = "fast_retransmission"
@@ -158,14 +155,14 @@ class Sender:
             self.send_again(found[0])
 
     def is_passed(self, flight: Flight) -> bool:
-        """Whether enough segments sent after it have arrived."""
+        """Returns whether enough later segments are SACKed."""
         above = sum(other.sacked for other in self.flights if other.start >= flight.end)
         return above >= self.rules.sacked_needed
 
     # timers
 
     def set_timer(self) -> None:
-        """Starts the timer that fits: tail-loss probe, retransmission, or window probe."""
+        """Starts the timer that applies: tail loss probe, RTO or window probe."""
         self.timer += 1
         all_sent = bool(self.writes) and self.next_byte == self.writes[-1]
         if self.flights and self.rules.tail_probe_ns and all_sent and not self.probed:
@@ -175,13 +172,13 @@ class Sender:
         elif self.writes and not all_sent:
             self.clock.after(self.rules.timeout_ns << self.waits, self.when_timer, self.timer, self.probe_window)
 
-    def when_timer(self, timer: int, what: Callable[[], None]) -> None:
-        """If this timer is still the one that counts."""
+    def when_timer(self, timer: int, call: Callable[[], None]) -> None:
+        """Ignores a timer that was restarted since."""
         if timer == self.timer:
-            what()
+            call()
 
     def time_out(self) -> None:
-        """All that is not SACKed counts as lost and goes again, slowly (RFC 5681 section 3.1)."""
+        """RTO: all segments without SACK count as lost, and slow start begins (RFC 5681 section 3.1)."""
         for flight in self.flights:
             flight.reason = "" if flight.sacked else "timeout_retransmission"
         self.waits += 1
@@ -190,13 +187,13 @@ class Sender:
         self.set_timer()
 
     def probe_tail(self) -> None:
-        """The last segment once more, to get an answer."""
+        """Retransmits the last segment to elicit an ACK."""
         self.probed = True
         self.put(self.flights[-1], "probe_retransmission")
         self.set_timer()
 
     def probe_window(self) -> None:
-        """Asks whether the window is still closed: with the byte beyond it, or below it with none."""
+        """Probes a zero window with the byte above it, or with no byte one below it."""
         self.waits += 1
         start = self.acked - 1 + self.rules.probe_bytes
         end = start + self.rules.probe_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples in which the receiver decides: closed windows and their probes, full windows, keep-alives."""
+"""Samples that the receiver limits: zero windows with probes, full windows, keep-alives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALL_BUFFER = 16 * MSS
 
 
 def make_zero_window(path: Path) -> None:
-    """The receiver's application reads nothing for 1.4 s; the sender probes with no byte, then with one."""
+    """The receiver's application reads nothing for 1.4 s; the sender probes with 0 bytes, then with 1."""
     clock = Clock()
     connections = []
     for number, probe_bytes in enumerate((0, 1)):
@@ -24,19 +24,19 @@ def make_zero_window(path: Path) -> None:
         script = Script(begin, rules=SenderRules(probe_bytes=probe_bytes), scale=3, buffer=SMALL_BUFFER)
         connection = Connection(clock, script, number).write(50 * MSS)
         clock.at(begin, connection.receiver.pause)
-        # In flow 1 the update of the window is lost, so that a probe finds it open and its byte is taken.
+        # Flow 1 loses the window update, so a probe finds the window open and its byte is accepted.
         clock.at(begin + 1400 * MILLISECOND, connection.receiver.resume, 64 * MSS, probe_bytes == 1)
         connections.append(connection)
     clock.run()
     about = (
-        "A receiver that reads nothing for 1.4 s: the sender fills the window, finds it 0 and probes, in flow 0 with "
-        "no byte one below the edge as Linux does until the update comes, in flow 1 with the byte beyond it."
+        "A receiver that reads nothing for 1.4 s: the sender fills the window and probes the zero window, in flow 0 "
+        "with no byte one below its edge as Linux does until the update, in flow 1 with the first byte above it."
     )
     save_pcap(path, truth_of(about, connections))
 
 
 def make_window_full(path: Path) -> None:
-    """The first flight fills the window; the receiver reads before it closes."""
+    """The first flight fills the window; the receiver reads before it becomes zero."""
     clock = Clock()
     connection = Connection(clock, Script(scale=3, buffer=10 * MSS)).write(60 * MSS)
     clock.at(0, connection.receiver.pause)
@@ -47,7 +47,7 @@ def make_window_full(path: Path) -> None:
 
 
 def make_keep_alives(path: Path) -> None:
-    """Idle connections are asked whether they live, with no byte and with one, by either side."""
+    """Idle connections get keep-alives of 0 bytes and of 1, from either side."""
     clock = Clock()
     connections = []
     for number, (by_sender, length) in enumerate([(True, 0), (True, 1), (False, 0), (False, 1)]):

@@ -21,12 +21,12 @@ from write_truth import Sighting
 
 
 def in_tunnel(seen: list[Sighting], vni: int, vlan: int) -> list[Sighting]:
-    """Each packet within VXLAN between two hypervisors, whose wire has VLANs."""
+    """Puts each packet into VXLAN between two hypervisors, whose link has VLANs."""
     hosts = ("203.0.113.1", "203.0.113.2")
     inside = []
     for number, s in enumerate(seen):
         source, target = hosts[s.direction], hosts[1 - s.direction]
-        # The port tells the inner flow (RFC 7348 section 5); no checksum, as Linux sends it over IPv4.
+        # The source port is a hash of the inner flow (RFC 7348 section 5); no checksum, as in Linux over IPv4.
         udp = UDP(sport=49_152 + 311 * s.direction + vni % 97, dport=4789, chksum=0)
         outer = ethernet(0xB1 + s.direction, 0xB2 - s.direction) / Dot1Q(vlan=vlan)
         outer = outer / IP(src=source, dst=target, id=0x4000 + number, ttl=64) / udp / VXLAN(vni=vni, flags=8)
@@ -37,9 +37,9 @@ def in_tunnel(seen: list[Sighting], vni: int, vlan: int) -> list[Sighting]:
 
 
 def make_vxlan_loss(path: Path) -> None:
-    """Two tenants with the same addresses and ports; the first loses a segment."""
+    """Two tenants with the same addresses and ports; the first loses two segments."""
     clock = Clock()
-    rules = SenderRules(mss=1398)  # the tunnel's headers take 50 bytes
+    rules = SenderRules(mss=1398)  # the encapsulation takes 50 bytes
     scripts = [
         Script(distance=MIDWAY, rules=rules, fates={(15, 0): Fate(lost="downstream"), (44, 0): Fate(lost="upstream")}),
         Script(300 * MICROSECOND, distance=MIDWAY, rules=rules),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes capture files field by field, as no library writes every block and lie that a sample wants."""
+"""Writes capture files field by field, because no library writes every block and every damage that a sample needs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LINK_RAW_IP = 101
 
 Record = tuple[int, bytes, int]  # time in ns, bytes captured, bytes on the wire
 
-LITTLE, BIG = "<", ">"  # byte orders of a file, as struct has them
+LITTLE, BIG = "<", ">"  # byte orders of a file, as in struct
 
 
 def cut(record: Record, snaplen: int) -> Record:
-    """The record as a capture with that snap length holds it."""
+    """Cuts the record to a snap length."""
     time_ns, data, length = record
     return time_ns, data[:snaplen], length
 
@@ -33,7 +33,7 @@ def write_pcap(
     order: str = LITTLE,
     tick_ns: int = MICROSECOND,
 ) -> None:
-    """Classic pcap, with ns when a tick is 1 ns; `tail` follows the last record as it is."""
+    """Writes classic pcap, with ns if a tick is 1 ns; `tail` follows the last record unchanged."""
     magic = 0xA1B2C3D4 if tick_ns == MICROSECOND else 0xA1B23C4D
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, LINK_ETHERNET)]
     for time_ns, data, length in records:
@@ -44,17 +44,16 @@ def write_pcap(
 
 
 def pad_32(data: bytes) -> bytes:
-    """To a multiple of 4 bytes, as pcapng wants."""
+    """Pads to 4 bytes, as pcapng requires."""
     return data + bytes(-len(data) % 4)
 
 
 def option(code: int, value: bytes, order: str = LITTLE) -> bytes:
-    """A pcapng option."""
     return struct.pack(order + "HH", code, len(value)) + pad_32(value)
 
 
 def block(kind: int, body: bytes, *options: bytes, order: str = LITTLE) -> bytes:
-    """A pcapng block; its length is told before and after."""
+    """Returns a pcapng block; its length must be both before and after the body."""
     inside = body + (b"".join(options) + option(0, b"") if options else b"")
     length = 12 + len(inside)
     return struct.pack(order + "II", kind, length) + inside + struct.pack(order + "I", length)
@@ -73,7 +72,7 @@ def interface_block(link_type: int, snaplen: int, *options: bytes, order: str = 
 def packet_block(
     interface: int, ticks: int, data: bytes, *options: bytes, length: int | None = None, order: str = LITTLE
 ) -> bytes:
-    """Enhanced packet (EPB); `length` is the packet's on the wire when it is cut."""
+    """Enhanced packet (EPB); `length` is the length on the wire if the packet is truncated."""
     lengths = len(data), len(data) if length is None else length
     head = struct.pack(order + "IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, *lengths)
     return block(6, head + pad_32(data), *options, order=order)

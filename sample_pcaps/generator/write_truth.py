@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What truly happened to each packet of a sample, and the file that says so.
+"""The true fate of each packet of a sample, and the file that holds it.
 
-The truth comes from whoever makes the packets, who knows what was lost, delayed or copied; no analyzer is asked.
+The truth comes from the script that loses, delays or copies the packets, never from an analyzer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TCP_COLUMNS = (
 DATAGRAM_COLUMNS = ("fragments", "fragmented_datagrams", "incomplete_datagrams")
 BLOCK_COLUMNS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate")
 
-# The column in which a verdict counts one, but for the retransmissions, which count in several.
+# The column that counts a verdict; retransmissions count in several columns.
 COLUMN_OF = {
     "out_of_order": "out_of_order",
     "network_duplicate": "network_duplicates",
@@ -56,25 +56,25 @@ COLUMN_OF = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is true of one packet."""
+    """The truth about one packet."""
 
     word: str
-    bytes: int = 0  # payload that the verdict is about
+    bytes: int = 0  # payload that the verdict covers
     place: str = ""  # of a retransmission: "upstream" or "downstream" of the capture point
-    spurious: bool = False  # of a retransmission: the receiver had the bytes, or they were on their way
+    spurious: bool = False  # of a retransmission: the receiver had the bytes, or they were in flight
     blocks: int = 0  # lost ones
     missing: str = ""  # byte ranges of an incomplete datagram
 
-    def told(self) -> dict[str, object]:
-        """As the truth file has it."""
-        told: dict[str, object] = {"verdict": self.word}
+    def fields(self) -> dict[str, object]:
+        """Returns the verdict's fields in the truth file."""
+        fields: dict[str, object] = {"verdict": self.word}
         if self.word in RETRANSMISSIONS:
-            told |= {"place": self.place, "spurious": self.spurious}
+            fields |= {"place": self.place, "spurious": self.spurious}
         extra = {"bytes": self.bytes, "blocks": self.blocks, "missing": self.missing}
-        return told | {name: value for name, value in extra.items() if value}
+        return fields | {name: value for name, value in extra.items() if value}
 
     def columns(self) -> list[tuple[str, int]]:
-        """The columns of the packet's own direction in which it counts, and how much."""
+        """Returns the columns of the packet's direction that count it, with the amounts."""
         if self.word == "block_lost":
             return [("blocks_lost", self.blocks)]
         if self.word not in RETRANSMISSIONS:
@@ -82,13 +82,13 @@ class Verdict:
         counted = ["retransmissions"]
         counted += [] if self.word == "retransmission" else [self.word + "s"]
         counted += ["spurious_retransmissions"] if self.spurious else [f"lost_{self.place}"]
-        # As schema.h has it: bytes whose place in the stream had been seen before.
+        # By schema.h, only bytes that passed the capture point before count.
         return [(name, 1) for name in counted] + [("retransmitted_bytes", self.bytes * (self.place == "downstream"))]
 
 
 @dataclass
 class Sighting:
-    """A packet as the capture stores it."""
+    """A stored packet and its truth."""
 
     record: Record
     flow: int
@@ -99,38 +99,36 @@ class Sighting:
 
 @dataclass
 class Truth:
-    """What a sample's truth file says."""
+    """The content of a sample's truth file."""
 
     about: str
     seen: list[Sighting]
-    # What no packet tells alone, such as unique_bytes: {(flow, direction): {column: value}}.
+    # Columns that no single packet determines, such as unique_bytes: {(flow, direction): {column: value}}.
     sums: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
-    # Further tables, such as the datagrams: {name: rows}.
+    # Further tables, such as datagrams: {name: rows}.
     tables: dict[str, list[dict[str, object]]] = field(default_factory=dict)
 
     def frames(self) -> dict[str, dict[str, object]]:
-        """Every packet that is not plain, by its number in the file."""
+        """Returns every packet with a verdict, by its frame number."""
         return {
-            str(number): {**s.verdict.told(), "flow": s.flow, "direction": s.direction}
+            str(number): {**s.verdict.fields(), "flow": s.flow, "direction": s.direction}
             for number, s in enumerate(self.seen, 1)
             if s.verdict
         }
 
     def counts(self) -> list[dict[str, int]]:
-        """The sums of each direction that has any; a column that is given is given with its zeros."""
+        """Returns the sums of each direction that has any; a listed column is complete, with zeros."""
         sums = {key: Counter(columns) for key, columns in self.sums.items()}
         for s in self.seen:
             if s.verdict:
                 for column, value in s.verdict.columns():
                     sums[s.flow, s.direction][column] += value
-                if (
-                    s.verdict.word == "acked_unseen_segment"
-                ):  # told by an acknowledgment, missing in the other direction
+                if s.verdict.word == "acked_unseen_segment":  # the missing data belongs to the other direction
                     sums[s.flow, 1 - s.direction]["unseen_bytes"] += s.verdict.bytes
         return [{"flow": key[0], "direction": key[1], **columns} for key, columns in sorted(sums.items())]
 
     def write(self, capture: Path) -> None:
-        """NAME.truth.json beside NAME.pcap: a packet, a direction and a row are a line each."""
+        """Writes NAME.truth.json beside NAME.pcap, one line per packet, direction and row."""
         lines = [f'"about": {json.dumps(self.about, ensure_ascii=False)}']
         frames = (f'    "{number}": {json.dumps(frame)}' for number, frame in self.frames().items())
         lines.append('"frames": ' + enclosed("{}", frames))
@@ -142,11 +140,10 @@ class Truth:
 
 
 def enclosed(brackets: str, lines: Iterable[str], end: str = "  ") -> str:
-    """The lines between brackets, with commas."""
+    """Joins lines with commas between brackets."""
     inside = ",\n".join(lines)
     return f"{brackets[0]}\n{inside}\n{end}{brackets[1]}" if inside else brackets
 
 
 def zeros(*columns: str) -> dict[str, int]:
-    """A sum of nothing in each of these columns."""
     return dict.fromkeys(columns, 0)
