@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/tables.md from the schemas, and docs/findings.md from the catalogue: python .ci/make_docs.py [--check]."""
+"""Makes docs/tables.md from the schemas, and docs/findings.md from the rules: python .ci/make_docs.py [--check]."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.findings.catalogue import Page, chapters
+from wiretale.analyzer.findings.registry import CHAPTERS, Page
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -82,11 +82,16 @@ FINDINGS = """\
 Made from the code by `python .ci/make_docs.py`; `make lint` checks that it is up to date. `wiretale explain --code
 CODE` shows one page, `wiretale explain --list` all codes.
 
-A finding has a code, a severity, a scope, a sentence with figures, a cost with its unit, evidence (frames, spans), advice
-and a Wireshark display filter. Errors come first, then warnings, then what is only worth knowing; within those the
-capture's own, then what costs the largest part of the traffic. A healthy capture gives no warning. Rules about transfers
-look at the 50 largest flows, those about what TCP waited for also at the 500 smaller ones that waited the longest (`wiretale
-explain` says how many are left out); counts are of all.
+A finding has a code, a severity, a scope, a sentence, a cost with its unit, evidence (frames or rows), advice and a
+Wireshark display filter. Findings are sorted by severity (error, warning, info). Within a severity, findings that may
+affect the whole capture come first, then those of the greatest `impact`, the affected share of the trace's wire bytes.
+If a capture is healthy, it has no warning.
+
+Rules about transfers examine the 50 largest flows. Rules about the time of TCP transfers also examine up to 500 smaller
+flows that stalled the longest; `wiretale explain` reports how many are left out. Counts include every flow.
+
+Upstream is the sender's side of the capture point, downstream the receiver's. Results marked unknown cannot be
+determined from the capture.
 """
 
 Column = tuple[str, str, str, str]
@@ -103,9 +108,9 @@ def table_section(name: str, row: str, columns: list[Column]) -> str:
 
 
 def finding_section(page: Page) -> str:
-    parts = [f"### {page.code}", f"**{page.title}.** {page.computed}", f"*What it cannot know:* {page.unknown}"]
+    parts = [f"### {page.code}", f"**{page.title}** ({page.severity}). {page.computed}", f"*Unknown:* {page.unknown}"]
     if page.weakens:
-        parts.append(f"*What it makes doubtful:* {page.weakens}")
+        parts.append(f"*Makes doubtful:* {page.weakens}")
     return "\n\n".join([*parts, ""])
 
 
@@ -117,7 +122,7 @@ def main() -> int:
     """Writes the pages; with --check, returns 1 if one of them is out of date."""
     made = {
         "tables.md": [TABLES, *(table_section(*schema) for schema in _core.schemas())],
-        "findings.md": [FINDINGS, *(chapter_section(*chapter) for chapter in chapters().items())],
+        "findings.md": [FINDINGS, *(chapter_section(*chapter) for chapter in CHAPTERS.items())],
     }
     stale = [name for name, parts in made.items() if (DOCS / name).read_text("utf-8") != "\n".join(parts)]
     if sys.argv[1:] == ["--check"]:

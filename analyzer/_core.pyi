@@ -84,6 +84,7 @@ class Analysis:
         sentence: str,
         cost: float,
         cost_unit: str | None,
+        impact: float,
         evidence: str | None,
         advice: str | None,
         filter: str | None,

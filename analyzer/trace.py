@@ -369,7 +369,7 @@ def analyze(
     }
     with core_errors(filter):
         core = _core.Analysis(list(inputs), **options)
-        with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings"):
+        with nullcontext() if interfaces_only else importing("wiretale.analyzer.findings.registry"):
             interrupted = read_all(core, progress)
             core.finish()
     trace = Trace(core, inputs, options, interrupted)

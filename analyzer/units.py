@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantities as text: parsed from options (`10M`, `1.5 Gbit/s`, `64KiB`, `200ms`) and shown (`1.23 MB`, `94.1 Mbit/s`).
 
-Every program accepts the spellings of tests/analyzer/unit_spellings.toml, which explains the grammar. Prefixes that are shown are SI:
+Every program accepts the spellings of tests/analyzer/unit_spellings.toml, which explains the grammar. Shown prefixes are SI:
 1 kB is 1000 bytes.
 """
 

@@ -1,280 +1,397 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about the capture itself: what it lost, cut or got wrong, and so how far the rest can be trusted."""
+"""Rules about the capture itself: packets it lost, cut or stored wrongly, and so how far other results can be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
 
 from wiretale.analyzer.display_filter import frame_filter
-from wiretale.analyzer.findings.model import HARMLESS, Finding, flows_named, total
-from wiretale.analyzer.findings.odd_counts import odd_counts, odd_flows
-from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.findings.model import Match, Matches, Row, column_sum, finding, flow_list, only
+from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
-
-COPIES_LEAST, COPIES_SHARE = 10, 0.2  # packets that came again: fewer are the network's doing
+CHAPTER = "The capture itself"
+COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
 DROPPERS = {"kernel": "by the kernel", "interface": "by the interface", "program": "by the capturing program"}
-QUEUES_APART_NS = 100_000  # time stamps of packets that several queues take at once; no clock is set by so little
-CAPTURES_READ, NAMES_SHOWN = 64, 3
+QUEUES_APART_NS = 100_000  # between timestamps of packets that several capture queues take at once
+CAPTURES_MAX, NAMES_SHOWN = 64, 3
+
+capture_finding = partial(finding, scope="capture")
 
 
-def capture_damaged(trace: Trace) -> Iterator[Finding]:
-    """A file that ends in the middle of a record, or holds what is none."""
-    said = set()
-    for capture in trace.interfaces.rows():
-        if capture["damage"] is None or capture["file"] in said:
-            continue
-        said.add(capture["file"])
-        yield Finding(
-            *("capture-damaged", "error", "capture"),
-            f"The capture could not be read to its end: {capture['damage']}.",
-            "What came before is analyzed. Copy the file again, or let the capture finish; "
-            "`pcapfix` or `editcap` may save what follows.",
-            evidence=f"frame {capture['damage_frame']}" if capture["damage_frame"] else None,
-        )
+@capture_finding(
+    code="capture-damaged",
+    title="Damaged or truncated capture",
+    severity="error",
+    computed="The file holds an invalid record or ends inside one. The sentence names the byte and the expected "
+    "value; all packets before it are analyzed.",
+    unknown="The content of the rest. Flows that were open then look unfinished.",
+    weakens="Everything that ends near the damage: connection states, unanswered requests, the last time bins.",
+    sentence="The capture could not be read to its end: {damage}.",
+    advice="Copy the file again, or let the capture finish; `pcapfix` or `editcap` may recover the rest.",
+)
+def capture_damaged(transfers: Transfers) -> Matches:
+    seen = set()
+    for row in transfers.trace.interfaces.rows():
+        if row["damage"] is not None and row["file"] not in seen:
+            seen.add(row["file"])
+            frame = row["damage_frame"]
+            yield Match(damage=row["damage"], evidence=f"frame {frame}" if frame else None)
 
 
-def interrupted(trace: Trace) -> Iterator[Finding]:
-    """Ctrl-C."""
-    if trace.interrupted:
-        read = trace.totals["packets"]
-        when = f"after {plural(read, 'packet')}" if read else "before the first packet"
-        yield Finding(
-            *("interrupted", "info", "capture"),
-            f"The reading was interrupted {when}; the rest is not analyzed.",
-            "Run it again to the end, or choose a part with --start and --end.",
-        )
+@capture_finding(
+    code="interrupted",
+    title="Reading was interrupted",
+    severity="info",
+    computed="SIGINT (Ctrl-C) or SIGTERM arrived before the end of the input.",
+    unknown="The content of the rest.",
+    weakens="Totals and everything that ends late.",
+    sentence="Reading was interrupted {when}; the rest is not analyzed.",
+    advice="Run wiretale again to the end, or select a part with --start and --end.",
+)
+def interrupted(transfers: Transfers) -> Matches:
+    if transfers.trace.interrupted:
+        packets = transfers.trace.totals["packets"]
+        yield Match(when=f"after {plural(packets, 'packet')}" if packets else "before the first packet")
 
 
-def dropped_by(capture: dict[str, Any]) -> str:
-    """Who dropped how many: `3 by the kernel, 1 by the interface`."""
-    counts = ((capture[f"dropped_{who}"], words) for who, words in DROPPERS.items())
-    return ", ".join(f"{count:,} {words}" for count, words in counts if count)
+@capture_finding(
+    code="capture-dropped",
+    title="Packets dropped by the capture",
+    severity="warning",
+    unit="packets",
+    computed="Drop counters of kernel, interface and capturing program in the interface statistics (pcapng), compared "
+    "with the packets in the file.",
+    unknown="Which packets were dropped. A file without statistics (every pcap file) has no drop count: `drop count "
+    "unavailable` does not mean that nothing was dropped.",
+    weakens="Losses upstream, gaps, unseen bytes and missing block numbers: each may be a packet that only the "
+    "capture dropped. Retransmitted, downstream-lost and late packets remain as they are.",
+    sentence="The capture dropped {dropped} of {whole:packet} ({share}) on {interface}: {counts}. Apparent losses may "
+    "be these packets.",
+    advice="Raise the capture buffer (-B), lower the snap length (-s 96) or use a capture filter.",
+)
+def capture_dropped(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        counts = [(row[f"dropped_{who}"], words) for who, words in DROPPERS.items()]
+        dropped = sum(count or 0 for count, _ in counts)
+        if dropped:
+            whole = dropped + row["packets"] + row["filtered_packets"]
+            yield Match(
+                dropped=dropped,
+                whole=whole,
+                share=show_share(dropped, whole),
+                interface=row["name"] or f"interface {row['interface']}",
+                counts=", ".join(f"{count:,} {words}" for count, words in counts if count),
+                cost=float(dropped),
+            )
 
 
-def capture_drops(trace: Trace) -> Iterator[Finding]:
-    """Drops that the capturing system itself reports (pcapng interface statistics)."""
-    for capture in trace.interfaces.rows():
-        dropped = sum(capture[f"dropped_{who}"] or 0 for who in DROPPERS)
-        if not dropped:
-            continue
-        whole = dropped + capture["packets"] + capture["filtered_packets"]
-        yield Finding(
-            *("capture-dropped", "warning", "capture"),
-            f"The capture itself lost {plural(dropped, 'packet')} ({show_share(dropped, whole)}) on "
-            f"{capture['name'] or 'interface ' + str(capture['interface'])}: "
-            f"{dropped_by(capture)}. "
-            "What seems lost or unseen may only be missing here.",
-            "Capture with a larger buffer (-B), fewer bytes a packet (-s 96) or a capture filter.",
-            cost=float(dropped),
-            cost_unit="packets",
-        )
-
-
-def capture_missed(trace: Trace) -> Iterator[Finding]:
-    """Bytes acknowledged by the receiver and never seen: lost at the capture, or on another path."""
-    unseen = odd_counts(trace)["unseen_bytes"]
+@capture_finding(
+    code="capture-missed",
+    title="Acknowledged data not captured",
+    severity="warning",
+    unit="bytes",
+    computed="A receiver acknowledged bytes of the stream that did not pass the capture point "
+    "(directions.unseen_bytes). They arrived, so another path carried them or the capture was too slow.",
+    unknown="Which of the two. UDP has no ACKs, so nothing is found there.",
+    weakens="Losses upstream and rates, because data that is missing from the capture did arrive.",
+    sentence="Receivers acknowledged {missed} ({share} of payload) in {flows:flow} that the capture does not contain: "
+    "it missed packets, or they took another path{before}. This is not a network loss.",
+    advice="Check capture drops and asymmetric routing.",
+)
+def capture_missed(transfers: Transfers) -> Matches:
+    unseen = transfers.counts["unseen_bytes"]
     if not unseen:
         return
-    missed, payload = sum(size for _, size in unseen), total(trace.directions, "payload_bytes")
-    affected = list(dict.fromkeys(number // 2 for number, _ in unseen))
-    yield Finding(
-        *("capture-missed", "warning", "capture"),
-        f"Receivers acknowledged {show_bytes(missed)} ({show_share(missed, missed + payload)} of the payload) that are "
-        f"not in the capture, in {plural(len(affected), 'flow')}: the capture missed packets, or they took another path"
-        f"{', or went by before it began' if begun_before(trace, affected) else ''}.",
-        "Do not read these as losses of the network. Compare with the drops of the capture; look for asymmetric routing.",
-        flow=affected[0] if len(affected) == 1 else None,
+    trace = transfers.trace
+    missed, payload = sum(size for _, size in unseen), column_sum(trace.directions, "payload_bytes")
+    flows = list(dict.fromkeys(number // 2 for number, _ in unseen))
+    complete = trace.flows.column("initiator_known")
+    yield Match(
+        missed=show_bytes(missed),
+        share=show_share(missed, missed + payload),
+        flows=len(flows),
+        before="" if all(complete[flow] for flow in flows) else ", or passed before the capture began",
+        flow=only(flows),
         cost=float(missed),
-        cost_unit="bytes",
-        evidence=flows_named(trace, affected),
+        evidence=flow_list(trace, flows),
         filter="tcp.analysis.ack_lost_segment",
     )
 
 
-def begun_before(trace: Trace, flows: list[int]) -> bool:
-    """Whether one of them was under way when the capture began."""
-    known = trace.flows.column("initiator_known")
-    return not all(known[flow] for flow in flows)
-
-
-def several_points(trace: Trace) -> Iterator[Finding]:
-    """The same packets in captures of several places, which look like copies that the network made."""
-    captures = overlapping(trace)
-    if len(captures) < 2:
-        return
-    columns = [trace.directions.column(name) for name in ("network_duplicates", "blocks_duplicate")]
-    again = sum(max(network or 0, blocks or 0) for network, blocks in zip(*columns, strict=True))
-    whole = total(trace.directions, "data_packets")
-    if again < COPIES_LEAST or again < COPIES_SHARE * whole:
-        return
-    names = ", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN])
-    yield Finding(
-        *("several-points", "warning", "capture"),
-        f"{plural(again, 'packet')} ({show_share(again, whole)} of those with data) came in more than one of {len(captures)} "
-        f"captures of the same time ({names}): it seems that they were taken at several places of one path, and are "
-        "read here as if at one.",
-        "Explain each alone, and put them beside each other with `wiretale compare SENDER RECEIVER`.",
-        cost=float(again),
-        cost_unit="packets",
-    )
-
-
-def overlapping(trace: Trace) -> list[dict[str, Any]]:
-    """Captures (a file's interfaces each) that ran for half of their time beside another."""
-    known = [row for row in trace.interfaces.rows() if row["first_ns"] is not None and row["packets"]]
-    known = known[:CAPTURES_READ]
-    return [row for row in known if any(beside(row, other) for other in known if other is not row)]
-
-
-def beside(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether they ran at the same time for half of the shorter's."""
+def overlap(one: Row, other: Row) -> bool:
+    """Returns whether two captures ran at the same time for half of the shorter one's duration."""
     both = int(min(one["last_ns"], other["last_ns"]) - max(one["first_ns"], other["first_ns"]))
     shorter = int(min(row["last_ns"] - row["first_ns"] for row in (one, other)))
     return both > 0 and 2 * both >= shorter
 
 
-def time_backward(trace: Trace) -> Iterator[Finding]:
-    """Time stamps that go back within an interface's packets."""
-    for capture in trace.interfaces.rows():
-        if capture["backward_steps"]:
-            little = capture["backward_ns_max"] < QUEUES_APART_NS
-            why = "packets" if little else "the clock was set back, or packets"
-            doubtful = "Orders nearer than that" if little else "Times and orders near them"
-            yield Finding(
-                *("time-backward", "info" if little else "warning", "capture"),
-                f"{plural(capture['backward_steps'], 'packet is', 'packets are')} stamped earlier than the one before, by up "
-                f"to {show_duration(capture['backward_ns_max'])}: {why} of several queues "
-                f"were written out of order. {doubtful} are doubtful.",
-                "Sort with `reordercap`, keep the clock slewed (chrony) and capture one queue.",
-                evidence=f"first at frame {capture['backward_frame']}",
-                filter=frame_filter([capture["backward_frame"]]),
-                impact=HARMLESS if little else 0.0,
-            )
+def overlapping(transfers: Transfers) -> list[Row]:
+    """Returns the captures (interfaces of files) that ran beside another."""
+    known = [row for row in transfers.trace.interfaces.rows() if row["first_ns"] is not None and row["packets"]]
+    known = known[:CAPTURES_MAX]
+    return [row for row in known if any(overlap(row, other) for other in known if other is not row)]
 
 
-def time_unknown(trace: Trace) -> Iterator[Finding]:
-    """Simple packet blocks."""
-    count = total(trace.interfaces, "time_unknown")
-    if count:
-        yield Finding(
-            *("time-unknown", "warning", "capture"),
-            f"{plural(count, 'packet carries', 'packets carry')} no time stamp (pcapng simple packet blocks): "
-            f"{agreeing(count, 'it is', 'they are')} counted, and no rate or delay is drawn from "
-            f"{agreeing(count, 'it', 'them')}.",
-            "Capture with a tool that writes enhanced packet blocks.",
+@capture_finding(
+    code="several-points",
+    title="Several capture points read as one",
+    severity="warning",
+    unit="packets",
+    computed="Two files or interfaces overlap for half of the shorter one's time, and 10 packets or more, a fifth of "
+    "those with data, occur again as copies (directions.network_duplicates, blocks_duplicate).",
+    unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, the "
+    "copies are reported as mirror duplicates instead.",
+    weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",
+    sentence="{again:packet} ({share} of those with data) occur in more than one of {count} captures of the same time "
+    "({names}): they were probably taken at several points of one path, and are analyzed as if at one.",
+    advice="Analyze each file alone, and compare them with `wiretale compare SENDER RECEIVER`.",
+)
+def several_points(transfers: Transfers) -> Matches:
+    captures = overlapping(transfers)
+    if len(captures) < 2:
+        return
+    directions = transfers.trace.directions
+    columns = [directions.column(name) for name in ("network_duplicates", "blocks_duplicate")]
+    again = sum(max(network or 0, blocks or 0) for network, blocks in zip(*columns, strict=True))
+    whole = column_sum(directions, "data_packets")
+    if again >= max(COPIES_MIN, COPIES_SHARE * whole):
+        yield Match(
+            again=again,
+            share=show_share(again, whole),
+            count=len(captures),
+            names=", ".join(f"{row['name'] or row['file']}" for row in captures[:NAMES_SHOWN]),
+            cost=float(again),
         )
 
 
-def super_segments(trace: Trace) -> Iterator[Finding]:
-    """Segmentation or receive offload seen by the capture."""
-    for capture in trace.interfaces.rows():
-        if capture["super_segments"]:
-            device = capture["name"] or "DEVICE"
-            yield Finding(
-                *("offload", "warning", "capture"),
-                f"{plural(capture['super_segments'], 'packet is', 'packets are')} longer than a link carries: captured before "
-                "the adapter cut up what it sends (TSO, GSO) or after it joined what came (GRO, LRO). Packets, wire bytes "
-                "and round trips are those of the host, not of the wire.",
-                f"Capture on a separate tracer, or first: ethtool -K {device} tso off gso off gro off lro off.",
-                evidence=f"first at frame {capture['super_segment_frame']}",
+@capture_finding(
+    code="time-backward",
+    title="Timestamps go backward",
+    severity="warning; info below 100 µs",
+    computed="A packet of an interface has an earlier timestamp than the packet before it in the file. A clock that "
+    "was set back does this once and far; several capture queues written in turn do it often and by little. Below 100 "
+    "µs, severity is info and the finding is listed last.",
+    unknown="Forward steps of the clock, because they look like pauses.",
+    weakens="Every duration, RTT and order near those frames, above all reordering.",
+    sentence="{steps:packet has|packets have} an earlier timestamp than the packet before, by up to {furthest}: "
+    "{cause} were written out of order. {doubtful} are unreliable.",
+    advice="Sort with `reordercap`, slew the clock (chrony) and capture with one queue.",
+)
+def time_backward(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        if row["backward_steps"]:
+            small = row["backward_ns_max"] < QUEUES_APART_NS
+            packets = "packets of several queues"
+            yield Match(
+                "info" if small else "warning",
+                steps=row["backward_steps"],
+                furthest=show_duration(row["backward_ns_max"]),
+                cause=packets if small else f"the clock was set back, or {packets}",
+                doubtful="Smaller time differences" if small else "Times and orders near them",
+                evidence=f"first at frame {row['backward_frame']}",
+                filter=frame_filter([row["backward_frame"]]),
+                impact=0.0 if small else None,
+            )
+
+
+@capture_finding(
+    code="time-unknown",
+    title="Packets without timestamps",
+    severity="warning",
+    computed="pcapng simple packet blocks have no timestamp.",
+    unknown="All rates and delays of those packets.",
+    weakens="Rates, RTTs and RTOs: they are null.",
+    sentence="{count:packet has|packets have} no timestamp (pcapng simple packet blocks). wiretale counts "
+    "{count:~it|them}, but computes no rates or delays from {count:~it|them}.",
+    advice="Use a capture tool that writes enhanced packet blocks.",
+)
+def time_unknown(transfers: Transfers) -> Matches:
+    count = column_sum(transfers.trace.interfaces, "time_unknown")
+    if count:
+        yield Match(count=count)
+
+
+@capture_finding(
+    code="offload",
+    title="Packets longer than the link MTU",
+    severity="warning",
+    computed="IP packets are longer than any frame of the path: captured before the adapter segmented them (TSO, GSO) "
+    "or after it merged them (GRO, LRO).",
+    unknown="The packets on the wire: their number, spacing and headers.",
+    weakens="Packet counts, wire bytes, header overhead, bursts, reordering within such a packet, and RTTs by some "
+    "tens of microseconds. Bytes, goodput and losses stay correct.",
+    sentence="{count:packet is|packets are} longer than the link MTU: captured before the adapter segmented (TSO, "
+    "GSO) or after it merged them (GRO, LRO). Packet counts, wire bytes and RTTs are those of the host, not of the "
+    "wire.",
+    advice="Capture on a separate machine, or first run: ethtool -K {device} tso off gso off gro off lro off.",
+)
+def offload(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        if row["super_segments"]:
+            yield Match(
+                count=row["super_segments"],
+                device=row["name"] or "DEVICE",
+                evidence=f"first at frame {row['super_segment_frame']}",
                 filter="ip.len > 9216 || ip.len == 0",
             )
 
 
-def headers_cut(trace: Trace) -> Iterator[Finding]:
-    """A snap length so short that it cuts headers."""
-    count = total(trace.interfaces, "cut_headers")
+@capture_finding(
+    code="headers-cut",
+    title="Headers truncated by the snap length",
+    severity="warning",
+    unit="packets",
+    computed="The IP, transport or tunnel header of these packets exceeds the snap length.",
+    unknown="The content of those packets: payload lengths, flags and options, and so the verdicts of their flows.",
+    weakens="All verdicts of those flows; their columns are null if a header was not read.",
+    sentence="The snap length truncated the headers of {count:packet}: {count:~its|their} flags, options and lengths "
+    "are unknown.",
+    advice="Capture at least 128 bytes per packet (-s 128), more inside tunnels.",
+)
+def headers_cut(transfers: Transfers) -> Matches:
+    count = column_sum(transfers.trace.interfaces, "cut_headers")
     if count:
-        yield Finding(
-            *("headers-cut", "warning", "capture"),
-            f"The snap length cut the headers of {plural(count, 'packet')}: what {agreeing(count, 'it', 'they')} carried is "
-            "not known.",
-            "Capture at least 128 bytes a packet (-s 128), more inside tunnels.",
-            cost=float(count),
-            cost_unit="packets",
-        )
+        yield Match(count=count, cost=float(count))
 
 
-def malformed(trace: Trace) -> Iterator[Finding]:
-    """Packets that break their own format."""
-    for capture in trace.interfaces.rows():
-        if capture["malformed"]:
-            yield Finding(
-                *("malformed", "warning", "capture"),
-                f"{plural(capture['malformed'], 'packet breaks', 'packets break')} the format of a header "
-                f"({capture['reasons']}).",
-                "Look at them: corruption on the path, a broken sender, or an attack.",
-                evidence=f"first at frame {capture['malformed_frame']}",
-                filter=frame_filter([capture["malformed_frame"]]),
+@capture_finding(
+    code="malformed",
+    title="Malformed packets",
+    severity="warning",
+    computed="Lengths or versions in the headers contradict each other; by reason (interfaces.reasons).",
+    unknown="Checksum errors: checksums are not verified, because offloading leaves them wrong in most captures.",
+    weakens="The flows to which those packets would belong.",
+    sentence="{count:packet has|packets have} a malformed header ({reasons}).",
+    advice="Inspect them for corruption on the path, a broken sender or an attack.",
+)
+def malformed(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        if row["malformed"]:
+            frame = row["malformed_frame"]
+            yield Match(
+                count=row["malformed"],
+                reasons=row["reasons"],
+                evidence=f"first at frame {frame}",
+                filter=frame_filter([frame]),
             )
 
 
-def not_understood(trace: Trace) -> Iterator[Finding]:
-    """Packets of a kind that is not read."""
-    for capture in trace.interfaces.rows():
-        share = capture["not_understood"] / capture["packets"] if capture["packets"] else 0
-        if capture["not_understood"]:
-            yield Finding(
-                *("not-understood", "warning" if share > 0.5 else "info", "capture"),
-                f"{plural(capture['not_understood'], 'packet is', 'packets are')} of a kind that is not read "
-                f"({show_share(capture['not_understood'], capture['packets'])}; {capture['reasons']}).",
-                "They are counted and not analyzed; Wireshark may know them.",
-            )
+@capture_finding(
+    code="not-understood",
+    title="Packets of an unsupported format",
+    severity="info; warning if more than half of the packets",
+    computed="The link layer or tunnel has a format that wiretale does not decode; by reason.",
+    unknown="The content of those packets.",
+    weakens="Totals of the capture compared with those of its flows.",
+    sentence="{count:packet has|packets have} a format that wiretale does not decode ({share}; {reasons}).",
+    advice="Open them in Wireshark: here they are counted and not analyzed.",
+)
+def not_understood(transfers: Transfers) -> Matches:
+    for row in transfers.trace.interfaces.rows():
+        count, packets = row["not_understood"], row["packets"]
+        if count:
+            severity = "warning" if packets and count / packets > 0.5 else "info"
+            yield Match(severity, count=count, share=show_share(count, packets), reasons=row["reasons"])
 
 
-def filter_refused(trace: Trace) -> Iterator[Finding]:
-    """A filter that cannot be compiled for a link type."""
-    count = trace.totals["filter_refused"]
-    if count:
-        yield Finding(
-            *("filter-refused", "warning", "capture"),
-            f"The filter cannot be used on the link type of {plural(count, 'packet')}: "
-            f"{agreeing(count, 'it was', 'they were')} left out.",
-            "Use a filter that holds for every link type in the file, such as `ip` or `tcp port 80`.",
-        )
+@capture_finding(
+    code="filter-refused",
+    title="Filter does not fit the link type",
+    severity="warning",
+    computed="libpcap could not compile the filter for the link type of some interface.",
+    unknown="Whether the filter would have matched those packets.",
+    weakens="Totals.",
+    sentence="The filter cannot be compiled for the link type of {count:packet}: {count:~it is|they are} left out.",
+    advice="Use a filter that is valid for every link type in the file, such as `ip` or `tcp port 80`.",
+)
+def filter_refused(transfers: Transfers) -> Matches:
+    if transfers.trace.totals["filter_refused"]:
+        yield Match(count=transfers.trace.totals["filter_refused"])
 
 
-def bounds_reached(trace: Trace) -> Iterator[Finding]:
-    """Flows, datagrams or events that were given up to stay within the memory bound."""
-    totals = trace.totals
-    if totals["evicted_flows"]:
-        yield Finding(
-            *("flows-evicted", "warning", "capture"),
-            f"{plural(totals['evicted_flows'], 'flow')} ended early because too many were open at once: a flow may "
-            "appear in several rows.",
-            "Raise --max-flows, or analyze a part with --filter.",
-        )
-    if totals["evicted_datagrams"]:
-        yield Finding(
-            *("datagrams-evicted", "warning", "capture"),
-            f"{plural(totals['evicted_datagrams'], 'incomplete datagram')} ended early because too many were open at "
-            "once.",
-            "A flood of fragments? Analyze a part with --filter.",
-        )
-    for code, what in (("events-dropped", "event"), ("blocks-dropped", "block")):
-        dropped = totals[code.replace("-", "_")]
-        if dropped:
-            yield Finding(
-                *(code, "info", "capture"),
-                f"{plural(dropped, what)} beyond the bound of the {what}s table: counts are whole, their list is not.",
-                "Analyze a part with --filter, --start and --end.",
-            )
+def limit_reached(transfers: Transfers, total: str) -> Matches:
+    if transfers.trace.totals[total]:
+        yield Match(count=transfers.trace.totals[total])
 
 
-def one_way(trace: Trace) -> Iterator[Finding]:
-    """TCP conversations of which only one direction was captured, though the other must have been there."""
-    flows = trace.flows
-    alone = [number for number, _ in odd_flows(trace)["one_way"]]
-    states = flows.column("state") if alone else []
-    numbers = [i for i in alone if states[i] not in (None, "syn_sent")]
+@capture_finding(
+    code="flows-evicted",
+    title="Flows evicted",
+    severity="warning",
+    computed="More flows were open at a time than --max-flows; wiretale evicted the longest idle.",
+    unknown="Which rows belong to the same flow.",
+    weakens="Flow counts, handshakes and states of those flows.",
+    sentence="{count:flow was|flows were} evicted because too many were open at once: a flow may have several rows.",
+    advice="Raise --max-flows, or analyze a part with --filter.",
+)
+def flows_evicted(transfers: Transfers) -> Matches:
+    return limit_reached(transfers, "evicted_flows")
+
+
+@capture_finding(
+    code="datagrams-evicted",
+    title="Datagrams evicted",
+    severity="warning",
+    computed="More than 65,536 incomplete datagrams were open.",
+    unknown="Whether they would have become complete.",
+    weakens="Incomplete datagrams.",
+    sentence="{count:incomplete datagram was|incomplete datagrams were} evicted because too many were open at once.",
+    advice="Check for a flood of fragments, and analyze a part with --filter.",
+)
+def datagrams_evicted(transfers: Transfers) -> Matches:
+    return limit_reached(transfers, "evicted_datagrams")
+
+
+ROWS_DROPPED = "The {0} table has no rows for {{count:{1}}}, because it is full; counters are complete."
+PART = "Analyze a part with --filter, --start and --end."
+
+
+@capture_finding(
+    code="events-dropped",
+    title="Events table full",
+    severity="info",
+    computed="The table holds 4 million rows, 10,000 per flow; counters continue.",
+    unknown="Frames of the events that are not listed.",
+    weakens="Evidence and the loss pattern, never counts.",
+    sentence=ROWS_DROPPED.format("events", "event"),
+    advice=PART,
+)
+def events_dropped(transfers: Transfers) -> Matches:
+    return limit_reached(transfers, "events_dropped")
+
+
+@capture_finding(
+    code="blocks-dropped",
+    title="Blocks table full",
+    severity="info",
+    computed="The table holds 4 million rows; counters continue.",
+    unknown="Delays of the blocks that are not listed.",
+    weakens="Lists and graphs of blocks, never counts.",
+    sentence=ROWS_DROPPED.format("blocks", "block"),
+    advice=PART,
+)
+def blocks_dropped(transfers: Transfers) -> Matches:
+    return limit_reached(transfers, "blocks_dropped")
+
+
+@capture_finding(
+    code="one-way",
+    title="One direction captured",
+    severity="warning",
+    computed="All packets of these TCP flows come from one end, though the state shows that the other end answered.",
+    unknown="RTTs, flight, windows, causes of retransmissions, unseen bytes.",
+    weakens="Everything that needs ACKs is null; losses are derived from gaps and repeats only.",
+    sentence="Only one direction of {count:TCP flow} ({share} of flows) was captured: RTTs, unseen bytes and flight "
+    "are unknown.",
+    advice="Mirror both directions of the port, or capture at a point with symmetric routing.",
+)
+def one_way(transfers: Transfers) -> Matches:
+    trace = transfers.trace
+    numbers = [number for number, _ in transfers.flow_counts["one_way"]]
+    states = trace.flows.column("state") if numbers else []
+    numbers = [number for number in numbers if states[number] not in (None, "syn_sent")]
     if numbers:
-        yield Finding(
-            *("one-way", "warning", "capture"),
-            f"Only one direction of {plural(len(numbers), 'TCP flow')} was captured "
-            f"({show_share(len(numbers), len(flows))} of the flows): round trips, unseen bytes and flight are not known.",
-            "Mirror both directions of the port, or capture where routing is symmetric.",
-            evidence=flows_named(trace, numbers),
+        yield Match(
+            count=len(numbers), share=show_share(len(numbers), len(trace.flows)), evidence=flow_list(trace, numbers)
         )

@@ -1,269 +1,398 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about how connections begin, rest and end, and what their paths let through."""
+"""Rules about connections: handshakes, resets, keep-alives, ICMP errors, path MTU and packet sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.flow_rules import by_state
 from wiretale.analyzer.findings.model import (
     SHOWN,
-    Finding,
-    flows_named,
-    frame_span,
-    frames_named,
-    frames_of_kinds,
-    named,
+    Match,
+    Matches,
+    Row,
+    finding,
+    flow_list,
+    flow_str,
+    frame_list,
+    frame_range,
+    only,
+    opposite,
+    percent,
     row_at,
-    rows_of_kind,
-    stalls_named,
+    seconds,
+    stall_list,
     stalls_of,
 )
-from wiretale.analyzer.findings.odd_counts import odd_counts, odd_flows
-from wiretale.analyzer.findings.transfers import survey_of
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.findings.transfers import ROWS_MAX, Transfers, rows_of_kind
+from wiretale.analyzer.units import show_bytes, show_duration, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
-
-READ_MOST = 200  # rows of flows with some trouble
-IDLE_LEAST_NS = 30_000_000_000  # of a pause that a middlebox may take for the end
-ANSWER_MOST_NS = 5_000_000_000  # from a packet to the reset that answers it
-UNANSWERED_LEAST = 3  # keep-alives
-LARGE_LEAST = 1200  # bytes of a segment that a smaller path MTU would stop
-STUCK_LEAST = 3  # sendings of it
-CLAMPED_MOST = 1400  # bytes of an MSS that Ethernet does not explain
-BULK_LEAST = 1_000_000
-SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes a packet; packets
-SECOND = 1e9
-Row = dict[str, Any]
+CHAPTER = "Connections"
+ICMP_ERRORS_MAX = 50  # whose text is read
+IDLE_MIN_NS = 30_000_000_000  # after which a middlebox may have dropped its entry
+ANSWER_MAX_NS = 5_000_000_000  # from a packet to the reset that answers it
+UNANSWERED_MIN = 3  # keep-alives
+LARGE_MIN, ATTEMPTS_MIN = 1200, 3  # bytes of a segment that a smaller path MTU would stop; its retransmissions
+CLAMPED_MAX = 1400  # bytes; Ethernet does not explain such an MSS
+BULK_MIN = 1_000_000  # bytes
+FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
+SMALL_PAYLOAD, SMALL_PACKETS = 200, 1000  # bytes per packet; packets
+FAILED = ("syn_sent", "refused")
 
 
-def direction_rows(trace: Trace, column: str) -> list[Row]:
-    """The rows of directions in which a column is neither null nor 0; the first of them."""
-    chosen = odd_counts(trace)[column][:READ_MOST]
-    return [row_at(trace.directions, number) for number, _ in chosen]
+def flows_in(transfers: Transfers, state: str) -> list[int]:
+    return transfers.trace.flows.rows_where("state", state)
 
 
-def syn_lost(trace: Trace) -> Iterator[Finding]:
-    """Handshakes that needed a SYN or SYN-ACK more than once, and came about."""
+@finding(
+    code="syn-unanswered",
+    title="Connection attempts without an answer",
+    severity="warning",
+    unit="connections",
+    computed="Flows in the state syn_sent: they hold nothing but SYNs.",
+    unknown="Whether an answer took another path, or the capture ended too early.",
+    sentence="{count:connection attempt} got no answer at the capture point: a firewall dropped {count:~it|them}, the "
+    "host is down, or the answer took another path.",
+    advice="Try the port from a nearer host, and check firewalls that drop instead of rejecting.",
+)
+def syn_unanswered(transfers: Transfers) -> Matches:
+    flows = flows_in(transfers, "syn_sent")
+    if flows:
+        yield Match(
+            count=len(flows),
+            flow=only(flows),
+            cost=float(len(flows)),
+            evidence=flow_list(transfers.trace, flows),
+            filter="tcp.flags.syn == 1 && tcp.flags.ack == 0",
+        )
+
+
+def reset_match(transfers: Transfers, flows: list[int]) -> Matches:
+    if flows:
+        evidence = flow_list(transfers.trace, flows)
+        yield Match(count=len(flows), flow=only(flows), evidence=evidence, filter="tcp.flags.reset == 1")
+
+
+@finding(
+    code="connection-refused",
+    title="Connection attempts refused",
+    severity="warning",
+    computed="A RST answered the SYN.",
+    unknown="Whether the host or a firewall sent the RST: compare TTLs.",
+    sentence="{count:connection attempt was|connection attempts were} refused by a RST.",
+    advice="Check that the server listens on that port, and that no firewall rejects it.",
+)
+def connection_refused(transfers: Transfers) -> Matches:
+    return reset_match(transfers, flows_in(transfers, "refused"))
+
+
+@finding(
+    code="syn-lost",
+    title="Handshakes with retransmitted SYNs",
+    severity="warning",
+    unit="seconds",
+    computed="Connections were established after a SYN or SYN-ACK was retransmitted in an RTO. The cost is the stall "
+    "before those (directions.limit_timeout_ns).",
+    unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
+    "full backlog drops SYNs and looks the same.",
+    sentence="{flows:connection was|connections were} established only after {again:retransmitted SYN or "
+    "SYN-ACK|retransmitted SYNs or SYN-ACKs}: the first, or its answer, was lost{waited}.",
+    advice="Check the listener's backlog (ss -lnt, nstat TcpExtListenDrops), firewall rate limits and packet loss.",
+)
+def syn_lost(transfers: Transfers) -> Matches:
+    trace = transfers.trace
     slow = [
         row
-        for row in direction_rows(trace, "timeouts")
-        if (row["syns"] or 0) > 1 and row_at(trace.flows, row["flow"])["state"] not in ("syn_sent", "refused")
+        for row in transfers.rows("timeouts")
+        if (row["syns"] or 0) > 1 and row_at(trace.flows, row["flow"])["state"] not in FAILED
     ]
-    if not slow:
-        return
-    flows = list(dict.fromkeys(row["flow"] for row in slow))
-    again, waited = sum(row["syns"] - 1 for row in slow), sum(row["limit_timeout_ns"] or 0 for row in slow)
-    yield Finding(
-        *("syn-lost", "warning", "flow"),
-        f"{plural(len(flows), 'connection')} came about only after "
-        f"{plural(again, 'more SYN or SYN-ACK', 'more SYNs or SYN-ACKs')}: the first, or its answer, was "
-        f"lost{'; ' + show_duration(waited) + ' went by in timeouts' if waited else ''}.",
-        "A full backlog of the listener (ss -lnt, nstat TcpExtListenDrops), a firewall's rate limit, or plain loss.",
-        flow=flows[0] if len(flows) == 1 else None,
-        cost=round(waited / SECOND, 6),
-        cost_unit="seconds",
-        evidence=flows_named(trace, flows),
-        filter="tcp.flags.syn == 1 && tcp.analysis.retransmission",
-        impact=sum(survey_of(trace).weight(row) for row in slow) * 0.2,
-    )
+    if slow:
+        flows = list(dict.fromkeys(row["flow"] for row in slow))
+        waited = sum(row["limit_timeout_ns"] or 0 for row in slow)
+        yield Match(
+            flows=len(flows),
+            again=sum(row["syns"] - 1 for row in slow),
+            waited=f", after {show_duration(waited)} in RTOs" if waited else "",
+            flow=only(flows),
+            cost=seconds(waited),
+            evidence=flow_list(trace, flows),
+            filter="tcp.flags.syn == 1 && tcp.analysis.retransmission",
+            impact=sum(map(transfers.traffic_share, slow)) * 0.2,
+        )
 
 
-def outstanding_at_end(trace: Trace, row: Row) -> int:
-    """Bytes of a direction that were never acknowledged, as its last time bin has it."""
-    bins = [one for one in series_rows(trace, row["flow"]) if one["direction"] == row["direction"]]
-    return (bins[-1]["flight_bytes"] or 0) if bins else 0
+@finding(
+    code="reset",
+    title="Connections reset",
+    severity="info",
+    computed="Flows that ended by RST after data or a handshake.",
+    unknown="The reason. Many applications close with RST on purpose.",
+    sentence="{count:connection was|connections were} ended by RST.",
+    advice="Ask the end that sent it; some applications close this way.",
+)
+def reset(transfers: Transfers) -> Matches:
+    return reset_match(transfers, flows_in(transfers, "reset"))
 
 
-def series_rows(trace: Trace, flow: int) -> list[Row]:
-    """The time bins of a flow."""
-    counts = trace.series.rows_by_flow(len(trace.flows))
-    start = sum(counts[:flow])
-    return trace.series.rows(start, start + counts[flow])
-
-
-def stuck_bytes(trace: Trace, row: Row) -> int:
-    """What never got through of a direction whose large segments were sent again and again; 0 where some did."""
-    large = row["segment_max"] or 0
-    back = row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
-    if large < LARGE_LEAST or (row["retransmissions"] or 0) < STUCK_LEAST or row["timeouts"] < 2 or not back["packets"]:
+def idle_before_reset(transfers: Transfers, flow: int) -> int:
+    """Returns the ns for which both ends were idle before one resumed and got a RST; 0 otherwise."""
+    rows = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
+    resetting = [row for row in rows if row["resets"]]
+    resuming = [row for row in rows if not row["resets"] and row["packets"]]
+    if len(resetting) != 1 or len(resuming) != 1 or resetting[0]["last_ns"] is None:
         return 0
-    left = outstanding_at_end(trace, row)
+    waited = resetting[0]["last_ns"] - resuming[0]["last_ns"]
+    idle = min(row["idle_ns_max"] or 0 for row in rows)
+    return idle if idle >= IDLE_MIN_NS and 0 <= waited <= ANSWER_MAX_NS else 0
+
+
+@finding(
+    code="idle-reset",
+    title="Connections reset after an idle period",
+    severity="warning",
+    unit="connections",
+    computed="Flows in the state reset, both directions of which were idle for 30 s or more until one end resumed, "
+    "and a RST came within 5 s. An end that sends a RST out of its own idle period does not count.",
+    unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
+    "others.",
+    sentence="{count:connection was|connections were} reset after an idle period of up to {longest}: a NAT or "
+    "firewall on the path dropped its entry, or an end closed.",
+    advice="Send keep-alives more often than that (SO_KEEPALIVE, TCP_KEEPIDLE), or raise the middlebox's idle timeout.",
+)
+def idle_reset(transfers: Transfers) -> Matches:
+    idle = {flow: idle_before_reset(transfers, flow) for flow in flows_in(transfers, "reset")[:ROWS_MAX]}
+    flows = [flow for flow, ns in idle.items() if ns]
+    if flows:
+        yield Match(
+            count=len(flows),
+            longest=show_duration(max(idle.values())),
+            flow=only(flows),
+            cost=float(len(flows)),
+            evidence=flow_list(transfers.trace, flows),
+            filter="tcp.flags.reset == 1",
+        )
+
+
+def last_flight_bytes(transfers: Transfers, row: Row) -> int:
+    """Returns the outstanding bytes of a direction in its last time bin."""
+    trace = transfers.trace
+    counts = trace.series.rows_by_flow(len(trace.flows))
+    start = sum(counts[: row["flow"]])
+    bins = trace.series.rows(start, start + counts[row["flow"]])
+    flights = [one["flight_bytes"] or 0 for one in bins if one["direction"] == row["direction"]]
+    return flights[-1] if flights else 0
+
+
+def stuck_bytes(transfers: Transfers, row: Row) -> int:
+    """Returns the bytes that were never acknowledged if no large segment was; 0 otherwise."""
+    large = row["segment_max"] or 0
+    if large < LARGE_MIN or (row["retransmissions"] or 0) < ATTEMPTS_MIN or row["timeouts"] < 2:
+        return 0
+    if not opposite(transfers.trace, row)["packets"]:
+        return 0
+    left = last_flight_bytes(transfers, row)
     return left if left >= large and (row["unique_bytes"] or 0) - left < large else 0
 
 
-def path_mtu_black_hole(trace: Trace) -> Iterator[Finding]:
-    """Large segments that never arrive, while small ones do."""
-    for row in direction_rows(trace, "timeouts"):
-        left, flow = stuck_bytes(trace, row), row_at(trace.flows, row["flow"])
-        if not left or flow["state"] in ("syn_sent", "refused"):
+@finding(
+    code="path-mtu-black-hole",
+    title="Path MTU black hole",
+    severity="warning",
+    unit="seconds",
+    computed="Segments of 1,200 bytes or more were retransmitted three times or more, in two RTOs or more, no segment "
+    "of that size was ever acknowledged, and the other end answers small packets. Outstanding bytes are those of the "
+    "last time bin.",
+    unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
+    sentence="{name} retransmitted segments of {size:byte} {times:time}, and none was acknowledged, while small "
+    "packets pass: the path MTU is probably smaller. {icmp}",
+    advice="Allow ICMP 'fragmentation needed' (IPv6: packet too big), clamp the MSS at the tunnel or router, or lower "
+    "the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
+)
+def path_mtu_black_hole(transfers: Transfers) -> Matches:
+    trace = transfers.trace
+    for row in transfers.rows("timeouts"):
+        left, flow = stuck_bytes(transfers, row), row_at(trace.flows, row["flow"])
+        if not left or flow["state"] in FAILED:
             continue
-        told = "An ICMP error says so too." if flow["icmp_errors"] else "No ICMP error told the sender."
-        yield Finding(
-            *("path-mtu-black-hole", "warning", "flow"),
-            f"{named(row)}: segments of {plural(row['segment_max'], 'byte')} were sent again "
-            f"{plural(row['retransmissions'], 'time')} and never acknowledged, while small packets pass: the path MTU "
-            f"seems to be smaller, and nothing gets through. {told}",
-            "Let ICMP 'fragmentation needed' (IPv6: packet too big) pass, clamp the MSS at the tunnel or router, or "
-            "lower the MTU; net.ipv4.tcp_mtu_probing=1 helps the sender.",
+        stalls = stall_list(stalls_of(row), row["timeouts"])
+        yield Match(
             flow=row["flow"],
-            cost=round((row["limit_timeout_ns"] or 0) / SECOND, 6),
-            cost_unit="seconds",
-            evidence=f"{stalls_named(stalls_of(row), row['timeouts'])}; {show_bytes(left)} outstanding at the end",
+            name=flow_str(row),
+            size=row["segment_max"],
+            times=row["retransmissions"],
+            icmp="An ICMP error confirms it." if flow["icmp_errors"] else "No ICMP error informed the sender.",
+            cost=seconds(row["limit_timeout_ns"] or 0),
+            evidence=f"{stalls}; {show_bytes(left)} outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
-            impact=survey_of(trace).weight(row),
+            impact=transfers.traffic_share(row),
         )
 
 
-def fragmentation_needed(trace: Trace) -> Iterator[Finding]:
-    """Routers that tell of a smaller path MTU: path-MTU discovery at work."""
-    if not odd_flows(trace)["icmp_errors"]:
+@finding(
+    code="icmp-errors",
+    title="ICMP errors about flows",
+    severity="warning",
+    unit="packets",
+    computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types.",
+    unknown="Errors that took another path or were filtered.",
+    sentence="Routers or hosts sent ICMP errors about {count:flow}{details}.",
+    advice="Check what they report: unreachable ports and hosts, exceeded TTLs, or a path MTU that is too small.",
+)
+def icmp_errors(transfers: Transfers) -> Matches:
+    counts = transfers.flow_counts["icmp_errors"]
+    if counts:
+        flows = [number for number, _ in counts]
+        events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX)
+        details = sorted({event["detail"] for event in events if event["detail"]})
+        yield Match(
+            count=len(flows),
+            details=f": {'; '.join(details[:SHOWN])}" if details else "",
+            flow=only(flows),
+            cost=float(sum(count for _, count in counts)),
+            evidence=flow_list(transfers.trace, flows),
+            filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
+        )
+
+
+@finding(
+    code="path-mtu",
+    title="Path MTU discovery",
+    severity="info",
+    unit="packets",
+    computed="ICMP errors 'fragmentation needed' (RFC 1191) or 'packet too big' (RFC 8201) that quote a flow.",
+    unknown="Errors that took another path.",
+    sentence="A router reported a smaller path MTU to {count:sender} ({detail}): each loses one or two packets until "
+    "it adapts.",
+    advice="Lower the interface MTU or clamp the MSS to avoid the first losses; path MTU discovery works.",
+)
+def path_mtu(transfers: Transfers) -> Matches:
+    if not transfers.flow_counts["icmp_errors"]:
         return
-    told = [
+    reports = [
         event
-        for event in rows_of_kind(trace.events, "icmp_error", READ_MOST)
+        for event in rows_of_kind(transfers, "icmp_error", ROWS_MAX)
         if event["detail"] and ("fragmentation needed" in event["detail"] or "packet too big" in event["detail"])
     ]
-    if not told:
-        return
-    flows = sorted({event["flow"] for event in told})
-    yield Finding(
-        *("path-mtu", "info", "flow"),
-        f"A router told {plural(len(flows), 'sender')} of a smaller path MTU ({told[0]['detail']}): each loses a "
-        "packet or two until it knows.",
-        "Works as it should. A smaller interface MTU or an MSS clamp saves the first losses.",
-        flow=flows[0] if len(flows) == 1 else None,
-        cost=float(len(told)),
-        cost_unit="packets",
-        evidence=frames_named([event["frame"] for event in told[:SHOWN]], len(told)),
-        filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
-    )
-
-
-def mss_clamped(trace: Trace) -> Iterator[Finding]:
-    """Large transfers with a maximum segment size that a tunnel or a clamp explains."""
-    for one in survey_of(trace).tcp():
-        mss = one.back["mss"]
-        if not mss or mss > CLAMPED_MOST or (one.row["unique_bytes"] or 0) < BULK_LEAST:
-            continue
-        lost = 1 - mss / (mss + 78) / (1460 / 1538)
-        yield Finding(
-            *("mss-small", "info", "flow"),
-            f"{one.name}: the receiver, or a router on the way, asked for segments of at most {plural(mss, 'byte')} (Ethernet "
-            f"allows 1,460): headers take {show_share(lost, 1)} more of the link.",
-            "A tunnel's MTU or an MSS clamp; right where a tunnel needs it.",
-            flow=one.row["flow"],
-            cost=round(100 * lost, 2),
-            cost_unit="percent",
-            evidence=one.frames,
-            filter=f"{flow_filter(one.flow)} && tcp.options.mss_val",
-            impact=one.weight * lost,
+    if reports:
+        flows = sorted({event["flow"] for event in reports})
+        yield Match(
+            count=len(flows),
+            detail=reports[0]["detail"],
+            flow=only(flows),
+            cost=float(len(reports)),
+            evidence=frame_list([event["frame"] for event in reports[:SHOWN]], len(reports)),
+            filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
         )
 
 
-def silence_before_reset(trace: Trace, flow: int) -> int:
-    """How long both ends were silent before one spoke again and got a reset for it, ns; 0 where it was not so."""
-    rows = trace.directions.rows(2 * flow, 2 * flow + 2)
-    resetting = [row for row in rows if row["resets"]]
-    speaking = [row for row in rows if not row["resets"] and row["packets"]]
-    if len(resetting) != 1 or len(speaking) != 1 or resetting[0]["last_ns"] is None:
-        return 0
-    waited = resetting[0]["last_ns"] - speaking[0]["last_ns"]
-    silence = min(row["idle_ns_max"] or 0 for row in rows)
-    return silence if silence >= IDLE_LEAST_NS and 0 <= waited <= ANSWER_MOST_NS else 0
+@finding(
+    code="ecn-ignored",
+    title="Congestion marks not echoed",
+    severity="warning",
+    unit="packets",
+    computed="A TCP direction has packets marked Congestion Experienced, and the other end sent no ECE.",
+    unknown="Whether ECN was negotiated if the SYNs were not captured. AccECN echoes differently.",
+    sentence="{name} has {count:packet} with a congestion mark, and the receiver echoed none (RFC 3168): the sender "
+    "does not slow down.",
+    advice="Compare captures at both ends for a stack or middlebox that clears ECE, or one that marks packets that "
+    "are not ECN-capable.",
+)
+def ecn_ignored(transfers: Transfers) -> Matches:
+    trace = transfers.trace
+    for row in transfers.rows("ecn_ce"):
+        flow, back = row_at(trace.flows, row["flow"]), opposite(trace, row)
+        if flow["protocol"] == "tcp" and back["ecn_echo"] == 0 and back["packets"]:
+            yield Match(
+                flow=row["flow"],
+                name=flow_str(row),
+                count=row["ecn_ce"],
+                cost=float(row["ecn_ce"]),
+                evidence=frame_range(flow),
+                filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
+                impact=transfers.traffic_share(row) * row["ecn_ce"] / max(row["packets"], 1),
+            )
 
 
-def idle_reset(trace: Trace) -> Iterator[Finding]:
-    """Connections that were reset when one end spoke again after a long silence."""
-    silences = [(silence_before_reset(trace, number), number) for number in by_state(trace, "reset")[:READ_MOST]]
-    found = [pair for pair in silences if pair[0]]
-    if not found:
-        return
-    longest = max(silence for silence, _ in found)
-    flows = [number for _, number in found]
-    yield Finding(
-        *("idle-reset", "warning", "flow"),
-        f"{plural(len(found), 'connection was', 'connections were')} reset after a silence of up to "
-        f"{show_duration(longest)}: a NAT or firewall on the way forgets idle connections, or an end gave up.",
-        "Send keep-alives more often than that (SO_KEEPALIVE, TCP_KEEPIDLE), or raise the middlebox's idle timeout.",
-        flow=flows[0] if len(flows) == 1 else None,
-        cost=float(len(found)),
-        cost_unit="connections",
-        evidence=flows_named(trace, flows),
-        filter="tcp.flags.reset == 1",
-    )
-
-
-def keep_alives_unanswered(trace: Trace) -> Iterator[Finding]:
-    """Keep-alives into the void."""
-    for row in direction_rows(trace, "keep_alives"):
-        back = row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
-        if row["keep_alives"] < UNANSWERED_LEAST or not back["last_ns"]:
+@finding(
+    code="keep-alive-unanswered",
+    title="Keep-alives without an answer",
+    severity="warning",
+    unit="seconds",
+    computed="Three keep-alives or more after the other end's last packet.",
+    unknown="Whether the other end is down or the path dropped the connection.",
+    sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}: the other end is down, or a "
+    "middlebox dropped the connection.",
+    advice="Check the other end and the idle timeouts of middleboxes; a shorter keep-alive interval keeps their entry.",
+)
+def keep_alive_unanswered(transfers: Transfers) -> Matches:
+    trace = transfers.trace
+    for row in transfers.rows("keep_alives"):
+        back_ns = opposite(trace, row)["last_ns"]
+        if row["keep_alives"] < UNANSWERED_MIN or not back_ns:
             continue
-        silent = row["last_ns"] - back["last_ns"]
-        if silent <= 0 or not row["idle_ns_max"] or silent < (UNANSWERED_LEAST - 1) * min(row["idle_ns_max"], 10**9):
+        silent = row["last_ns"] - back_ns
+        if silent <= 0 or not row["idle_ns_max"] or silent < (UNANSWERED_MIN - 1) * min(row["idle_ns_max"], 10**9):
             continue
         flow = row_at(trace.flows, row["flow"])
-        frames = frames_of_kinds(trace, [row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
-        yield Finding(
-            *("keep-alive-unanswered", "warning", "flow"),
-            f"{named(row)} sent {plural(row['keep_alives'], 'keep-alive')} and heard nothing for the last "
-            f"{show_duration(silent)}: the other end is gone, or the path forgot the connection.",
-            "Look at the other end and at middleboxes with idle timeouts; a shorter keep-alive interval keeps their "
-            "entry.",
+        frames = transfers.event_frames([row["flow"]], ["keep_alive"]).get((row["flow"], row["direction"]), [])
+        yield Match(
             flow=row["flow"],
-            cost=round(silent / SECOND, 6),
-            cost_unit="seconds",
-            evidence=frames_named(frames, row["keep_alives"]) or frame_span(flow),
+            name=flow_str(row),
+            count=row["keep_alives"],
+            silent=show_duration(silent),
+            cost=seconds(silent),
+            evidence=frame_list(frames, row["keep_alives"]) or frame_range(flow),
             filter=frame_filter(frames) if frames else flow_filter(flow),
-            impact=survey_of(trace).weight(row) * 0.1,
+            impact=transfers.traffic_share(row) * 0.1,
         )
 
 
-def ecn_ignored(trace: Trace) -> Iterator[Finding]:
-    """Congestion marks that the receiver never echoed."""
-    for row in direction_rows(trace, "ecn_ce"):
-        flow = row_at(trace.flows, row["flow"])
-        back = row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
-        if flow["protocol"] != "tcp" or back["ecn_echo"] != 0 or not back["packets"]:
-            continue
-        yield Finding(
-            *("ecn-ignored", "warning", "flow"),
-            f"{named(row)}: {plural(row['ecn_ce'], 'packet was', 'packets were')} marked as having met congestion, "
-            "and the receiver never echoed it (RFC 3168): the sender does not slow down.",
-            "A stack or a middlebox that clears ECE, or one that marks what is not ECN-capable: compare both ends' "
-            "captures.",
-            flow=row["flow"],
-            cost=float(row["ecn_ce"]),
-            cost_unit="packets",
-            evidence=frame_span(flow),
-            filter=f"{flow_filter(flow)} && ip.dsfield.ecn == 3",
-            impact=survey_of(trace).weight(row) * row["ecn_ce"] / max(row["packets"], 1),
-        )
+@finding(
+    code="mss-clamped",
+    title="Small maximum segment size",
+    severity="info",
+    unit="percent",
+    computed="The MSS option in the receiver's SYN is 1,400 bytes or less, in a transfer of 1 MB or more. The cost is "
+    "the additional share of header bytes, compared with an MSS of 1,460.",
+    unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
+    sentence="{name} sends segments of at most {mss:byte}, because the receiver or a router set that MSS (Ethernet "
+    "allows 1,460): headers take {share} more of the link.",
+    advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it.",
+)
+def mss_clamped(transfers: Transfers) -> Matches:
+    for one in transfers.tcp():
+        mss = one.back["mss"]
+        if mss and mss <= CLAMPED_MAX and (one.row["unique_bytes"] or 0) >= BULK_MIN:
+            lost = 1 - mss / (mss + 78) / FULL_SEGMENT
+            yield one.match(
+                mss=mss,
+                share=show_share(lost, 1),
+                cost=percent(lost, digits=2),
+                filter=f"{flow_filter(one.flow)} && tcp.options.mss_val",
+                weight=lost,
+            )
 
 
-def small_blocks(trace: Trace) -> Iterator[Finding]:
-    """Transfers whose packets are mostly header."""
-    for one in survey_of(trace).transfers:
-        packets, payload = one.row["data_packets"] or 0, one.row["payload_bytes"] or 0
-        if packets < SMALL_PACKETS or payload / packets > SMALL_PAYLOAD or one.row["goodput_bps"] is None:
-            continue
-        mean, wire = payload / packets, one.row["wire_bytes"]
-        full = mean and 1460 / 1538
-        yield Finding(
-            *("small-packets", "info", "flow"),
-            f"{one.name} sends {plural(round(mean), 'byte')} of payload a packet: {show_share(payload, wire)} of the bytes on "
-            f"the wire are payload, where full packets would have {show_share(full, 1)}. The same link could carry "
-            f"{full * wire / payload:,.1f} times as much.",
-            "Put more into each packet (larger blocks, buffered writes) where delay allows.",
-            flow=one.row["flow"],
-            cost=float(wire - payload),
-            cost_unit="bytes",
-            evidence=f"{plural(packets, 'packet')}, {one.frames}",
-            filter=flow_filter(one.flow),
-            impact=one.weight * (1 - payload / wire) * 0.5,
-        )
+@finding(
+    code="small-packets",
+    title="Mostly headers",
+    severity="info",
+    unit="bytes",
+    computed="1,000 packets or more with 200 bytes of payload or less on average: payload of the wire bytes, compared "
+    "with full packets.",
+    unknown="Whether the application can send more at a time. Voice cannot.",
+    sentence="{name} sends {mean:byte} of payload per packet: {share} of its wire bytes are payload, and {full} in "
+    "full packets. The link could carry {factor} times as much.",
+    advice="Put more into each packet (larger blocks, buffered writes) if delay allows.",
+)
+def small_packets(transfers: Transfers) -> Matches:
+    for one in transfers.largest:
+        packets, payload, wire = one.row["data_packets"] or 0, one.row["payload_bytes"] or 0, one.row["wire_bytes"]
+        if packets >= SMALL_PACKETS and payload / packets <= SMALL_PAYLOAD and one.row["goodput_bps"] is not None:
+            yield one.match(
+                mean=round(payload / packets),
+                share=show_share(payload, wire),
+                full=show_share(FULL_SEGMENT, 1),
+                factor=f"{FULL_SEGMENT * wire / payload:,.1f}",
+                cost=float(wire - payload),
+                evidence=f"{packets:,} packets, {one.frames}",
+                weight=(1 - payload / wire) * 0.5,
+            )

@@ -1,175 +1,209 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about fragmentation: what it costs, and what was lost by it."""
+"""Rules about IP fragments: their overhead, and the datagrams lost with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.model import SHOWN, Finding, flows_named, frame_span, row_at, rows_with, total
-from wiretale.analyzer.findings.odd_counts import odd_counts
-from wiretale.analyzer.units import agreeing, plural, show_bytes, show_share
+from wiretale.analyzer.findings.model import (
+    SHOWN,
+    Match,
+    Matches,
+    Row,
+    column_sum,
+    finding,
+    flow_list,
+    frame_range,
+    nonzero_rows,
+    only,
+    percent,
+    row_at,
+)
+from wiretale.analyzer.findings.transfers import Transfers
+from wiretale.analyzer.table import Table
+from wiretale.analyzer.units import plural, show_bytes, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.table import Table
-    from wiretale.analyzer.trace import Trace
-
+CHAPTER = "Fragmentation"
 OVERHEAD_WARNING = 0.02  # of the wire bytes
-GAIN_LEAST = 0.005  # of the wire bytes, by datagrams that fit: less is no reason to change anything
-AMPLIFIED_LEAST = 3  # incomplete datagrams
-CUT_LEAST, CUT_SHARE = 6, 0.5  # datagrams without their end; of the incomplete ones, beyond what chance makes
-FRAGMENT_UNIT, UDP_HEADER = 8, 8
-ROWS_READ = 1000  # directions with fragments
+GAIN_MIN = 0.005  # of the wire bytes, by datagrams that fit; a smaller gain justifies no change
+AMPLIFIED_MIN = 3  # incomplete datagrams
+CUT_MIN, CUT_SHARE = 6, 0.5  # datagrams without their end; of the incomplete ones, beyond chance
+INDEPENDENT = 0.6  # of the datagrams lost by independent losses of fragments
+FRAGMENT_UNIT, UDP_HEADER = 8, 8  # bytes
+ROWS_MAX = 1000  # directions with fragments
 FILTER = "ip.flags.mf == 1 || ip.frag_offset > 0 || ipv6.fraghdr"
-QUEUE_ADVICE = "Congestion, not a bad link: offer less than comes through, or in smaller bursts. "
-Row = dict[str, Any]
+
+datagram_finding = partial(finding, scope="datagrams")
 
 
-def one_flow(datagrams: Table) -> int | None:
-    """The flow of all fragmented datagrams, where they are of one."""
-    flows = set(datagrams.column("flow"))
-    return flows.pop() if len(flows) == 1 else None
+def only_flow(datagrams: Table) -> int | None:
+    return only(list(set(datagrams.column("flow"))))
 
 
-def datagrams_incomplete(trace: Trace) -> Iterator[Finding]:
-    """Datagrams of which a fragment is missing: all that came of them was carried for nothing."""
-    datagrams = trace.datagrams
-    states = datagrams.column("state")
-    lost = [state == "incomplete" for state in states]
-    count = sum(lost)
-    if not count:
+def incomplete_bytes(transfers: Transfers, states: Sequence[str]) -> tuple[int, float]:
+    """Returns the received bytes of incomplete datagrams, and their share of all wire bytes."""
+    sizes = transfers.trace.datagrams.column("received_bytes")
+    wasted = sum(compress(sizes, (state == "incomplete" for state in states)))
+    return wasted, wasted / (column_sum(transfers.trace.directions, "wire_bytes") or 1)
+
+
+def cut_at_end(datagrams: Table) -> int:
+    """Returns the number of datagrams that lack only their last fragments."""
+    ends = (text or "" for text in datagrams.column("missing"))
+    return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
+
+
+@datagram_finding(
+    code="loss-amplified",
+    title="Fragment loss amplified",
+    severity="warning",
+    unit="percent",
+    computed="With three incomplete datagrams or more: p is the share of missing fragments (by the usual number of "
+    "fragments of complete datagrams), compared with the share of lost datagrams and with 1-(1-p)^n of independent "
+    "losses of n fragments. A full queue is reported if, of six incomplete datagrams or more, half (and 1/n) lack "
+    "only their end, because the fragments of a datagram arrive at once and fill it.",
+    unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
+    "inexact.",
+    sentence="About {p} of fragments were lost, but {share} of datagrams of {each:fragment}: a datagram needs every "
+    "fragment, so 1-(1-p)^n = {expected} is expected ({comparison}). {wasted} arrived in incomplete datagrams.{queue}",
+    advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
+)
+def loss_amplified(transfers: Transfers) -> Matches:
+    datagrams = transfers.trace.datagrams
+    states, fragments = datagrams.column("state"), datagrams.column("fragments")
+    incomplete = states.count("incomplete")
+    sizes = [size for size, state in zip(fragments, states, strict=True) if state == "complete"]
+    if incomplete < AMPLIFIED_MIN or not sizes:
         return
-    carried = sum(compress(datagrams.column("received_bytes"), lost))
-    shown = [
-        f"id {row['identification']} ({frame_span(row)}, missing {row['missing']})"
-        for row in (row_at(datagrams, i) for i in list(compress(range(len(states)), lost))[:SHOWN])
-    ]
-    yield Finding(
-        *("datagram-incomplete", "warning", "datagrams"),
-        f"{count:,} of {plural(len(states), 'fragmented datagram')} ({show_share(count, len(states))}) never became "
-        f"complete; the {show_bytes(carried)} of {agreeing(count, 'it', 'them')} that passed here were carried for nothing.",
-        "One lost fragment loses the whole datagram: send datagrams that fit the path MTU (payload up to 1472 bytes "
-        "at MTU 1500 over IPv4, 1452 over IPv6).",
-        flow=one_flow(datagrams),
-        cost=float(carried),
-        cost_unit="bytes",
-        evidence="; ".join(shown),
-        impact=carried / (total(trace.directions, "wire_bytes") or 1),
+    each = round(sum(sizes) / len(sizes))
+    missing = each * len(states) - sum(fragments)
+    if missing <= 0 or each < 2:
+        return
+    p, share = missing / (each * len(states)), incomplete / len(states)
+    expected = 1 - (1 - p) ** each
+    wasted, impact = incomplete_bytes(transfers, states)
+    cut = cut_at_end(datagrams)
+    queue = incomplete >= CUT_MIN and cut >= min(CUT_SHARE + 1 / each, 1.0) * incomplete
+    comparison = "losses are about independent" if share >= INDEPENDENT * expected else "losses come in runs"
+    yield Match(
+        p=show_share(p, 1),
+        share=show_share(share, 1),
+        each=each,
+        expected=show_share(expected, 1),
+        comparison="losses are not independent" if queue else comparison,
+        wasted=show_bytes(wasted),
+        queue=f" {cut:,} of {incomplete:,} incomplete datagrams lack only their end: a queue overflows while the fragments "
+        "of a datagram arrive."
+        if queue
+        else "",
+        congestion="Offer less than the path carries, or smaller bursts: this is congestion, not a bad link. "
+        if queue
+        else "",
+        factor=f"{share / p:.1f}",
+        flow=only_flow(datagrams),
+        cost=percent(share - p),
+        evidence=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",
         filter=FILTER,
+        impact=impact,
     )
 
 
-def largest_whole(rows: Sequence[Row]) -> int:
-    """The largest payload that the path of fragmented datagrams carries whole: one fragment's, less the UDP header."""
+@datagram_finding(
+    code="datagram-incomplete",
+    title="Fragmented datagrams incomplete",
+    severity="warning",
+    unit="bytes",
+    computed="Datagrams of which a byte range was still missing when the reassembly time (30 s; IPv6 60 s) or the "
+    "capture ended. The cost is the received bytes of these datagrams.",
+    unknown="Fragments that took another path.",
+    sentence="{count} of {whole:fragmented datagram} ({share}) stayed incomplete; {wasted} of received fragments were "
+    "useless.",
+    advice="Send datagrams that fit the path MTU (at MTU 1500 at most 1,472 bytes over IPv4, 1,452 over IPv6), "
+    "because one lost fragment loses the datagram.",
+)
+def datagram_incomplete(transfers: Transfers) -> Matches:
+    datagrams = transfers.trace.datagrams
+    states = datagrams.column("state")
+    lost = [number for number, state in enumerate(states) if state == "incomplete"]
+    if lost:
+        wasted, impact = incomplete_bytes(transfers, states)
+        shown = [
+            f"id {row['identification']} ({frame_range(row)}, missing {row['missing']})"
+            for row in (row_at(datagrams, number) for number in lost[:SHOWN])
+        ]
+        yield Match(
+            count=len(lost),
+            whole=len(states),
+            share=show_share(len(lost), len(states)),
+            wasted=show_bytes(wasted),
+            flow=only_flow(datagrams),
+            cost=float(wasted),
+            evidence="; ".join(shown),
+            filter=FILTER,
+            impact=impact,
+        )
+
+
+def largest_unfragmented(rows: Sequence[Row]) -> int:
+    """Returns the largest payload that needs no fragments: that of the fullest fragment, less the UDP header."""
     fullest = max((row["segment_max"] or 0 for row in rows), default=0)
     return int(max(fullest // FRAGMENT_UNIT * FRAGMENT_UNIT - UDP_HEADER, 0))
 
 
-def efficiency_whole(trace: Trace, row: Row, payload: int) -> float:
-    """Payload of the wire bytes when each datagram is of that size and no fragment."""
+def unfragmented_efficiency(transfers: Transfers, row: Row, payload: int) -> float:
+    """Returns the share of payload in wire bytes if each datagram has that size and no fragments."""
     from wiretale.analyzer.theory import Link
 
-    link = Link(1, ip=row_at(trace.flows, row["flow"])["ip_version"])
+    link = Link(1, ip=row_at(transfers.trace.flows, row["flow"])["ip_version"])
     return payload / (payload + link.headers("udp") + link.frame().extra())
 
 
-def fitting_words(now: float, fitting: float, gains: bool) -> str:
-    """How much of the wire bytes would be payload without fragments."""
-    if gains:
-        return (
-            f"{show_share(now, 1)} of those flows' wire bytes is payload; with datagrams that just fit the path MTU it "
-            f"would be {show_share(fitting, 1)}."
-        )
-    return (
-        f"Avoiding fragments would save no bytes: {show_share(now, 1)} of those flows' wire bytes is payload, against "
-        f"{show_share(fitting, 1)} with datagrams that just fit the path MTU."
-    )
-
-
-def fragmentation_overhead(trace: Trace) -> Iterator[Finding]:
-    """What fragments spend on headers, preambles and gaps, and what sending without them would change."""
-    overhead = sum(size for _, size in odd_counts(trace)["fragment_overhead_bytes"])
+@datagram_finding(
+    code="fragmentation",
+    title="Overhead of IP fragments",
+    severity="warning from 2% of wire bytes if datagrams that fit would save 0.5 points, else info",
+    unit="bytes",
+    computed="Wire bytes of the headers, preambles and gaps of each fragment after the first of its datagram (sizes: "
+    "docs/theory.md), and the share of payload with and without them. The largest payload without fragments is that "
+    "of the fullest fragment, less the UDP header.",
+    unknown="The path MTU after the capture point. Fragments made by a router before it look as if the sender had "
+    "made them.",
+    sentence="{datagrams:datagram} came in {fragments:fragment} ({extra:more frame}): headers, preambles and gaps of "
+    "all fragments after the first took {overhead} ({share} of wire bytes). Payload is {now} of the wire bytes of "
+    "those flows, and would be {fitting} with datagrams that just fit the path MTU{verdict}.",
+    advice="Send blocks that fit the path MTU{most}{condition}: a lost packet then costs one block instead of a "
+    "datagram, and the receiver does not need to reassemble.",
+)
+def fragmentation(transfers: Transfers) -> Matches:
+    overhead = sum(size for _, size in transfers.counts["fragment_overhead_bytes"])
     if not overhead:
         return
-    numbers = rows_with(trace.directions, "fragments")
-    rows = [row_at(trace.directions, number) for number in numbers[:ROWS_READ]]
+    trace = transfers.trace
+    numbers = nonzero_rows(trace.directions, "fragments")
+    rows = [row_at(trace.directions, number) for number in numbers[:ROWS_MAX]]
     flows = list(dict.fromkeys(number // 2 for number in numbers))
-    wire, fragments = total(trace.directions, "wire_bytes"), total(trace.directions, "fragments")
-    datagrams, whole = total(trace.directions, "fragmented_datagrams"), largest_whole(rows)
-    here, payload = sum(row["wire_bytes"] for row in rows), sum(row["payload_bytes"] or 0 for row in rows)
-    now, fitting = payload / here, efficiency_whole(trace, rows[0], whole)
-    gains = fitting - now >= GAIN_LEAST
-    yield Finding(
-        *("fragmentation", "warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info", "datagrams"),
-        f"{plural(datagrams, 'datagram')} came in {plural(fragments, 'fragment')}, {plural(fragments - datagrams, 'frame')} "
-        f"more than datagrams: {show_bytes(overhead)} ({show_share(overhead, wire)} of the wire bytes) went into the "
-        f"headers, preambles and gaps of the fragments after the first. {fitting_words(now, fitting, gains)}",
-        f"Send blocks that fit the path MTU{f', here up to {whole:,} bytes of payload' if whole else ''}"
-        f"{'' if gains else ', if losses matter'}: a lost packet then costs one block instead of a whole datagram, and the "
-        "receiver does not need to reassemble anything.",
-        flow=flows[0] if len(flows) == 1 else None,
+    wire, largest = column_sum(trace.directions, "wire_bytes"), largest_unfragmented(rows)
+    fragments, datagrams = (column_sum(trace.directions, name) for name in ("fragments", "fragmented_datagrams"))
+    now = sum(row["payload_bytes"] or 0 for row in rows) / sum(row["wire_bytes"] for row in rows)
+    fitting = unfragmented_efficiency(transfers, rows[0], largest)
+    gains = fitting - now >= GAIN_MIN
+    yield Match(
+        "warning" if gains and overhead >= OVERHEAD_WARNING * wire else "info",
+        datagrams=datagrams,
+        fragments=fragments,
+        extra=fragments - datagrams,
+        overhead=show_bytes(overhead),
+        share=show_share(overhead, wire),
+        now=show_share(now, 1),
+        fitting=show_share(fitting, 1),
+        verdict="" if gains else ", so avoiding fragments saves no bytes",
+        most=f" (at most {largest:,} bytes of payload)" if largest else "",
+        condition="" if gains else " if losses matter",
+        flow=only(flows),
         cost=float(overhead),
-        cost_unit="bytes",
-        evidence=flows_named(trace, flows),
+        evidence=flow_list(trace, flows),
         filter=FILTER,
         impact=overhead / wire,
-    )
-
-
-def cut_at_end(trace: Trace) -> int:
-    """Datagrams that came up to some fragment and no further."""
-    ends = (text or "" for text in trace.datagrams.column("missing"))
-    return sum(text.endswith("-") and text[:-1].isdecimal() and text != "0-" for text in ends)
-
-
-def queue_words(trace: Trace, incomplete: int, each: int) -> str:
-    """Whether they lack their ends: chance leaves the last fragment alone out of 1 in `each`."""
-    cut = cut_at_end(trace)
-    if incomplete < CUT_LEAST or cut < min(CUT_SHARE + 1 / each, 1.0) * incomplete:
-        return ""
-    return (
-        f" {cut:,} of the {incomplete:,} incomplete ones lack nothing but their end: a queue fills up while the fragments of a "
-        "datagram come, and overflows."
-    )
-
-
-def loss_amplified(trace: Trace) -> Iterator[Finding]:
-    """One lost fragment takes its whole datagram along: p against 1 - (1 - p)^n."""
-    datagrams = trace.datagrams
-    states = datagrams.column("state")
-    if states.count("incomplete") < AMPLIFIED_LEAST:
-        return
-    came = sum(datagrams.column("fragments"))
-    sizes = [size for size, state in zip(datagrams.column("fragments"), states, strict=True) if state == "complete"]
-    if not sizes:
-        return
-    each = round(sum(sizes) / len(sizes))
-    missing = each * len(states) - came
-    if missing <= 0 or each < 2:
-        return
-    p, share = missing / (each * len(states)), states.count("incomplete") / len(states)
-    foretold = 1 - (1 - p) ** each
-    carried = sum(compress(datagrams.column("received_bytes"), (state == "incomplete" for state in states)))
-    queue = queue_words(trace, states.count("incomplete"), each)
-    apart = (
-        "about as if each were lost by itself"
-        if share >= 0.6 * foretold
-        else "less than by chance: the losses come in runs"
-    )
-    if queue:
-        apart = "were each lost by itself; here they are not"
-    yield Finding(
-        *("loss-amplified", "warning", "datagrams"),
-        f"About {show_share(p, 1)} of the fragments were lost, but {show_share(share, 1)} of the datagrams of {each} "
-        f"fragments: a datagram is whole only when each fragment comes, so that 1-(1-p)^n = {show_share(foretold, 1)} "
-        f"is to be expected ({apart}). {show_bytes(carried)} came for nothing.{queue}",
-        f"{QUEUE_ADVICE if queue else ''}With datagrams that need no fragments about {show_share(p, 1)} would be lost: "
-        f"{share / p:.1f} times less.",
-        flow=one_flow(datagrams),
-        cost=round(100 * (share - p), 3),
-        cost_unit="percent",
-        evidence=f"{plural(states.count('incomplete'), 'incomplete datagram')} of {len(states):,}",
-        filter=FILTER,
-        impact=carried / (total(trace.directions, "wire_bytes") or 1),
     )

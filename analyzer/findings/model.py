@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One finding, and what rules need to make one: sums and names from the tables."""
+"""A finding, and the rule that makes it: page, sentence and computation in one place.
+
+`@finding(...)` above a function makes it a Rule. The function yields a Match for each occurrence, whose words fill the
+templates of sentence and advice. Integers in templates take the form of their noun:
+
+    {n}                   1,234
+    {n:segment}           1 segment, 2 segments
+    {n:loss|losses}       1 loss, 2 losses
+    {n:~it was|they were} it was, they were
+"""
 
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wiretale.analyzer import _core
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-HARMLESS = -1.0  # impact of what is odd about the capture and makes nothing doubtful: it comes last
 SHOWN = 5  # rows that a sentence or its evidence names
+SECOND = 1e9  # ns
+Row = dict[str, Any]
 
 
 class Finding(NamedTuple):
@@ -33,122 +41,187 @@ class Finding(NamedTuple):
     cost_unit: str | None = None
     evidence: str | None = None
     filter: str | None = None
-    impact: float = 0.0  # share of the whole trace that it costs: the order within a severity; not in the table
+    impact: float | None = 0.0  # share of the trace's bytes, 0 to 1; None: all of it may be affected
 
-    def row(self) -> tuple[str, str, str, int, str, float, str | None, str | None, str | None, str | None]:
-        """As the core takes it: -1 and NaN for null."""
-        flow = -1 if self.flow is None else self.flow
-        cost = math.nan if self.cost is None else self.cost
+    def row(self) -> tuple[Any, ...]:
+        """Returns the row as the core takes it: -1 and NaN are null."""
         return (
-            *(self.code, self.severity, self.scope, flow, self.sentence),
-            *(cost, self.cost_unit, self.evidence, self.advice, self.filter),
+            self.code,
+            self.severity,
+            self.scope,
+            -1 if self.flow is None else self.flow,
+            self.sentence,
+            math.nan if self.cost is None else self.cost,
+            self.cost_unit,
+            math.nan if self.impact is None else round(self.impact, 6),
+            self.evidence,
+            self.advice,
+            self.filter,
         )
 
 
-Rule = Callable[["Trace"], Iterator[Finding]]
+class Count(int):
+    """An integer that a template formats with its noun (see the head of this file)."""
+
+    def __format__(self, spec: str) -> str:
+        one, _, several = spec.lstrip("~").partition("|")
+        if spec.startswith("~"):
+            return one if self == 1 else several
+        return plural(int(self), one, several or None) if spec else f"{int(self):,}"
 
 
-def total(table: Table, column: str) -> int:
-    """The sum of a column; nulls count nothing."""
+def fill(template: str, words: Row) -> str:
+    """Fills a template; see the head of this file."""
+    return template.format_map({name: Count(word) if type(word) is int else word for name, word in words.items()})
+
+
+class Match:
+    """One occurrence of a finding."""
+
+    def __init__(
+        self,
+        severity: str | None = None,
+        *,
+        flow: int | None = None,
+        cost: float | None = None,
+        evidence: str | None = None,
+        filter: str | None = None,
+        impact: float | None = None,
+        **words: Any,
+    ) -> None:
+        self.severity = severity  # None: the rule's
+        self.fields: Row = {"flow": flow, "cost": cost, "evidence": evidence, "filter": filter, "impact": impact}
+        self.words = words
+
+
+Matches = Iterator[Match]
+
+
+class Rule(NamedTuple):
+    """One finding: its page and the function that looks for it."""
+
+    code: str
+    title: str
+    severity: str  # a severity, or how it is chosen
+    computed: str  # with thresholds
+    unknown: str  # limits of the computation
+    sentence: str
+    advice: str
+    matches: Callable[[Transfers], Matches]
+    scope: str = "flow"
+    unit: str | None = None  # of the cost
+    weakens: str | None = None  # results that the capture's own findings make doubtful
+
+    def findings(self, transfers: Transfers) -> Iterator[Finding]:
+        """Returns one finding per match."""
+        for match in self.matches(transfers):
+            fields = dict(match.fields)
+            if fields["impact"] is None and self.scope != "capture":
+                fields["impact"] = 0.0
+            yield Finding(
+                self.code,
+                match.severity or self.severity,
+                self.scope,
+                fill(self.sentence, match.words),
+                fill(self.advice, match.words),
+                cost_unit=None if fields["cost"] is None else self.unit,
+                **fields,
+            )
+
+
+def finding(
+    *,
+    code: str,
+    title: str,
+    severity: str,
+    computed: str,
+    unknown: str,
+    sentence: str,
+    advice: str,
+    scope: str = "flow",
+    unit: str | None = None,
+    weakens: str | None = None,
+) -> Callable[[Callable[[Transfers], Matches]], Rule]:
+    """Makes a rule of the function below it; the registry collects the rules of each module."""
+
+    def rule_of(matches: Callable[[Transfers], Matches]) -> Rule:
+        return Rule(code, title, severity, computed, unknown, sentence, advice, matches, scope, unit, weakens)
+
+    return rule_of
+
+
+def seconds(ns: float) -> float:
+    """Returns nanoseconds as a cost in seconds."""
+    return round(ns / SECOND, 6)
+
+
+def percent(part: float, whole: float = 1, digits: int = 3) -> float:
+    """Returns a share as a cost in percent."""
+    return round(100 * part / whole, digits)
+
+
+def column_sum(table: Table, column: str) -> int:
+    """Returns the sum of a column; nulls count as 0."""
     return table.total(column)
 
 
-def rows_with(table: Table, column: str) -> list[int]:
-    """Numbers of the rows in which a column is neither null nor 0 nor false."""
+def nonzero_rows(table: Table, column: str) -> list[int]:
+    """Returns the rows in which a column is neither null, 0 nor false."""
     return [number for number, _ in table.nonzero([column])[column]]
 
 
-def row_at(table: Table, number: int) -> dict[str, Any]:
-    """One row."""
+def row_at(table: Table, number: int) -> Row:
+    """Returns one row."""
     return table.rows(number, number + 1)[0]
 
 
-def end_named(address: str, port: int | None) -> str:
-    """One end of a flow as people write it: `10.0.0.1:80`, `[2001:db8::1]:80`."""
+def opposite(trace: Trace, row: Row) -> Row:
+    """Returns the directions row of the opposite direction."""
+    return row_at(trace.directions, 2 * row["flow"] + 1 - row["direction"])
+
+
+def only(flows: Sequence[int]) -> int | None:
+    """Returns the flow if it is the only one."""
+    return flows[0] if len(flows) == 1 else None
+
+
+def endpoint_str(address: str, port: int | None) -> str:
+    """`10.0.0.1:80`, `[2001:db8::1]:80`; the address alone without a port."""
     shown = f"[{address}]" if ":" in address and port is not None else address
     return shown if port is None else f"{shown}:{port}"
 
 
-def named(row: dict[str, Any]) -> str:
-    """A flow or a direction as people write it."""
-    return f"{end_named(row['source'], row['source_port'])} → {end_named(row['destination'], row['destination_port'])}"
+def flow_str(row: Row) -> str:
+    """`10.0.0.1:5000 → 10.0.0.2:80` of a flows or directions row."""
+    source = endpoint_str(row["source"], row["source_port"])
+    return f"{source} → {endpoint_str(row['destination'], row['destination_port'])}"
 
 
-def frame_span(row: dict[str, Any]) -> str:
-    """Where a flow or a datagram lies in its file: `frames 3–70`, `frame 3`."""
+def flow_list(trace: Trace, numbers: Sequence[int]) -> str:
+    """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more`."""
+    shown = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
+    return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
+
+
+def frame_range(row: Row) -> str:
+    """`frames 3–70`, `frame 3` of a flows or datagrams row."""
     first, last = row["first_frame"], row["last_frame"]
     return f"frame {first}" if first == last else f"frames {first}–{last}"
 
 
-def stalls_of(row: dict[str, Any]) -> list[tuple[int, int]]:
-    """The frames with which the longest silences of a direction began and ended, the longest first."""
+def frame_list(frames: Sequence[int], count: int) -> str | None:
+    """`frames 4, 7, 9 and 12 more` of `count` frames; None without any."""
+    more = f" and {count - len(frames):,} more" if count > len(frames) else ""
+    return f"{'frame' if count == 1 else 'frames'} {', '.join(map(str, frames))}{more}" if frames else None
+
+
+def stalls_of(row: Row) -> list[tuple[int, int]]:
+    """Returns the frames before and after the longest stalls of a directions row, longest first."""
     pairs = [pair.split("-") for pair in (row["stall_frames"] or "").split(", ") if pair]
     return [(int(first), int(last)) for first, last in pairs]
 
 
-def stalls_named(stalls: Sequence[tuple[int, int]], count: int) -> str:
-    """Some silences of `count` in all: `frames 340 and 341; frames 90 and 120; 2 more stalls`."""
+def stall_list(stalls: Sequence[tuple[int, int]], count: int) -> str:
+    """`frames 340 and 341; frames 90 and 120; 2 more stalls` of `count` stalls."""
     shown = [f"frames {first} and {last}" for first, last in stalls]
     return "; ".join([*shown, f"{plural(count - len(stalls), 'more stall')}"] if count > len(stalls) else shown)
-
-
-def flows_named(trace: Trace, numbers: Sequence[int]) -> str:
-    """The first few flows by name."""
-    shown = "; ".join(f"flow {n} {named(row_at(trace.flows, n))}" for n in numbers[:SHOWN])
-    return shown + (f"; and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else "")
-
-
-@cache
-def word_numbers() -> dict[str, int]:
-    """The number that each word of the events table is packed as."""
-    return {word: number for number, word in enumerate(_core.vocabulary())}
-
-
-#: columns of the events table that are read in bulk, and the code of each
-EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
-
-
-def events_of(trace: Trace, flows: list[int], names: Iterable[str]) -> list[array[Any]]:
-    """Columns of the events of some flows (ascending): small numbers for words, and times and frames as doubles."""
-    codes = [(name, EVENT_CODES.get(name, "d"), 0, 1) for name in names]
-    packed = trace.events.packed_columns(codes, flows)
-    return [array(code, data) for (_, code, _, _), data in zip(codes, packed, strict=True)]
-
-
-def rows_of_kind(events: Table, kind: str, most: int) -> list[dict[str, Any]]:
-    """The first rows of a kind of the events table."""
-    packed, number = events.packed("kind", "B"), word_numbers()[kind]
-    found: list[int] = []
-    while len(found) < most:
-        following = packed.find(number, found[-1] + 1 if found else 0)
-        if following < 0:
-            break
-        found.append(following)
-    return [row_at(events, i) for i in found]
-
-
-def frames_of_kinds(
-    trace: Trace, flows: Iterable[int], kinds: Iterable[str], place: str | None = None, needless: bool = False
-) -> dict[tuple[int, int], list[int]]:
-    """The first frames of events of these kinds (and place; or proven needless), for each (flow, direction) of these flows.
-
-    Events stay packed: as Python objects, millions of them would take more memory than the analysis.
-    """
-    chosen = sorted(set(flows))
-    numbers = word_numbers()
-    wanted, where = {numbers[kind] for kind in kinds}, place and numbers[place]
-    columns = zip(*events_of(trace, chosen, ("flow", "direction", "kind", "place", "spurious", "frame")), strict=True)
-    frames: dict[tuple[int, int], list[int]] = {}
-    for flow, direction, what, there, spurious, frame in columns:
-        if what not in wanted or (place and there != where) or (needless and spurious != 1):
-            continue
-        shown = frames.setdefault((flow, direction), [])
-        if len(shown) < SHOWN:
-            shown.append(int(frame))
-    return frames
-
-
-def frames_named(frames: Sequence[int], count: int) -> str | None:
-    """Some frames of `count` in all: `frames 4, 7, 9 and 12 more`."""
-    more = f" and {count - len(frames):,} more" if count > len(frames) else ""
-    return f"{'frame' if count == 1 else 'frames'} {', '.join(map(str, frames))}{more}" if frames else None

@@ -1,264 +1,363 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about queues on the path: delay under load, offers above its rate, bursts, jitter, sharing."""
+"""Rules about queues on the path: delay under load, offers above its rate, bursts, jitter, sharing, a full link."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.losses import lossy_bins
-from wiretale.analyzer.findings.model import Finding
-from wiretale.analyzer.findings.spread import mean, variation
-from wiretale.analyzer.findings.transfers import Survey, Transfer, survey_of
+from wiretale.analyzer.findings.model import SECOND, Match, Matches, finding, percent, seconds
+from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers, mean, variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
-
-SAMPLES_LEAST = 30
+CHAPTER = "Queues and sharing"
+SAMPLES_MIN = 30
 QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
-QUEUE_FACTOR = 2.0  # of the least round trip
-LOSS_ABOVE = 0.02  # of the numbered packets
-BINS_LEAST = 10
-SPREAD = 0.5  # of the bins hold losses when the whole offer is too much
-CAPPED_DISPERSION = 0.5  # of what chance makes of a steady offer: a path's rate evens it
-HEAVY = 0.25  # of the packets: no chance loses as many all the time
-CAPPED_VARIATION = 0.25  # of what comes through, where a path's rate caps it
+QUEUE_FACTOR = 2.0  # of the least RTT
+LOSS_MIN = 0.02  # of the numbered packets
+BINS_MIN = 10
+LOSSY_SHARE = 0.5  # of the bins, if more is offered than the path carries
+CAPPED_DISPERSION = 0.5  # of that of random losses; a path's rate reduces it
+HEAVY_LOSS = 0.25  # of the packets; random losses are not as many all the time
+CAPPED_VARIATION = 0.25  # of the received rate, if the path's rate caps it
 BURST_FACTOR = 4.0
-LOSSES_LEAST = 6
+LOSSES_MIN = 6
 BURST_BIN_NS = 20_000_000  # wider bins hide bursts
 JITTER_WARNING_NS, JITTER_INFO_NS = 30_000_000, 5_000_000
 FAIR = 0.8  # Jain's index
-FAIR_AT_A_GLANCE = 0.95  # of rates over whole lives: no need to look at the time together
-SHARING_LEAST = 1_000_000  # bytes of a flow that takes part
-OVERLAP_LEAST = 0.5
-SECOND = 1e9
+FAIR_OVERALL = 0.95  # of rates over whole durations; the common time is not examined
+SHARING_MIN = 1_000_000  # bytes of a transfer that takes part
+OVERLAP_MIN = 0.5
+SPEEDS = (10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9)  # bit/s, IEEE 802.3
+FULL_MIN, FULL_MAX = 0.985, 1.01  # of a speed
+LEVEL = 0.25  # variation of the time bins of one transfer
+FULL_BINS_MIN = 20
+FULL_SHARE_MIN = 0.01  # of the trace's bytes
+PAIRS_MAX = 5  # of hosts
+FULL_WEIGHT = 0.11  # ranks before path-limited, which it explains
+SHARES_SHOWN = 6
 
 
-def bufferbloat(trace: Trace) -> Iterator[Finding]:
-    """Round trips under load far above the least: a queue that stands."""
-    for one in survey_of(trace).tcp():
+def bit_rate(size: float, ns: float) -> float:
+    """Returns bit/s."""
+    return 8 * size / ns * SECOND
+
+
+@finding(
+    code="bufferbloat",
+    title="Standing queue (bufferbloat)",
+    severity="warning from 30 ms, else info",
+    unit="seconds",
+    computed="With 30 RTT samples or more: the median RTT exceeds the least by 5 ms or more, and by at least the RTT "
+    "of the path. The queue in bytes is throughput times that delay.",
+    unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
+    "queue.",
+    sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
+    "capture point holds {queue}, about {held}, and delays every flow that shares it.",
+    advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
+)
+def bufferbloat(transfers: Transfers) -> Matches:
+    for one in transfers.tcp():
         least, usual, high = (one.row[name] for name in ("rtt_ns_min", "rtt_ns_median", "rtt_ns_p99"))
-        if (one.row["rtt_samples"] or 0) < SAMPLES_LEAST or not one.row["goodput_bps"]:
+        if (one.row["rtt_samples"] or 0) < SAMPLES_MIN or not one.row["goodput_bps"]:
             continue
         path, queue = one.path_rtt_ns or least, usual - least
-        if queue < QUEUE_INFO_NS or queue < (QUEUE_FACTOR - 1) * path:
-            continue
-        held = one.row["throughput_bps"] / 8 * queue / SECOND
-        yield Finding(
-            *("bufferbloat", "warning" if queue >= QUEUE_WARNING_NS else "info", "flow"),
-            f"{one.name}: under load a round trip takes {show_duration(usual)} (99%: {show_duration(high)}), without "
-            f"{show_duration(least)}: a queue beyond this point holds {show_duration(queue)}, about "
-            f"{show_bytes(held)}, and all that shares it waits as long.",
-            "Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",
-            flow=one.row["flow"],
-            cost=round(queue / SECOND, 6),
-            cost_unit="seconds",
-            evidence=f"{one.row['rtt_samples']:,} round trips, {one.frames}; rtt_ns in the series",
-            filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {usual / SECOND:.4f}",
-            impact=one.weight * queue / usual,
-        )
+        if queue >= QUEUE_INFO_NS and queue >= (QUEUE_FACTOR - 1) * path:
+            yield one.match(
+                "warning" if queue >= QUEUE_WARNING_NS else "info",
+                usual=show_duration(usual),
+                high=show_duration(high),
+                least=show_duration(least),
+                queue=show_duration(queue),
+                held=show_bytes(one.row["throughput_bps"] / 8 * queue / SECOND),
+                cost=seconds(queue),
+                evidence=f"{one.row['rtt_samples']:,} round trips, {one.frames}; rtt_ns in the series",
+                filter=f"{flow_filter(one.flow)} && tcp.analysis.ack_rtt > {usual / SECOND:.4f}",
+                weight=queue / usual,
+            )
 
 
 class Overload(NamedTuple):
-    """Numbered packets lost all the time, while what comes through is level."""
+    """Numbered packets lost all the time while the received rate is level."""
 
-    came_bps: float
+    received_bps: float
     lost_share: float
     evidence: str
 
-    @property
-    def offered_bps(self) -> float:
-        """What came, and what did not."""
-        return self.came_bps / (1 - self.lost_share)
-
 
 def dispersion(one: Transfer, level: Sequence[float], share: float) -> float:
-    """The variance of what comes in time bins, of that which losses by chance would make of a steady offer."""
+    """Returns the variance of received packets per bin, over that of random losses from a steady offer."""
     size = one.row["wire_bytes"] / max(one.row["packets"], 1)
     packets = [value / size for value in level]
     by_chance = mean(packets) / (1 - share) * share * (1 - share)
     return (variation(packets) * mean(packets)) ** 2 / by_chance if by_chance else math.inf
 
 
-def overload_of(trace: Trace, one: Transfer) -> Overload | None:
-    """Where it is one."""
-    lost, came = one.row["blocks_lost"] or 0, one.row["blocks"] or 0
-    if one.flow["protocol"] == "tcp" or not came or lost < LOSS_ABOVE * (lost + came):
+def lossy_bins(transfers: Transfers, one: Transfer, bins: Bins) -> list[bool]:
+    """Returns for each time bin whether a loss showed in it."""
+    lossy = [False] * len(bins.start_ns)
+    for loss in transfers.losses(one):
+        place = bisect_right(bins.start_ns, loss.time_ns) - 1
+        if place >= 0:
+            lossy[place] = True
+    return lossy
+
+
+def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
+    """Returns the overload of a direction with numbered packets, if more was offered than the path carries."""
+    lost, received = one.row["blocks_lost"] or 0, one.row["blocks"] or 0
+    if one.flow["protocol"] == "tcp" or not received or lost < LOSS_MIN * (lost + received):
         return None
-    bins = survey_of(trace).bins(one)
+    bins = transfers.bins(one)
     body = slice(1, max(len(bins.wire_bytes) - 1, 1))
-    lossy, level = lossy_bins(trace, one, bins)[body], bins.wire_bytes[body]
-    share = lost / (lost + came)
-    if share < HEAVY and dispersion(one, level, share) > CAPPED_DISPERSION:
+    lossy, level = lossy_bins(transfers, one, bins)[body], bins.wire_bytes[body]
+    share = lost / (lost + received)
+    if share < HEAVY_LOSS and dispersion(one, level, share) > CAPPED_DISPERSION:
         return None
-    if len(lossy) < BINS_LEAST or sum(lossy) < SPREAD * len(lossy) or variation(level) > CAPPED_VARIATION:
+    if len(lossy) < BINS_MIN or sum(lossy) < LOSSY_SHARE * len(lossy) or variation(level) > CAPPED_VARIATION:
         return None
-    return Overload(
-        8 * sum(level) / (len(level) * bins.width_ns) * SECOND,
-        share,
-        f"{sum(lossy):,} of {plural(len(lossy), 'time bin')} of {show_duration(bins.width_ns)} hold losses; {one.frames}",
-    )
+    width = show_duration(bins.width_ns)
+    evidence = f"{sum(lossy):,} of {plural(len(lossy), 'time bin')} of {width} hold losses; {one.frames}"
+    return Overload(bit_rate(sum(level), len(level) * bins.width_ns), share, evidence)
 
 
-def queue_words(one: Transfer) -> str:
-    """How long packets wait where the offer is more than the path carries, by the numbered packets' own delays."""
-    waited = one.row["delay_variation_ns"]
-    if waited is None or waited < QUEUE_INFO_NS:
-        return ""
-    return f" What comes waits up to {show_duration(waited)} in the full queue before it."
+@finding(
+    code="udp-above-path",
+    title="More offered than the path carries",
+    severity="warning",
+    unit="percent",
+    computed="2% of the numbered packets or more are missing, half of the time bins or more have losses, and the "
+    "received rate is level: it varies by less than 25% and (below 25% of loss) by less than half of the variance "
+    "that random losses cause. The offer is the received packets plus the missing numbers.",
+    unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
+    sentence="{name} offered {offered}, and {received} arrived, level all the time: more than the path before the "
+    "capture point carries. {share} was lost.{delay}",
+    advice="Send at most {received}, or use a transport that adapts (TCP, QUIC).",
+)
+def udp_above_path(transfers: Transfers) -> Matches:
+    for one in transfers.largest:
+        overload = overload_of(transfers, one)
+        if overload:
+            lost, waited = overload.lost_share, one.row["delay_variation_ns"]
+            queued = waited is not None and waited >= QUEUE_INFO_NS
+            yield one.match(
+                offered=show_rate(overload.received_bps / (1 - lost)),
+                received=show_rate(overload.received_bps),
+                share=show_share(lost, 1),
+                delay=f" Packets wait up to {show_duration(waited)} in the full queue." if queued else "",
+                cost=percent(lost),
+                evidence=overload.evidence,
+                weight=1.01 * min(lost / (1 - lost), 1.0),  # the cause ranks before its effects
+            )
 
 
-def offered_above_rate(trace: Trace) -> Iterator[Finding]:
-    """More offered than the path carries."""
-    for one in survey_of(trace).transfers:
-        overload = overload_of(trace, one)
-        if not overload:
+@finding(
+    code="jitter",
+    title="Jitter",
+    severity="warning from 30 ms, else info",
+    unit="seconds",
+    computed="RFC 3550 interarrival jitter of numbered packets that contain their sending time, and the range of "
+    "their delays, which needs no synchronized clocks. Reported from 5 ms.",
+    unknown="Whether the sending times themselves are steady.",
+    sentence="{name} has a jitter of {jitter} (RFC 3550); the slowest packet took {range} longer than the fastest.",
+    advice="Look for a queue that fills and drains, Wi-Fi, or an unsteady sender; players need a buffer of that size.",
+)
+def jitter(transfers: Transfers) -> Matches:
+    for one in transfers.largest:
+        value = one.row["jitter_ns"]
+        if value is not None and value >= JITTER_INFO_NS:
+            yield one.match(
+                "warning" if value >= JITTER_WARNING_NS else "info",
+                jitter=show_duration(value),
+                range=show_duration(one.row["delay_variation_ns"]),
+                cost=seconds(value),
+                evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}",
+                weight=0.05,
+            )
+
+
+@finding(
+    code="bursty-sender",
+    title="Bursts overflow queues",
+    severity="info",
+    unit="percent",
+    computed="Transfers of 1 s or more with six losses or more: the rate of the fullest 1% of the time bins (20 ms or "
+    "less each) is four times the mean or more.",
+    unknown="Bursts shorter than a bin.",
+    sentence="{name} sends in bursts: {peak} in the fullest {width}, {factor} times its mean of {usual}, and loses "
+    "packets.",
+    advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller bursts of the application), because bursts overflow "
+    "queues, not means.",
+)
+def bursty_sender(transfers: Transfers) -> Matches:
+    for one in transfers.largest:
+        if one.lost < LOSSES_MIN or one.duration_ns < SECOND:
             continue
-        lost = overload.lost_share
-        yield Finding(
-            *("udp-above-path", "warning", "flow"),
-            f"{one.name} offered {show_rate(overload.offered_bps)}, and {show_rate(overload.came_bps)} came through, level all "
-            f"the time: more than the path before this point carries. {show_share(lost, 1)} was lost to it.{queue_words(one)}",
-            f"Send at no more than {show_rate(overload.came_bps)}, or use a transport that adapts (TCP, QUIC).",
-            flow=one.row["flow"],
-            cost=round(100 * lost, 3),
-            cost_unit="percent",
-            evidence=overload.evidence,
-            filter=flow_filter(one.flow),
-            impact=1.01 * one.weight * min(lost / (1 - lost), 1.0),  # the cause before what it causes
-        )
-
-
-def bursts(trace: Trace) -> Iterator[Finding]:
-    """Losses of a sender that sends in bursts far above its mean rate."""
-    survey = survey_of(trace)
-    for one in survey.transfers:
-        if one.lost < LOSSES_LEAST or one.life_ns < SECOND:
-            continue
-        bins = survey.bins(one)
-        if len(bins.wire_bytes) < BINS_LEAST or bins.width_ns > BURST_BIN_NS:
+        bins = transfers.bins(one)
+        if len(bins.wire_bytes) < BINS_MIN or bins.width_ns > BURST_BIN_NS:
             continue
         ordered = sorted(bins.wire_bytes)
-        peak = 8 * ordered[int(0.99 * (len(ordered) - 1))] / bins.width_ns * SECOND
-        usual = 8 * one.row["wire_bytes"] / one.life_ns * SECOND
-        if peak < BURST_FACTOR * usual:
-            continue
-        yield Finding(
-            *("bursty-sender", "info", "flow"),
-            f"{one.name} sends in bursts: {show_rate(peak)} in the fullest {show_duration(bins.width_ns)}, "
-            f"{show_rate(usual)} on average ({peak / usual:.0f} times), and loses packets.",
-            "Pace it (fq with SO_MAX_PACING_RATE, a smaller burst of the application): queues overflow by bursts, not "
-            "by means.",
-            flow=one.row["flow"],
-            cost=round(100 * one.lost / max(one.row["data_packets"] or 1, 1), 3),
-            cost_unit="percent",
-            evidence=f"throughput_bps in the series; {one.frames}",
-            filter=flow_filter(one.flow),
-            impact=one.weight * 0.01,
-        )
-
-
-def jitter(trace: Trace) -> Iterator[Finding]:
-    """Packets of a stream that come at uneven times."""
-    for one in survey_of(trace).transfers:
-        value, span = one.row["jitter_ns"], one.row["delay_variation_ns"]
-        if value is None or value < JITTER_INFO_NS:
-            continue
-        yield Finding(
-            *("jitter", "warning" if value >= JITTER_WARNING_NS else "info", "flow"),
-            f"{one.name}: packets come {show_duration(value)} early or late (RFC 3550 jitter); the slowest took "
-            f"{show_duration(span)} longer than the fastest.",
-            "Look for a queue that fills and drains, Wi-Fi, or a sender that is not steady; players need a buffer of "
-            "that size.",
-            flow=one.row["flow"],
-            cost=round(value / SECOND, 6),
-            cost_unit="seconds",
-            evidence=f"{plural(one.row['blocks'], 'numbered packet')}, {one.frames}",
-            filter=flow_filter(one.flow),
-            impact=one.weight * 0.05,
-        )
-
-
-def overlap_ns(a: Transfer, b: Transfer) -> int:
-    """Time that both last."""
-    return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
-
-
-def companions(survey: Survey) -> list[Transfer]:
-    """The large transfers to one place that lasted together: they may share a bottleneck."""
-    able = [
-        one
-        for one in survey.transfers
-        if one.life_ns and (one.row["payload_bytes"] or 0) >= SHARING_LEAST and one.row["goodput_bps"]
-    ]
-    groups: dict[tuple[str, str], list[Transfer]] = {}
-    for one in able:
-        groups.setdefault((one.row["source"], one.row["destination"]), []).append(one)
-    largest = max(groups.values(), key=len, default=[])
-    together = [
-        (a, b) for a, b in combinations(largest, 2) if overlap_ns(a, b) >= OVERLAP_LEAST * min(a.life_ns, b.life_ns)
-    ]
-    members = {id(one): one for pair in together for one in pair}
-    return list(members.values())
+        peak = bit_rate(ordered[int(0.99 * (len(ordered) - 1))], bins.width_ns)
+        usual = own_rate(one)
+        if peak >= BURST_FACTOR * usual:
+            yield one.match(
+                peak=show_rate(peak),
+                width=show_duration(bins.width_ns),
+                factor=f"{peak / usual:.0f}",
+                usual=show_rate(usual),
+                cost=percent(one.lost, one.data_packets),
+                evidence=f"throughput_bps in the series; {one.frames}",
+                weight=0.01,
+            )
 
 
 def own_rate(one: Transfer) -> float:
-    """bit/s on the wire over its life."""
-    return float(8 * one.row["wire_bytes"] / one.life_ns * SECOND)
+    """Returns bit/s on the wire over the whole duration."""
+    return bit_rate(one.row["wire_bytes"], one.duration_ns)
+
+
+def overlap_ns(a: Transfer, b: Transfer) -> int:
+    return int(min(a.row["last_ns"], b.row["last_ns"]) - max(a.row["first_ns"], b.row["first_ns"]))
+
+
+def common_span(members: Sequence[Transfer]) -> tuple[int, int]:
+    """Returns the time in which all transfers lasted."""
+    return max(one.row["first_ns"] for one in members), min(one.row["last_ns"] for one in members)
+
+
+def by_hosts(members: Sequence[Transfer]) -> dict[tuple[str, str], list[Transfer]]:
+    """Returns the transfers by source and destination address."""
+    groups: dict[tuple[str, str], list[Transfer]] = {}
+    for one in members:
+        groups.setdefault((one.row["source"], one.row["destination"]), []).append(one)
+    return groups
+
+
+def companions(transfers: Transfers) -> list[Transfer]:
+    """Returns the large transfers between two hosts that lasted together: they may share a bottleneck."""
+    able = [
+        one
+        for one in transfers.largest
+        if one.duration_ns and (one.row["payload_bytes"] or 0) >= SHARING_MIN and one.row["goodput_bps"]
+    ]
+    group = max(by_hosts(able).values(), key=len, default=[])
+    pairs = combinations(group, 2)
+    together = [(a, b) for a, b in pairs if overlap_ns(a, b) >= OVERLAP_MIN * min(a.duration_ns, b.duration_ns)]
+    return list({id(one): one for pair in together for one in pair}.values())
 
 
 def jain(rates: Sequence[float]) -> float:
-    """Jain's fairness index: 1 for equal rates, 1/n where one has all."""
+    """Returns Jain's fairness index: 1 for equal rates, 1/n if one transfer has all."""
     return sum(rates) ** 2 / (len(rates) * sum(rate * rate for rate in rates))
 
 
-def rates_together(survey: Survey, members: Sequence[Transfer]) -> tuple[list[float], float]:
-    """bit/s of each while all of them lasted, and that time in ns; of their own lives where there was none."""
-    start = max(one.row["first_ns"] for one in members)
-    end = min(one.row["last_ns"] for one in members)
-    rates = []
-    for one in members:
-        bins = survey.bins(one)
-        size = sum(
-            size
-            for at, size in zip(bins.start_ns, bins.wire_bytes, strict=True)
-            if at >= start and at + bins.width_ns <= end
-        )
-        rates.append(8 * size / max(end - start, 1) * SECOND)
-    if end <= start or not all(rates):
+def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[list[float], float]:
+    """Returns bit/s of each in the common time and its length in ns; over their own durations and 0 without."""
+    start, end = common_span(members)
+    sizes = [sum(transfers.bins(one).wire_bytes_within(start, end)) for one in members]
+    if end <= start or not all(sizes):
         return [own_rate(one) for one in members], 0.0
-    return rates, end - start
+    return [bit_rate(size, end - start) for size in sizes], end - start
 
 
-def fairness(trace: Trace) -> Iterator[Finding]:
-    """How transfers between the same hosts shared the path."""
-    survey = survey_of(trace)
-    members = companions(survey)
-    if len(members) < 2 or jain([own_rate(one) for one in members]) >= FAIR_AT_A_GLANCE:
+@finding(
+    code="unfair-share",
+    title="Unequal shares of the path",
+    severity="info",
+    unit="percent",
+    computed="Transfers of 1 MB or more between the same two hosts that overlap for half of the shorter duration: "
+    "their rates in the common time, and Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8.",
+    unknown="Whether they share a bottleneck at all, and the other traffic on it.",
+    sentence="{count} transfers from {source} to {destination} shared {total}{time} unequally: {shares}; Jain's index "
+    "is {index} (1 is equal).{mixed}",
+    advice="Check for different RTTs, late starts, losses or a UDP flow; a fair queue at the bottleneck (fq_codel, "
+    "cake) equalizes them.",
+)
+def unfair_share(transfers: Transfers) -> Matches:
+    members = companions(transfers)
+    if len(members) < 2 or jain([own_rate(one) for one in members]) >= FAIR_OVERALL:
         return
-    rates, span = rates_together(survey, members)
-    index = jain(rates)
+    rates, span = rates_together(transfers, members)
+    index, whole = jain(rates), sum(rates)
     if index >= FAIR:
         return
-    order = sorted(zip(rates, members, strict=True), key=lambda pair: -pair[0])
-    shares = ", ".join(
-        f"flow {one.row['flow']} ({one.flow['protocol']}) {show_share(r, sum(rates))}" for r, one in order[:6]
+    order = sorted(zip(rates, members, strict=True), key=lambda pair: -pair[0])[:SHARES_SHOWN]
+    shares = [f"flow {one.row['flow']} ({one.flow['protocol']}) {show_share(rate, whole)}" for rate, one in order]
+    mixed = {"tcp", "udp"} <= {one.flow["protocol"] for one in members}
+    yield Match(
+        count=len(members),
+        source=members[0].row["source"],
+        destination=members[0].row["destination"],
+        total=show_rate(whole),
+        time=f" for {show_duration(span)}" if span else "",
+        shares=", ".join(shares),
+        index=f"{index:.2f}",
+        mixed=" UDP takes its offered rate and TCP the rest." if mixed else "",
+        cost=percent(1 - index, digits=1),
+        evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order),
+        impact=sum(one.traffic_share for one in members) * (1 - index),
     )
-    kinds = {one.flow["protocol"] for one in members}
-    mixed = " UDP takes what it offers and TCP gets the rest." if {"tcp", "udp"} <= kinds else ""
-    yield Finding(
-        *("unfair-share", "info", "flow"),
-        f"{len(members)} transfers from {members[0].row['source']} to {members[0].row['destination']} ran "
-        f"together{' for ' + show_duration(span) if span else ''} and shared {show_rate(sum(rates))} unevenly: "
-        f"{shares}; Jain's index {index:.2f} (1 is even).{mixed}",
-        "Different round trips, late starts, losses or a UDP flow do this; a fair queue at the bottleneck (fq_codel, "
-        "cake) evens it.",
-        cost=round(100 * (1 - index), 1),
-        cost_unit="percent",
-        evidence="; ".join(f"flow {one.row['flow']} {one.name} {show_rate(rate)}" for rate, one in order[:6]),
-        impact=sum(one.weight for one in members) * (1 - index),
-    )
+
+
+def middle_mean(values: Sequence[float]) -> float:
+    """Returns the mean of the middle half: pauses of the sender and late timestamps do not count."""
+    quarter = len(values) // 4
+    return mean(sorted(values)[quarter : len(values) - quarter])
+
+
+def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float | None:
+    """Returns the speed of an Ethernet that these transfers fill together."""
+    start, end = common_span(members)
+    all_bins = [transfers.bins(one) for one in members]
+    rates = [[bit_rate(size, bins.width_ns) for size in bins.wire_bytes_within(start, end)] for bins in all_bins]
+    if min(map(len, rates)) < FULL_BINS_MIN or (len(rates) == 1 and variation(rates[0]) > LEVEL):
+        return None
+    whole = middle_mean(rates[0]) if len(rates) == 1 else sum(map(mean, rates))
+    return next((speed for speed in SPEEDS if FULL_MIN * speed <= whole <= FULL_MAX * speed), None)
+
+
+@finding(
+    code="wire-full",
+    title="Full link",
+    severity="info",
+    unit="bytes",
+    computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
+    "common time, with preambles, checksums and gaps: together 98.5% to 101% of an Ethernet speed (10 Mbit/s to 100 "
+    "Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its time bins, "
+    "which must be level.",
+    unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
+    "offload merged count once.",
+    sentence="{who} an Ethernet of {speed}: {share} is payload ({payload}), {overhead} is headers, preambles, "
+    "checksums and gaps.",
+    advice="Use a faster link or fuller packets for more; the link is full, and nothing is wrong.",
+)
+def wire_full(transfers: Transfers) -> Matches:
+    able = [one for one in transfers.largest if one.duration_ns and one.traffic_share >= FULL_SHARE_MIN]
+    for (source, destination), members in list(by_hosts(able).items())[:PAIRS_MAX]:
+        speed = ethernet_speed(transfers, members)
+        if speed is None:
+            continue
+        wire, payload = (sum(one.row[name] or 0 for one in members) for name in ("wire_bytes", "payload_bytes"))
+        version = "ipv6" if ":" in source else "ip"
+        who, flow, frames = f"{len(members)} transfers {source} → {destination} fill", None, f"{len(members)} transfers"
+        selected = f"{version}.src == {source} && {version}.dst == {destination}"
+        if len(members) == 1:
+            alone = members[0]
+            who, flow, frames = f"{alone.name} fills", alone.row["flow"], alone.frames
+            selected = flow_filter(alone.flow)
+        yield Match(
+            who=who,
+            speed=show_rate(speed),
+            share=show_share(payload, wire),
+            payload=show_rate(speed * payload / wire),
+            overhead=show_share(wire - payload, wire),
+            flow=flow,
+            cost=float(wire - payload),
+            evidence=f"{frames}; wire_bytes in the series",
+            filter=selected,
+            impact=FULL_WEIGHT * sum(one.traffic_share for one in members),
+        )

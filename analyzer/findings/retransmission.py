@@ -1,438 +1,467 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about what the core judged segment by segment: where data was lost, what was sent needlessly, who had to wait."""
+"""Rules about counts of the directions table: each verdict of the core that is worth a finding wherever it is not 0."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.model import (
     SHOWN,
     Finding,
-    end_named,
-    frames_named,
-    frames_of_kinds,
-    named,
+    Row,
+    endpoint_str,
+    fill,
+    flow_str,
+    frame_list,
     row_at,
 )
-from wiretale.analyzer.findings.odd_counts import Counts, odd_counts
-from wiretale.analyzer.findings.transfers import survey_of
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Counts, Transfers
 from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
-
-SHARE_WARNING = 0.01  # of the segments; below, a transfer hardly feels it
-RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
-Row = dict[str, Any]
+CHAPTER = "Loss, reordering and duplicates"
+SHARE_WARNING = 0.01  # of the segments; a smaller share hardly slows a transfer
 NULL = 2**32 - 1  # as it is packed
+BY_SEGMENTS = "warning from 1% of segments, else info"
+BY_BLOCKS = "warning from 1% of blocks, else info"
 
 
-class Kind(NamedTuple):
-    """A count of the directions table that is worth a finding wherever it is not 0."""
+def no_words(row: Row, count: int) -> Row:
+    return {}
+
+
+class CountRule(NamedTuple):
+    """A rule about one column. The directions with the greatest counts are reported one by one, the others in sum."""
 
     code: str
-    column: str
-    kinds: tuple[str, ...]  # of the events that show it
-    tell: Callable[[Row], str]  # the sentence about one direction
-    rest: str  # of the others: "and 3 more directions ..."
+    title: str
+    computed: str
+    unknown: str
+    sentence: str
     advice: str
+    summary: str  # of the other directions: "3 more directions {summary}"
+    column: str
+    events: tuple[str, ...] = ()  # kinds that show it
     place: str | None = None  # of those events
+    spurious: bool = False  # only events that are proven so
+    acknowledged: bool = False  # events are in the other direction, at the ACKs
+    event_count: str | None = None  # column with the number of events, if not the count
+    one_way: bool = False  # only if the ACKs were not captured
     unit: str = "segments"
-    severity: str | None = None  # else by the share of the segments
-    events: str | None = None  # column that says how many events there are; else as many as the count
-    whole: str = "data_packets"  # what it is a share of
-    one_way: bool = False  # only where the acknowledgments were not captured
-    needless: bool = False  # only events proven so
-    answered: bool = False  # its events stand in the other direction, at the acknowledgments that tell
+    severity: str = BY_SEGMENTS
+    denominator: str = "data_packets"
+    words: Callable[[Row, int], Row] = no_words  # further words of the sentence
+    weakens: str | None = None
+
+    def counts(self, transfers: Transfers) -> Counts:
+        """Returns the directions to report and their counts."""
+        counts = transfers.counts[self.column]
+        if not self.one_way:
+            return counts
+        answered = {number for number, _ in transfers.counts["lost_downstream"]}
+        if all(number in answered for number, _ in counts):
+            return []
+        located = array("I", transfers.trace.directions.packed("lost_downstream", "I"))
+        return [(number, count) for number, count in counts if located[number] == NULL]
+
+    def findings(self, transfers: Transfers) -> Iterator[Finding]:
+        """Returns one finding per direction, and one for those that are not shown."""
+        worst = sorted(self.counts(transfers), key=lambda count: -count[1])
+        if not worst:
+            return
+        rows = [(row_at(transfers.trace.directions, number), count) for number, count in worst[:SHOWN]]
+        frames = transfers.event_frames((row["flow"] for row, _ in rows), self.events, self.place, self.spurious)
+        for row, count in rows:
+            shown = frames.get((row["flow"], row["direction"] ^ self.acknowledged), [])
+            yield self.finding(transfers, row, count, shown)
+        rest = [count for _, count in worst[SHOWN:]]
+        if rest:
+            yield self.rest(rest)
+
+    def finding(self, transfers: Transfers, row: Row, count: int, frames: list[int]) -> Finding:
+        """Returns the finding of one direction, which names these frames."""
+        whole = row[self.denominator] or 0
+        by_share = "warning" if count >= SHARE_WARNING * whole else "info"
+        flow = flow_filter(row_at(transfers.trace.flows, row["flow"]))
+        share = min(count / whole, 1.0) if whole else 0.0
+        return Finding(
+            self.code,
+            by_share if self.severity in (BY_SEGMENTS, BY_BLOCKS) else self.severity,
+            "flow",
+            self.sentence_of(row, count),
+            self.advice,
+            flow=row["flow"],
+            cost=float(count),
+            cost_unit=self.unit,
+            evidence=frame_list(frames, row[self.event_count] if self.event_count else count),
+            filter=f"{flow} && {frame_filter(frames)}" if frames else flow,
+            impact=float(share * row["wire_bytes"] / transfers.wire_bytes),
+        )
+
+    def sentence_of(self, row: Row, count: int) -> str:
+        """Returns the sentence; `{amount}` is `2 of 210 data segments (0.95%)`."""
+        whole = row["data_packets"] or 0
+        amount = plural(count, "segment")  # SYN and FIN have no data
+        if whole >= count:
+            amount = f"{count:,} of {plural(whole, 'data segment')} ({show_share(count, whole)})"
+        return fill(self.sentence, {"name": flow_str(row), "count": count, "amount": amount, **self.words(row, count)})
+
+    def rest(self, counts: list[int]) -> Finding:
+        """Returns the finding of the directions that are not shown."""
+        summary = self.summary.replace("were ", "was ", 1) if len(counts) == 1 else self.summary
+        total = plural(sum(counts), self.unit.removesuffix("s"))
+        return Finding(
+            self.code,
+            "info",
+            "flow",
+            f"{plural(len(counts), 'more direction')} {summary} ({total} in total).",
+            f"Check {self.column} in the directions table.",
+            cost=float(sum(counts)),
+            cost_unit=self.unit,
+        )
 
 
-def share_of_data(row: Row) -> str:
-    """` (1.2% of its segments)`: of those with data; nothing where a SYN or FIN is all that was sent again."""
-    whole = row["data_packets"] or 0
-    return f" ({show_share(row_count(row), whole)} of its segments)" if whole >= row_count(row) else ""
-
-
-def row_count(row: Row) -> int:
-    """The count that a finding is about, put into the row by find_worst()."""
-    return int(row["_count"])
-
-
-def causes(row: Row) -> str:
-    """How the sender came to send again: `3 fast, 1 by timeout`. That counts all, also what another finding is about."""
-    words = (
-        ("fast_retransmissions", "fast"),
-        ("timeout_retransmissions", "by timeout"),
-        (
-            "probe_retransmissions",
-            agreeing(row["probe_retransmissions"] or 0, "as a tail-loss probe", "as tail-loss probes"),
-        ),
+def cause_words(row: Row, count: int) -> Row:
+    """`causes` is ` (retransmitted: 3 fast, 1 by RTO)`. It counts all, also those of another finding."""
+    probes = row["probe_retransmissions"] or 0
+    counts = (
+        (row["fast_retransmissions"], "fast"),
+        (row["timeout_retransmissions"], "by RTO"),
+        (probes, agreeing(probes, "as tail loss probe", "as tail loss probes")),
     )
-    parts = [f"{row[column]:,} {word}" for column, word in words if row[column]]
-    whole = sum(row[column] or 0 for column, _ in words)
-    count = row_count(row)
-    what = (
-        "sent again" if whole == count else f"of all {whole:,} sent again" if whole > count else f"known of {whole:,}"
+    parts = [f"{number:,} {word}" for number, word in counts if number]
+    whole = sum(number or 0 for number, _ in counts)
+    known = (
+        "retransmitted" if whole == count else f"{'of all' if whole > count else 'known of'} {whole:,} retransmitted"
     )
-    return f" ({what}: {', '.join(parts)})" if parts else ""
+    return {"causes": f" ({known}: {', '.join(parts)})" if parts else ""}
 
 
-def lost_downstream(row: Row) -> str:
-    """The sentence."""
-    count = plural(row_count(row), "segment")
-    return (
-        f"{named(row)} lost {count} between here and the receiver{share_of_data(row)}, "
-        f"the data or its acknowledgment: {agreeing(row_count(row), 'it', 'they')} had passed here and "
-        f"{agreeing(row_count(row), 'was', 'were')} sent again{causes(row)}."
-    )
+lost_downstream = CountRule(
+    code="lost-downstream",
+    title="Lost between capture point and receiver",
+    column="lost_downstream",
+    events=RETRANSMISSIONS,
+    place="downstream",
+    computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
+    "the retransmission spurious (directions.lost_downstream).",
+    unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
+    sentence="{name} lost {amount}, or {count:~its ACK|their ACKs}, between capture point and receiver{causes}.",
+    summary="lost segments after the capture point",
+    advice="Check queues, links and policers between capture point and receiver. The events table lists each loss.",
+    words=cause_words,
+)
 
+lost_upstream = CountRule(
+    code="lost-upstream",
+    title="Lost between sender and capture point",
+    column="lost_upstream",
+    events=RETRANSMISSIONS,
+    place="upstream",
+    computed="Gaps in the stream that a retransmission filled (directions.lost_upstream).",
+    unknown="Losses after which nothing followed until the retransmission, because they leave no gap: see "
+    "suspected-timeout.",
+    sentence="{name} lost {amount} between sender and capture point: {count:~a retransmission fills the "
+    "gap|retransmissions fill the gaps}{causes}.",
+    summary="lost segments before the capture point",
+    advice="Compare drop counters between sender and capture point. The events table lists each loss.",
+    words=cause_words,
+)
 
-def lost_upstream(row: Row) -> str:
-    """The sentence."""
-    count = plural(row_count(row), "segment")
-    return (
-        f"{named(row)} lost {count} between the sender and here{share_of_data(row)}: "
-        f"{agreeing(row_count(row), 'a gap', 'gaps')} in the stream that {agreeing(row_count(row), 'was', 'were')} sent "
-        f"again{causes(row)}."
-    )
+retransmission_unlocated = CountRule(
+    code="retransmission-unlocated",
+    title="Retransmissions without captured ACKs",
+    column="retransmissions",
+    events=RETRANSMISSIONS,
+    one_way=True,
+    computed="Retransmissions in a direction whose ACKs were not captured.",
+    unknown="Where the segments were lost, and whether they were.",
+    sentence="{name} retransmitted {amount}. Whether and where {count:~it was|they were} lost cannot be determined "
+    "from this capture because it has no ACKs.",
+    summary="retransmitted segments",
+    advice="Capture the ACKs too, to tell losses from spurious retransmissions.",
+)
 
+suspected_timeout = CountRule(
+    code="suspected-timeout",
+    title="Suspected retransmission timeouts",
+    column="suspected_timeouts",
+    events=("suspected_timeout",),
+    unit="timeouts",
+    severity="warning",
+    computed="New data in order after a pause as long as an RTO, with a packet of the sender missing before it by its "
+    "IPv4 IDs.",
+    unknown="Whether the missing packet had data.",
+    sentence="{name} probably had {count:RTO} before the capture point: after {count:~a pause|pauses} as long as an "
+    "RTO the stream continues in order, and an IPv4 ID of the sender is missing.",
+    summary="paused like this",
+    advice="Capture at the sender to confirm.",
+)
 
-def sent_again(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again{share_of_data(row)}; without the "
-        f"acknowledgments nothing tells where {agreeing(row_count(row), 'it was', 'they were')} lost, or whether."
-    )
+spurious = CountRule(
+    code="spurious",
+    title="Spurious retransmissions",
+    column="spurious_retransmissions",
+    events=RETRANSMISSIONS,
+    spurious=True,
+    computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
+    "that had passed the capture point before.",
+    unknown="Spurious retransmissions without such proof.",
+    sentence="{name} sent {count:spurious retransmission}: DSACKs, timestamps or earlier ACKs prove that the data had "
+    "arrived.",
+    summary="sent spurious retransmissions",
+    advice="Check for reordering, delay spikes, and a receiver whose ACKs are delayed.",
+)
 
+reordered = CountRule(
+    code="reordered",
+    title="Reordered before the capture point",
+    column="out_of_order",
+    events=("out_of_order",),
+    computed="Segments that fill a gap and were sent before the segment that opened it, by timestamps, IPv4 IDs or "
+    "time (directions.out_of_order).",
+    unknown="Reordering after the capture point.",
+    sentence="{name}: {amount} {count:~was|were} reordered before the capture point.",
+    summary="were reordered",
+    advice="Balance load per flow between sender and capture point; reordering by three segments or more reduces "
+    "throughput.",
+)
 
-def spurious(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)} sent {plural(row_count(row), 'segment')} again that had already arrived: proven by the receiver's "
-        "reports, timestamps or acknowledgments seen here."
-    )
+ambiguous_gap = CountRule(
+    code="ambiguous-gap",
+    title="Gaps from loss or reordering",
+    column="ambiguous",
+    events=("ambiguous",),
+    computed="Gaps filled after a quarter to a whole RTT, without timestamps or IPv4 IDs that decide.",
+    unknown="Whether the segments were lost or reordered.",
+    sentence="{name}: {count:gap was|gaps were} filled by {count:~a segment that was|segments that were} either "
+    "reordered or lost before the capture point and retransmitted. Which of the two cannot be determined from this "
+    "capture because it has no TCP timestamps or usable IPv4 IDs.",
+    summary="had such gaps",
+    advice="Enable TCP timestamps, or capture at the sender.",
+)
 
+network_duplicates = CountRule(
+    code="network-duplicates",
+    title="Duplicates made by the network",
+    column="network_duplicates",
+    events=("network_duplicate",),
+    unit="packets",
+    computed="The same packet (IPv4 ID, sequence number, timestamps, checksum) again, sooner than the sender could "
+    "have detected a loss.",
+    unknown="Duplicates of UDP packets without numbers.",
+    sentence="{name}: the network duplicated {count:packet}.",
+    summary="had duplicates",
+    advice="Check for a loop, a flooding bridge, or a failover pair of which both forward.",
+)
 
-def reordered(row: Row) -> str:
-    """The sentence."""
-    return f"{named(row)}: {plural(row_count(row), 'segment')} overtaken on the way to here{share_of_data(row)}."
+mirror_duplicates = CountRule(
+    code="mirror-duplicates",
+    title="Duplicates made by a mirror port",
+    column="mirror_duplicates",
+    events=("mirror_duplicate",),
+    unit="packets",
+    severity="info",
+    computed="The same packet within 1 ms, or with a TTL one less or another VLAN: the capture stored it twice.",
+    unknown="Duplicates of packets with IPv4 ID 0 and without timestamps.",
+    sentence="{name}: the capture stored {count:packet} twice (a mirror of two ports, or of both directions of one). "
+    "{count:~The duplicate does|Duplicates do} not count in any other verdict or in throughput.",
+    summary="were stored twice",
+    advice="Mirror one port, or one direction of each; editcap -d removes duplicates from the file.",
+)
 
+unknown_duplicates = CountRule(
+    code="unknown-duplicates",
+    title="Duplicates of unknown origin",
+    column="unknown_duplicates",
+    events=("unknown_duplicate",),
+    unit="packets",
+    severity="info",
+    computed="The same packet twice within 1 ms, without a sign (ports, TTL, VLAN, reports of the receiver) of its "
+    "origin.",
+    unknown="Whether the network or the capture made the duplicate.",
+    sentence="{name}: {count:packet was|packets were} captured twice within 1 ms. Whether the network or the capture "
+    "duplicated {count:~it|them} cannot be determined from this capture because neither TTL, VLAN nor SACK differ.",
+    summary="were captured twice",
+    advice="Capture at the receiver, or enable SACK.",
+)
 
-def undecided(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'gap was', 'gaps were')} filled by "
-        f"{agreeing(row_count(row), 'a segment that was', 'segments that were')} either overtaken or lost before this point "
-        "and sent again; nothing in the capture tells which."
-    )
-
-
-def network_copies(row: Row) -> str:
-    """The sentence."""
-    return f"{named(row)}: {plural(row_count(row), 'packet')} copied by the network."
-
-
-def unknown_copies(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice within 1 ms, by the network or by the capture: nothing "
-        "tells which."
-    )
-
-
-def mirror_copies(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'packet')} stored twice by the capture (a mirror of two ports or of both "
-        f"directions of one); {agreeing(row_count(row), 'the copy is', 'the copies are')} left out of every other verdict and "
-        "of the throughput."
-    )
-
-
-def closed_window(row: Row) -> str:
-    """The sentence."""
-    stalled = row["zero_window_ns"]
-    lasted = f" and kept it so for {show_duration(stalled)}" if stalled else ""
-    return (
-        f"{end_named(row['source'], row['source_port'])} announced a full receive buffer in "
-        f"{plural(row_count(row), 'segment')}{lasted}: its application reads too slowly, and the sender had to wait."
-    )
-
-
-def full_window(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)} filled the receiver's window {plural(row_count(row), 'time')}: the window, not the network, held "
-        "the sender back then."
-    )
-
-
-def suspected(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: after {plural(row_count(row), 'pause')} as long as a retransmission timeout the stream went on with "
-        "a packet of the sender missing: lost before this point, it seems, and sent again."
-    )
-
-
-def capture_reordered(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'segment was', 'segments were')} stored after "
-        f"{agreeing(row_count(row), 'its acknowledgment', 'their acknowledgments')}: "
-        "the capture put packets out of order, not the network."
-    )
-
-
-def congestion(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'packet was', 'packets were')} marked by a router as having met congestion "
-        "(ECN): the sender slows down as after a loss, without one."
-    )
-
-
-def sack_gaps(row: Row) -> str:
-    """The sentence."""
-    return f"{named(row)}: the receiver reported {plural(row_count(row), 'gap')} by SACK; the data itself was not captured."
-
-
-def run_words(row: Row) -> str:
-    """How losses lie: alone, side by side, or in runs."""
-    lost, runs, longest = row_count(row), row["block_loss_runs"], row["block_loss_run_max"]
-    if lost == 1:
-        return ""
-    if longest == 1:
-        return ", each alone"
-    return f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", side by side"
-
-
-def blocks_lost(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks'] + row['blocks_lost']:,} did not come "
-        f"({show_share(row_count(row), row['blocks'] + row['blocks_lost'])}){run_words(row)}."
-    )
-
-
-def blocks_corrupt(row: Row) -> str:
-    """The sentence."""
-    says = agreeing(row_count(row), "its header says", "their headers say")
-    return f"{named(row)}: the content of {plural(row_count(row), 'block')} is not what {says}."
-
-
-def blocks_late(row: Row) -> str:
-    """The sentence."""
-    share = show_share(row_count(row), row["blocks"])
-    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} of {row['blocks']:,} ({share}) came after a later one."
-
-
-def blocks_twice(row: Row) -> str:
-    """The sentence."""
-    return f"{named(row)}: {plural(row_count(row), 'numbered packet')} came again."
-
-
-def head_of_line(row: Row) -> str:
-    """The sentence."""
-    return (
-        f"{named(row)}: {row_count(row):,} of {plural(row['blocks'], 'block')} had come but waited for bytes lost before "
-        f"{agreeing(row_count(row), 'it', 'them')}, up to {show_duration(row['head_of_line_ns_max'])} (head-of-line blocking)."
-    )
-
-
-KINDS = (
-    Kind(
-        *("lost-downstream", "lost_downstream", RETRANSMISSIONS, lost_downstream, "lost segments beyond this point"),
-        "Look between here and the receiver: a full queue, a bad link, a policer. The events table lists each.",
-        place="downstream",
-    ),
-    Kind(
-        *("lost-upstream", "lost_upstream", RETRANSMISSIONS, lost_upstream, "lost segments before this point"),
-        "Look between the sender and here. The events table lists each.",
-        place="upstream",
-    ),
-    Kind(
-        *("sent-again", "retransmissions", RETRANSMISSIONS, sent_again, "sent segments again"),
-        "Capture the acknowledgments too to tell loss from haste.",
-        one_way=True,
-    ),
-    Kind(
-        *("suspected-timeout", "suspected_timeouts", ("suspected_timeout",), suspected, "paused so"),
-        "Capture at the sender too to be sure.",
-        unit="timeouts",
-        severity="warning",
-    ),
-    Kind(
-        *("spurious", "spurious_retransmissions", RETRANSMISSIONS, spurious, "sent segments again needlessly"),
-        "The sender was too quick: reordering, delay that jumps, or a receiver whose acknowledgments are held up.",
-        needless=True,
-    ),
-    Kind(
-        *("reordered", "out_of_order", ("out_of_order",), reordered, "were reordered"),
-        "Look for several paths or queues between the sender and here; beyond three places it costs throughput.",
-    ),
-    Kind(
-        *("undecided", "ambiguous", ("ambiguous",), undecided, "had such gaps"),
-        "Capture at the sender, or with TCP timestamps on, to tell.",
-    ),
-    Kind(
-        *("network-duplicates", "network_duplicates", ("network_duplicate",), network_copies, "had copies"),
-        "Look for a loop, a bridge that floods, or a failover pair that both forward.",
-        unit="packets",
-    ),
-    Kind(
-        *("mirror-duplicates", "mirror_duplicates", ("mirror_duplicate",), mirror_copies, "were stored twice"),
-        "Mirror one port, or one direction of each; editcap -d removes the copies from the file.",
-        unit="packets",
-        severity="info",
-    ),
-    Kind(
-        *("unknown-duplicates", "unknown_duplicates", ("unknown_duplicate",), unknown_copies, "were seen twice"),
-        "Capture at the receiver, or with SACK on, to tell.",
-        unit="packets",
-        severity="info",
-    ),
-    Kind(
-        *(
-            "stored-late",
-            "capture_reordered",
-            ("captured_out_of_order",),
-            capture_reordered,
-            "were stored out of order",
-        ),
-        "Capture with one queue, or with hardware timestamps, and sort with reordercap.",
-        severity="info",
-        answered=True,
-    ),
-    Kind(
-        *("zero-window", "zero_windows", ("zero_window",), closed_window, "announced a full receive buffer"),
-        "Look at the receiving application and its socket buffer, not at the network.",
-        severity="warning",
-    ),
-    Kind(
-        *("window-full", "window_full", ("window_full",), full_window, "filled the receiver's window"),
-        "Raise the receiver's buffer (its limit for autotuning) if the path should carry more.",
-        severity="info",
-    ),
-    Kind(
-        *("congestion-marks", "ecn_ce", (), congestion, "had marks"),
-        "Congestion without loss: look for the queue that marks; it works as it should.",
-        unit="packets",
-        severity="info",
-    ),
-    Kind(
-        *("blocks-lost", "blocks_lost", ("block_lost",), blocks_lost, "lost numbered packets"),
-        "Look between the sender and here, and at the sender's own count; a queue that overflows loses in runs.",
-        events="block_loss_runs",
-        unit="blocks",
-        whole="blocks",
-    ),
-    Kind(
-        *("blocks-corrupt", "blocks_corrupt", ("block_corrupt",), blocks_corrupt, "carried corrupt blocks"),
-        "Memory, a driver or a middlebox changes payload and mends the checksum: compare captures along the path.",
-        unit="blocks",
-        severity="error",
-    ),
-    Kind(
-        *("blocks-reordered", "blocks_out_of_order", ("block_out_of_order",), blocks_late, "were out of order"),
-        "Look for several paths or queues between the sender and here.",
-        unit="blocks",
-        whole="blocks",
-    ),
-    Kind(
-        *("blocks-duplicate", "blocks_duplicate", ("block_duplicate",), blocks_twice, "came twice"),
-        "Look for a loop, a bridge that floods, or a mirror that stores twice.",
-        unit="blocks",
-        whole="blocks",
-    ),
-    Kind(
-        *("head-of-line", "blocks_head_of_line", (), head_of_line, "had blocks that waited"),
-        "One lost segment delays every block behind it: several connections, or UDP, let the others pass.",
-        unit="blocks",
-        whole="blocks",
-    ),
-    Kind(
-        *("sack-gaps", "sack_gaps", ("sack_gap",), sack_gaps, "had gaps reported"),
-        "Capture the other direction to tell loss from reordering.",
-        unit="gaps",
-        answered=True,
-    ),
+capture_reordered = CountRule(
+    code="capture-reordered",
+    title="Captured after its ACK",
+    column="capture_reordered",
+    events=("captured_out_of_order",),
+    severity="info",
+    acknowledged=True,
+    computed="Data that directly follows the ACK that covers it: the capture wrote its queues in the wrong order.",
+    unknown="The true order.",
+    sentence="{name}: the capture stored {count:segment} after {count:~its ACK|their ACKs}. This is not network "
+    "reordering.",
+    summary="were stored out of order",
+    advice="Run reordercap on the file; capture with one queue or with hardware timestamps.",
 )
 
 
-def worst_rows(trace: Trace, counts: Counts) -> tuple[list[Row], list[int]]:
-    """The directions in which the count is greatest, and the counts of the others."""
-    worst = sorted(counts, key=lambda count: -count[1])
-    rows = [{**row_at(trace.directions, i), "_count": value} for i, value in worst[:SHOWN]]
-    return rows, [value for _, value in worst[SHOWN:]]
+def zero_window_words(row: Row, count: int) -> Row:
+    ns = row["zero_window_ns"]
+    return {
+        "receiver": endpoint_str(row["source"], row["source_port"]),
+        "time": f" for {show_duration(ns)}" if ns else "",
+    }
 
 
-def without_answers(trace: Trace, counts: Counts) -> Counts:
-    """Those of directions whose acknowledgments were not captured."""
-    sent_again = {number for number, _ in odd_counts(trace)["lost_downstream"]}  # so they were answered
-    if all(number in sent_again for number, _ in counts):
-        return []
-    judged = array("I", trace.directions.packed("lost_downstream", "I"))
-    return [(number, value) for number, value in counts if judged[number] == NULL]
+zero_window = CountRule(
+    code="zero-window",
+    title="Zero receive window",
+    column="zero_windows",
+    events=("zero_window",),
+    severity="warning",
+    computed="Segments with window 0 after the handshake, and the time until the window reopened "
+    "(directions.zero_window_ns).",
+    unknown="Why the application did not read.",
+    sentence="{receiver} announced a zero window in {count:segment}{time}: its application reads too slowly, and the "
+    "sender had to wait.",
+    summary="announced a zero window",
+    advice="Profile the receiving application and check its socket buffer; the network is not the limit.",
+    words=zero_window_words,
+)
+
+window_full = CountRule(
+    code="window-full",
+    title="Receive window filled",
+    column="window_full",
+    events=("window_full",),
+    severity="info",
+    computed="Data whose last byte is the last that the receive window allows (directions.window_full).",
+    unknown="Full windows if the capture point is near the receiver, because data passes it too late to be in flight "
+    "there.",
+    sentence="{name} filled the receive window {count:time}: the window, not the network, limited the sender then.",
+    summary="filled the receive window",
+    advice="Raise the receive buffer (its autotuning limit) if the path should carry more.",
+)
+
+congestion_marks = CountRule(
+    code="congestion-marks",
+    title="Congestion marks (ECN)",
+    column="ecn_ce",
+    unit="packets",
+    severity="info",
+    computed="IP packets marked Congestion Experienced (RFC 3168).",
+    unknown="Which router marked them.",
+    sentence="{name}: a router marked {count:packet} as Congestion Experienced (ECN): the sender slows down as after "
+    "a loss, without one.",
+    summary="had congestion marks",
+    advice="Look for the queue that marks; it works as intended.",
+)
 
 
-def severity_of(kind: Kind, row: Row) -> str:
-    """Whether the transfer feels it."""
-    if kind.severity:
-        return kind.severity
-    return "warning" if row_count(row) >= SHARE_WARNING * (row[kind.whole] or 0) else "info"
+def of_blocks(count: int, blocks: int) -> str:
+    return f"{count:,} of {plural(blocks, 'numbered packet')} ({show_share(count, blocks)})"
 
 
-def wireshark_filter(trace: Trace, row: Row, frames: list[int]) -> str:
-    """The frames shown; without any the flow."""
-    flow = flow_filter(row_at(trace.flows, row["flow"]))
-    return f"{flow} && {frame_filter(frames)}" if frames else flow
+def loss_words(row: Row, count: int) -> Row:
+    """`runs` describes how the losses are spread."""
+    runs, longest = row["block_loss_runs"], row["block_loss_run_max"]
+    spread = f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", in one run"
+    if longest == 1:
+        spread = ", each alone"
+    return {"share": of_blocks(count, row["blocks"] + row["blocks_lost"]), "runs": "" if count == 1 else spread}
 
 
-def impact_of(kind: Kind, row: Row, whole: int) -> float:
-    """Its share of the direction, times the direction's of the trace."""
-    share = min(row_count(row) / row[kind.whole], 1.0) if row[kind.whole] else 0.0
-    return float(share * row["wire_bytes"] / whole)
+blocks_lost = CountRule(
+    code="blocks-lost",
+    title="Numbered packets lost",
+    column="blocks_lost",
+    events=("block_lost",),
+    event_count="block_loss_runs",
+    unit="blocks",
+    severity=BY_BLOCKS,
+    denominator="blocks",
+    computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
+    "capture point, and their runs.",
+    unknown="Losses before the first and after the last packet: compare with the sender's count.",
+    sentence="{name} lost {share} before the capture point{runs}.",
+    summary="lost numbered packets",
+    advice="Compare the sender's count and drop counters between sender and capture point; a full queue drops packets "
+    "in runs.",
+    words=loss_words,
+)
 
+blocks_corrupt = CountRule(
+    code="blocks-corrupt",
+    title="Corrupt blocks",
+    column="blocks_corrupt",
+    events=("block_corrupt",),
+    unit="blocks",
+    severity="error",
+    computed="The content of a block is not the pattern that its header announces.",
+    unknown="Blocks whose content was not captured.",
+    sentence="{name}: the content of {count:block} does not match {count:~its header|their headers}.",
+    summary="carried corrupt blocks",
+    advice="Compare captures along the path for memory, a driver or a middlebox that changes payload and recomputes "
+    "the checksum.",
+)
 
-def rest_words(kind: Kind, directions: int) -> str:
-    """What happened to so many directions more."""
-    return kind.rest.replace("were ", "was ", 1) if directions == 1 else kind.rest
+blocks_reordered = CountRule(
+    code="blocks-reordered",
+    title="Numbered packets reordered",
+    column="blocks_out_of_order",
+    events=("block_out_of_order",),
+    unit="blocks",
+    severity=BY_BLOCKS,
+    denominator="blocks",
+    computed="Numbers below one seen before (RFC 4737).",
+    unknown="Where the reordering happened.",
+    sentence="{name}: {share} came after a later one.",
+    summary="were reordered",
+    advice="Check for several paths or queues between sender and capture point.",
+    words=lambda row, count: {"share": of_blocks(count, row["blocks"])},
+)
 
+blocks_duplicate = CountRule(
+    code="blocks-duplicate",
+    title="Numbered packets duplicated",
+    column="blocks_duplicate",
+    events=("block_duplicate",),
+    unit="blocks",
+    severity=BY_BLOCKS,
+    denominator="blocks",
+    computed="A number that was seen before.",
+    unknown="Whether the sender or the network made the duplicate.",
+    sentence="{name}: {count:numbered packet} came twice.",
+    summary="were duplicated",
+    advice="Check for a loop, a flooding bridge, or a mirror that stores packets twice.",
+)
 
-def findings_of(trace: Trace, kind: Kind, counts: Counts) -> Iterator[Finding]:
-    """The worst directions one by one, the others in sum."""
-    whole = survey_of(trace).whole if counts else 1
-    rows, rest = worst_rows(trace, without_answers(trace, counts) if kind.one_way else counts)
-    frames = (
-        frames_of_kinds(trace, (row["flow"] for row in rows), kind.kinds, kind.place, kind.needless) if rows else {}
-    )
-    for row in rows:
-        shown = frames.get((row["flow"], row["direction"] ^ kind.answered), [])
-        yield Finding(
-            *(kind.code, severity_of(kind, row), "flow", kind.tell(row), kind.advice),
-            flow=row["flow"],
-            cost=float(row_count(row)),
-            cost_unit=kind.unit,
-            evidence=frames_named(shown, row[kind.events] if kind.events else row_count(row)),
-            filter=wireshark_filter(trace, row, shown),
-            impact=impact_of(kind, row, whole),
-        )
-    if rest:
-        yield Finding(
-            *(kind.code, "info", "flow"),
-            f"{plural(len(rest), 'more direction')} {rest_words(kind, len(rest))} "
-            f"({plural(sum(rest), kind.unit.removesuffix('s'))} in all).",
-            f"See {kind.column} in the directions table.",
-            cost=float(sum(rest)),
-            cost_unit=kind.unit,
-        )
+head_of_line = CountRule(
+    code="head-of-line",
+    title="Head-of-line blocking",
+    column="blocks_head_of_line",
+    unit="blocks",
+    severity=BY_BLOCKS,
+    denominator="blocks",
+    computed="Blocks of a TCP stream that were complete at the capture point before all earlier bytes were.",
+    unknown="Waits caused after the capture point.",
+    sentence="{name}: {count} of {blocks:block} had arrived but waited for lost earlier bytes, up to {waited} "
+    "(head-of-line blocking).",
+    summary="had blocks that waited",
+    advice="Use several connections, or UDP: one lost segment delays every later block of a stream.",
+    words=lambda row, count: {"blocks": row["blocks"], "waited": show_duration(row["head_of_line_ns_max"])},
+)
 
-
-def verdicts(trace: Trace) -> Iterator[Finding]:
-    """All of them."""
-    counts = odd_counts(trace)
-    for kind in KINDS:
-        yield from findings_of(trace, kind, counts[kind.column])
+sack_gaps = CountRule(
+    code="sack-gaps",
+    title="Gaps reported by SACK",
+    column="sack_gaps",
+    events=("sack_gap",),
+    unit="gaps",
+    acknowledged=True,
+    computed="SACK blocks of the receiver leave gaps, and the data was not captured.",
+    unknown="Whether the gaps were losses or reordering.",
+    sentence="{name}: the receiver reported {count:gap} by SACK. Whether the data was lost or reordered cannot be "
+    "determined from this capture because it does not contain that direction.",
+    summary="had gaps reported",
+    advice="Capture the other direction.",
+)

@@ -1,347 +1,396 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about what a TCP transfer waited for over its life: application, receiver, loss, slow start, path."""
+"""Rules about the time of TCP transfers by limiting factor (RFC 6349): application, receiver, loss, slow start, path."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
-from wiretale.analyzer.findings.model import Finding, end_named, stalls_named, stalls_of
-from wiretale.analyzer.findings.spread import median_of
-from wiretale.analyzer.findings.transfers import LIMITS, Transfer, survey_of
+from wiretale.analyzer.findings.model import (
+    SECOND,
+    Match,
+    Matches,
+    endpoint_str,
+    finding,
+    seconds,
+    stall_list,
+    stalls_of,
+)
+from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers, median_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
-if TYPE_CHECKING:
-    from wiretale.analyzer.trace import Trace
-
-LIFE_LEAST_NS = 200_000_000  # below, no share of it is worth a word
-SHARE_WARNING, SHARE_INFO = 0.25, 0.10
-IDLE_INFO = 0.5
-SLOW_START_INFO = 0.3
-BULK_LEAST = 1_000_000  # bytes of a transfer whose rate matters
-HELD_LEAST_NS = 120_000_000  # three delayed acknowledgments of Linux
-UNSCALED_MOST = 65_535  # RFC 9293 without RFC 7323
+CHAPTER = "Throughput limits"
+DURATION_MIN_NS = 200_000_000  # shares of a shorter transfer mean nothing
+SHARE_WARNING, SHARE_INFO = 0.25, 0.10  # of transfer time
+IDLE_INFO, SLOW_START_INFO, PATH_INFO = 0.5, 0.3, 0.7
+BULK_MIN = 1_000_000  # bytes of a transfer whose rate matters
+DELAYED_ACK_MIN_NS = 120_000_000  # three delayed ACKs of Linux
+UNSCALED_MAX = 65_535  # bytes of a window without scaling (RFC 7323)
 STALL_WARNING_NS = 1_000_000_000
-ROUND_TRIPS_LEAST = 10
-LOSSES_LEAST = 6
-QUEUE_SHARE, QUEUE_LEAST_NS = 0.3, 1_000_000  # growth of a round trip that is no queue
+ROUND_TRIPS_MIN = 10
+LOSSES_MIN = 6
+QUEUE_SHARE, QUEUE_MIN_NS = 0.3, 1_000_000  # RTT growth up to both is not a queue
 MATHIS_FACTOR = 3.0
-PATH_INFO = 0.7
-PATH_WORTH = 0.1  # after what says why: an uneven share, a full wire
+PATH_WEIGHT = 0.1  # ranks after findings that explain it: an uneven share, a full link
 ETHERNET_MSS = 1460
-RESENT_LEAST = 10_000  # bytes
-RECOVERED_LEAST = 50_000  # bytes of a transfer that losses hold up
-SECOND = 1e9
+RETRANSMITTED_MIN = 10_000  # bytes
+RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
+
+ACCOUNTING = (
+    "Transfer time runs from the 8th packet to the last data. Each interval is attributed to the factor that limited the "
+    "sender (directions.limit_*): the receive window if one more segment does not fit it; recovery from the first loss signal "
+    "until the loss is repaired; an RTO if only the timer ended the stall; the application if all data was acknowledged, or "
+    "the last segment was short, and no ACK released the next; slow start until the flight last doubled before any loss; "
+    "otherwise the network. "
+)
+NEAR_RECEIVER = (
+    "If the capture point is near the receiver, neither flight nor a full window is visible, and their time is attributed to "
+    "the network. "
+)
 
 
-def examined(trace: Trace) -> Iterator[Transfer]:
-    """TCP transfers whose limits are known and that lasted."""
-    for one in survey_of(trace).limited():
-        if one.limits and sum(one.limits.values()) >= LIFE_LEAST_NS:
-            yield one
+def examined(transfers: Transfers) -> Iterator[Transfer]:
+    """Returns TCP transfers whose limits are known over at least 200 ms."""
+    return (one for one in transfers.limited() if one.limits and sum(one.limits.values()) >= DURATION_MIN_NS)
 
 
-def parts_named(one: Transfer) -> str:
-    """The shares of a transfer's time: `the path 60%, slow start 40%`."""
-    whole = one.parted_ns
+def limited(one: Transfer, severity: str | None, ns: int, weight: float = 1.0, **words: Any) -> Match:
+    """Returns a match about `ns` of transfer time."""
+    whole = one.accounted_ns
     parts = sorted(one.limits.items(), key=lambda item: -item[1])
-    return ", ".join(f"{LIMITS[name]} {show_share(ns, whole)}" for name, ns in parts if ns >= whole / 100)
-
-
-def evidence_of(one: Transfer) -> str:
-    """Where to look."""
-    return (
-        f"{one.frames}; its time ({show_duration(one.parted_ns)}): {parts_named(one)}; "
-        "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes"
+    shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
+    return one.match(
+        severity,
+        time=show_duration(ns),
+        share=show_share(ns, whole),
+        cost=seconds(ns),
+        evidence=f"{one.frames}; transfer time ({show_duration(whole)}): {shares}; "
+        "series: flight_bytes, window_bytes, rtt_ns, retransmitted_bytes",
+        weight=min(ns / (whole or 1), 1.0) * weight,
+        **words,
     )
 
 
-def limited(
-    one: Transfer, code: str, severity: str, sentence: str, advice: str, ns: int, worth: float = 1.0
-) -> Finding:
-    """A finding about time that a transfer lost; `worth` is less than 1 where others say more of the same."""
-    whole = one.parted_ns or 1
-    return Finding(
-        *(code, severity, "flow", sentence, advice),
-        flow=one.row["flow"],
-        cost=round(ns / SECOND, 6),
-        cost_unit="seconds",
-        evidence=evidence_of(one),
-        filter=flow_filter(one.flow),
-        impact=one.weight * min(ns / whole, 1.0) * worth,
-    )
-
-
-def severity_by(share: float) -> str:
-    """By how much of a life it took."""
+def severity_of(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
-def usual_window(trace: Trace, one: Transfer) -> float | None:
-    """What the receiver offered most of the time; that of the SYN means little."""
-    usual = median_of(survey_of(trace).bins(one).window_bytes)
+@finding(
+    code="timeout-stalls",
+    title="Stalled in retransmission timeouts",
+    severity="warning if stalled for 1 s or 25% of transfer time, else info",
+    unit="seconds",
+    computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
+    "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
+    "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
+    "after the longest stalls (directions.stall_frames); the filter selects them.",
+    unknown="How long the sender would have waited without the loss.",
+    sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}: no ACK triggered fast retransmit.",
+    advice="Find the loss first. Enable SACK at both ends and keep four segments in flight, because fast retransmit "
+    "needs three duplicate ACKs.",
+)
+def timeout_stalls(transfers: Transfers) -> Matches:
+    for one in transfers.limited():
+        suspected = one.row["suspected_timeouts"] or 0
+        ns, count = one.row["limit_timeout_ns"], (one.row["timeouts"] or 0) + suspected
+        if not ns or not count or not one.duration_ns:
+            continue
+        share, stalls = min(ns / one.accounted_ns, 1.0), stalls_of(one.row)
+        probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
+        yield one.match(
+            "warning" if ns >= STALL_WARNING_NS else severity_of(share),
+            time=show_duration(ns),
+            share=show_share(ns, max(one.accounted_ns, ns)),
+            timeouts=plural(count, "suspected RTO" if suspected == count else "RTO") + probable,
+            cost=seconds(ns),
+            evidence=stall_list(stalls, count) if stalls else None,
+            filter=frame_filter(chain(*stalls)) if stalls else None,
+            weight=share,
+        )
+
+
+def usual_window(transfers: Transfers, one: Transfer) -> float | None:
+    """Returns the median of the receive window over time bins; None if unknown."""
+    usual = median_of(transfers.bins(one).window_bytes)
     return None if math.isnan(usual) else usual
 
 
-def window_words(trace: Trace, one: Transfer) -> str:
-    """Why the receiver's window held it back."""
-    closed = one.back["zero_window_ns"]
-    if closed and closed >= one.limits["limit_window_ns"] / 2:
-        return f"it was closed for {show_duration(closed)}: the receiving application reads too slowly"
-    if not_scaled(one):
-        return "window scaling is off (RFC 7323), so that it cannot grow beyond 64 KiB"
-    usual = usual_window(trace, one)
-    return f"usually {show_bytes(usual)} were allowed on their way" if usual else "it was full"
-
-
 def not_scaled(one: Transfer) -> bool:
-    """Whether both handshakes were seen, and window scaling is not in force."""
+    """Returns whether both SYNs were captured and window scaling is off."""
     seen = one.row["sack_permitted"] is not None and one.back["sack_permitted"] is not None
     return seen and (one.row["window_scale"] is None or one.back["window_scale"] is None)
 
 
-def receive_window(trace: Trace) -> Iterator[Finding]:
-    """Time with a full or closed window."""
-    for one in examined(trace):
-        share, ns = one.share("limit_window_ns"), one.limits["limit_window_ns"]
-        if share < SHARE_INFO:
-            continue
-        rtt = one.path_rtt_ns
-        reach = f" A round trip takes {show_duration(rtt)}." if rtt else ""
-        yield limited(
-            *(one, "receive-window-limited", severity_by(share)),
-            f"{one.name} waited for the receiver's window {show_share(ns, one.parted_ns)} of its time "
-            f"({show_duration(ns)}): {window_words(trace, one)}.{reach}",
-            window_advice(one),
-            ns,
+def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
+    """Returns why the receive window limited a transfer, and the advice."""
+    receiver = endpoint_str(one.row["destination"], one.row["destination_port"])
+    closed = one.back["zero_window_ns"] or 0
+    if closed and closed >= one.limits["limit_window_ns"] / 2:
+        return (
+            f"it was zero for {show_duration(closed)}, because the application does not read fast enough",
+            f"Profile the application on {receiver}: the network could carry more than it reads.",
         )
-
-
-def window_advice(one: Transfer) -> str:
-    """What to change."""
-    receiver = end_named(one.row["destination"], one.row["destination_port"])
-    if (one.back["zero_window_ns"] or 0) >= one.limits["limit_window_ns"] / 2:
-        return f"Look at the application on {receiver}: the network could carry more than it reads."
     if not_scaled(one):
         return (
-            "Turn window scaling on at both ends (net.ipv4.tcp_window_scaling), and look for a firewall that strips it."
+            "window scaling is off (RFC 7323), so it cannot exceed 64 KiB",
+            "Enable window scaling at both ends (net.ipv4.tcp_window_scaling), and check for a firewall that strips it.",
         )
-    return f"Raise the receive buffer of {receiver} (SO_RCVBUF, net.ipv4.tcp_rmem) to the rate wanted times the round trip."
+    usual = usual_window(transfers, one)
+    return (
+        f"its median was {show_bytes(usual)}" if usual else "it was full",
+        f"Raise the receive buffer of {receiver} (SO_RCVBUF, net.ipv4.tcp_rmem) to the desired rate times the RTT.",
+    )
 
 
-def window_by_rate(trace: Trace) -> Iterator[Finding]:
-    """A rate that is just one window a round trip, though the capture lies too near the receiver to see it full."""
-    for one in examined(trace):
+@finding(
+    code="receive-window-limited",
+    title="Receive window limited",
+    severity="warning from 25% of transfer time, else info",
+    unit="seconds",
+    computed=ACCOUNTING
+    + "Reported from 10% of transfer time, with the cause: zero window, no scaling, or a small window.",
+    unknown=NEAR_RECEIVER + "The window scale is known only if both SYNs were captured.",
+    sentence="{name} waited {time} ({share} of transfer time) for the receive window: {reason}.{rtt}",
+    advice="{advice}",
+)
+def receive_window_limited(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
+        share = one.share("limit_window_ns")
+        if share >= SHARE_INFO:
+            reason, advice = window_reason(transfers, one)
+            rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
+            ns = one.limits["limit_window_ns"]
+            yield limited(one, severity_of(share), ns, reason=reason, rtt=rtt, advice=advice)
+
+
+@finding(
+    code="window-per-round-trip",
+    title="Receive window limited (1 window per RTT)",
+    severity="warning",
+    unit="seconds",
+    computed="Goodput times the RTT of the path (from the handshake) is within 20% of the median receive window, "
+    "without loss, and the capture point is nearer to the receiver.",
+    unknown="Whether a congestion window of the same size was the limit.",
+    sentence="{name} reached {rate}, one receive window ({window}) per RTT ({rtt}): the window is probably the limit. "
+    "The capture point is too near the receiver to see it full.",
+    advice="Raise the receive buffer, and capture at the sender to confirm.",
+)
+def window_per_round_trip(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
         rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
         if not rtt or not rate or one.lost or one.share("limit_window_ns") >= SHARE_INFO:
             continue
-        carried = rate / 8 * rtt / SECOND
         near_receiver = (one.row["rtt_ns_min"] or 0) < rtt / 2
-        steady = one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5 and one.life_ns >= ROUND_TRIPS_LEAST * rtt
-        window = usual_window(trace, one) if near_receiver and steady else None
-        if window and 0.8 <= carried / window <= 1.2:
-            yield limited(
-                *(one, "window-per-round-trip", "warning"),
-                f"{one.name} carried {show_rate(rate)}: just the receiver's window of {show_bytes(window)} in each "
-                f"round trip of {show_duration(rtt)}. The window seems to be the limit; this capture lies too near "
-                "the receiver to see it full.",
-                "Raise the receiver's buffer, and capture at the sender to be sure.",
-                one.limits["limit_network_ns"],
-            )
+        steady = (
+            one.share("limit_network_ns", "limit_slow_start_ns") >= 0.5 and one.duration_ns >= ROUND_TRIPS_MIN * rtt
+        )
+        window = usual_window(transfers, one) if near_receiver and steady else None
+        if window and 0.8 <= rate / 8 * rtt / SECOND / window <= 1.2:
+            ns = one.limits["limit_network_ns"]
+            yield limited(one, None, ns, rate=show_rate(rate), window=show_bytes(window), rtt=show_duration(rtt))
 
 
-def scaling_missing(trace: Trace) -> Iterator[Finding]:
-    """Windows that cannot grow, where they matter."""
-    for one in examined(trace):
-        rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
-        if not rtt or not rate or not not_scaled(one) or one.row["unique_bytes"] < BULK_LEAST:
-            continue
-        if rate / 8 * rtt / SECOND >= UNSCALED_MOST / 2 and one.share("limit_window_ns") < SHARE_INFO:
-            yield limited(
-                *(one, "window-scaling-off", "info"),
-                f"{one.name}: window scaling is off, so that no more than 64 KiB can be on their way: at most "
-                f"{show_rate(UNSCALED_MOST * 8 / rtt * SECOND)} with a round trip of {show_duration(rtt)}.",
-                "Turn window scaling on at both ends; some firewalls strip it.",
-                one.limits["limit_window_ns"],
-            )
-
-
-def delayed_acks(trace: Trace) -> Iterator[Finding]:
-    """Nagle's algorithm and the delayed-ACK timer waiting for each other."""
-    for one in examined(trace):
+@finding(
+    code="delayed-ack",
+    title="Small writes, Nagle and delayed ACKs",
+    severity="warning from 25% of transfer time, else info; info for a control connection",
+    unit="seconds",
+    computed="Sums waits of 30 ms or more for the ACK of a short segment, directly followed by the next data "
+    "(directions.limit_delayed_ack_ns), because Nagle's algorithm holds data back until then. Reported from 120 ms "
+    "and 10% of transfer time.",
+    unknown="Whether the receiver was slow for another reason at those times.",
+    sentence="{name} waited {time} ({share} of transfer time) for delayed ACKs of short segments: small writes, "
+    "Nagle's algorithm (RFC 896) and the delayed-ACK timer (RFC 1122) wait for one another.",
+    advice="Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
+)
+def delayed_ack(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
         share, ns = one.share("limit_delayed_ack_ns"), one.limits["limit_delayed_ack_ns"]
-        if share < SHARE_INFO or ns < HELD_LEAST_NS:
-            continue
-        yield limited(
-            *(one, "delayed-ack", "info" if one.minor else severity_by(share)),
-            f"{one.name} waited {show_duration(ns)} ({show_share(ns, one.parted_ns)} of its time) for "
-            "acknowledgments of short segments that the receiver held back: small writes, Nagle's algorithm (RFC 896) "
-            "and the delayed-ACK timer (RFC 1122) wait for each other.",
-            "Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
-            ns,
-        )
+        if share >= SHARE_INFO and ns >= DELAYED_ACK_MIN_NS:
+            yield limited(one, "info" if one.is_control_connection else severity_of(share), ns)
 
 
-def recovery(trace: Trace) -> Iterator[Finding]:
-    """Time spent in mending losses."""
-    for one in examined(trace):
-        ns = one.limits["limit_recovery_ns"]
+@finding(
+    code="recovery-limited",
+    title="Limited by loss recovery",
+    severity="warning from 25% of transfer time, else info",
+    unit="seconds",
+    computed=ACCOUNTING + "Reported from 10% of transfer time.",
+    unknown="The rate without the losses.",
+    sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
+    "window.",
+    advice="Fix the loss first (see lost-downstream, lost-upstream, loss-pattern); buffer tuning will not help.",
+)
+def recovery_limited(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
         share = one.share("limit_recovery_ns")
-        if share < SHARE_INFO or one.row["unique_bytes"] < RECOVERED_LEAST:
-            continue
-        yield limited(
-            *(one, "recovery-limited", severity_by(share)),
-            f"{one.name} spent {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) mending "
-            "losses, with its congestion window cut down each time.",
-            "Find the loss (see lost-downstream, lost-upstream, loss-pattern): until then no buffer and no tuning "
-            "helps.",
-            ns,
-        )
+        if share >= SHARE_INFO and one.row["unique_bytes"] >= RECOVERED_MIN:
+            yield limited(one, severity_of(share), one.limits["limit_recovery_ns"])
 
 
-def timeout_words(one: Transfer, count: int) -> str:
-    """How many, and whether they are only suspected."""
-    suspected = one.row["suspected_timeouts"] or 0
-    doubt = ", it seems" if suspected == count else f" ({suspected:,} of them suspected)"
-    return plural(count, "retransmission timeout") + (doubt if suspected else "")
-
-
-def timeouts(trace: Trace) -> Iterator[Finding]:
-    """Silence that only the retransmission timer ended."""
-    for one in survey_of(trace).limited():
-        ns, count = one.row["limit_timeout_ns"], (one.row["timeouts"] or 0) + (one.row["suspected_timeouts"] or 0)
-        if not ns or not count or not one.life_ns:
-            continue
-        share = min(ns / one.parted_ns, 1.0)
-        grave = ns >= STALL_WARNING_NS or share >= SHARE_WARNING
-        stalls = stalls_of(one.row)
-        yield Finding(
-            *("timeout-stalls", "warning" if grave else "info", "flow"),
-            f"{one.name} stood still for {show_duration(ns)} ({show_share(ns, max(one.parted_ns, ns))} of its time) in "
-            f"{timeout_words(one, count)}: nothing came back that would have "
-            "let it mend the loss sooner.",
-            "Short flights and lost tails end so: look for the loss, keep more data under way, and see that SACK is "
-            "on.",
-            flow=one.row["flow"],
-            cost=round(ns / SECOND, 6),
-            cost_unit="seconds",
-            evidence=stalls_named(stalls, count) if stalls else one.frames,
-            filter=frame_filter(chain(*stalls)) if stalls else flow_filter(one.flow),
-            impact=one.weight * share,
-        )
-
-
-def retransmission_cost(trace: Trace) -> Iterator[Finding]:
-    """Bytes that went more than once."""
-    for one in survey_of(trace).tcp():
+@finding(
+    code="retransmission-cost",
+    title="Retransmitted bytes",
+    severity="info",
+    unit="bytes",
+    computed="directions.retransmitted_bytes compared with unique_bytes, from 10 kB and 1%. The time that "
+    "retransmissions cost is in timeout-stalls and recovery-limited.",
+    unknown="Bytes lost before the capture point: they are carried twice too, but pass it once.",
+    sentence="{name} retransmitted {again} past the capture point, {share} of its goodput.",
+    advice="Check where they were lost: lost-downstream, spurious.",
+)
+def retransmission_cost(transfers: Transfers) -> Matches:
+    for one in transfers.tcp():
         again, unique = one.row["retransmitted_bytes"], one.row["unique_bytes"]
-        if not again or not unique or again < max(unique / 100, RESENT_LEAST):
-            continue
-        yield Finding(
-            *("retransmission-cost", "info", "flow"),
-            f"{one.name} carried {show_bytes(again)} more than once: {show_share(again, unique)} of its goodput went "
-            "into retransmissions that passed here.",
-            "See where they were lost: lost-downstream, spurious.",
-            flow=one.row["flow"],
-            cost=float(again),
-            cost_unit="bytes",
-            evidence=one.frames,
-            filter=f"{flow_filter(one.flow)} && tcp.analysis.retransmission",
-            impact=one.weight * again / (again + unique),
-        )
-
-
-def sender_idle(trace: Trace) -> Iterator[Finding]:
-    """A sender with nothing to send."""
-    for one in examined(trace):
-        ns = one.limits["limit_idle_ns"]
-        if one.share("limit_idle_ns") < IDLE_INFO or one.row["unique_bytes"] < BULK_LEAST:
-            continue
-        yield limited(
-            *(one, "sender-idle", "info"),
-            f"{one.name}: for {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) the sender "
-            "had nothing to send: its application, not the network, set the rate.",
-            "Nothing to mend in the network: look at the sending application, its disk, its processor, or its pacing.",
-            ns,
-        )
+        if again and unique and again >= max(unique / 100, RETRANSMITTED_MIN):
+            yield one.match(
+                again=show_bytes(again),
+                share=show_share(again, unique),
+                cost=float(again),
+                filter=f"{flow_filter(one.flow)} && tcp.analysis.retransmission",
+                weight=again / (again + unique),
+            )
 
 
 def mathis_bps(mss: int, rtt_ns: int, loss: float) -> float:
-    """What Reno reaches with random loss (Mathis et al. 1997)."""
+    """Returns the rate of Reno with random loss: 1.22 MSS / (RTT sqrt(p)), Mathis et al. 1997."""
     return 8 * 1.22 * mss / (rtt_ns / SECOND * math.sqrt(loss))
 
 
-def held_by_loss(one: Transfer) -> float | None:
-    """The share of segments lost, where that explains the rate: no queue grew, and the formula fits."""
+def queue_grows(one: Transfer) -> bool:
+    """Returns whether RTTs under load clearly exceed the least."""
+    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
+    return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_MIN_NS)
+
+
+def limiting_loss(one: Transfer) -> float | None:
+    """Returns the share of lost segments if it explains the rate: no queue grows, and Mathis' formula fits."""
     lost, sent = (one.row["lost_upstream"] or 0) + (one.row["lost_downstream"] or 0), one.row["data_packets"] or 0
     rtt, usual, least = one.path_rtt_ns, one.row["rtt_ns_median"], one.row["rtt_ns_min"]
-    if lost < LOSSES_LEAST or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
+    if lost < LOSSES_MIN or not rtt or not usual or not one.row["goodput_bps"] or queue_grows(one):
         return None
     fits = one.row["goodput_bps"] / mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt + usual - least, lost / sent)
     return lost / sent if 1 / MATHIS_FACTOR <= fits <= MATHIS_FACTOR else None
 
 
-def path_or_window(trace: Trace) -> Iterator[Finding]:
-    """Bulk transfers whose data was always on its way: a congestion window kept small by loss, or the path's rate."""
-    for one in examined(trace):
-        ns, life = one.limits["limit_network_ns"], one.life_ns
-        if one.row["unique_bytes"] < BULK_LEAST or life < STALL_WARNING_NS or not one.row["goodput_bps"]:
-            continue
-        loss, rate = held_by_loss(one), show_rate(one.row["goodput_bps"])
-        if loss and one.share("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns") >= 0.5:
+def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, float | None]]:
+    """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
+    for one in examined(transfers):
+        if one.row["unique_bytes"] >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
+            loss = limiting_loss(one)
+            limiting = loss and one.share("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns") >= 0.5
+            yield one, loss if limiting else None
+
+
+@finding(
+    code="loss-limited-window",
+    title="Congestion window limited by loss",
+    severity="warning",
+    unit="seconds",
+    computed="Data was in flight most of the time, segments were lost, RTTs did not grow, and the goodput is within a "
+    "factor of 3 of 1.22 MSS / (RTT sqrt(p)), the rate of Reno with that loss (Mathis et al. 1997).",
+    unknown="The rate of CUBIC and BBR, which reach more on long paths. The cause of each loss.",
+    sentence="{name} reached {rate}: with {loss} of its segments lost and an RTT of {rtt}, the congestion window of "
+    "Reno allows about {allowed}. RTTs did not grow, so loss, not a full queue, limits the rate.",
+    advice="Fix the loss: a tenth of it would allow three times the rate. CUBIC or BBR tolerate more than Reno.",
+)
+def loss_limited_window(transfers: Transfers) -> Matches:
+    for one, loss in bulk(transfers):
+        if loss:
             rtt = one.path_rtt_ns or 0
-            allowed = mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt, loss)
             yield limited(
-                *(one, "loss-limited-window", "warning"),
-                f"{one.name} came to {rate}: with {show_share(loss, 1)} of its segments lost and a round trip of "
-                f"{show_duration(rtt)}, TCP's congestion window allows about {show_rate(allowed)}. Round trips did "
-                "not grow: the loss, not a full queue, sets the rate.",
-                "Mend the loss: a tenth of it would allow three times the rate. CUBIC or BBR stand it better than "
-                "Reno.",
-                ns + one.limits["limit_recovery_ns"] + one.limits["limit_timeout_ns"],
-            )
-        elif one.share("limit_network_ns") >= PATH_INFO:
-            yield limited(
-                *(one, "path-limited", "info"),
-                f"{one.name} had data on its way for {show_share(ns, one.parted_ns)} of its time, at "
-                f"{rate}: {path_words(one)}",
-                "Compare with what the link can carry: --link RATE, or wiretale theory --link RATE.",
-                ns,
-                PATH_WORTH,
+                one,
+                None,
+                sum(one.limits[name] for name in ("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns")),
+                rate=show_rate(one.row["goodput_bps"]),
+                loss=show_share(loss, 1),
+                rtt=show_duration(rtt),
+                allowed=show_rate(mathis_bps(one.back["mss"] or ETHERNET_MSS, rtt, loss)),
             )
 
 
-def queue_grows(one: Transfer) -> bool:
-    """Whether round trips under load are clearly longer than the least."""
-    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
-    return bool(least and usual - least > QUEUE_SHARE * (one.path_rtt_ns or least) + QUEUE_LEAST_NS)
+def path_reason(one: Transfer) -> str:
+    if not queue_grows(one):
+        return "the path's rate or the congestion window was the limit, neither end"
+    usual, least = show_duration(one.row["rtt_ns_median"]), show_duration(one.row["rtt_ns_min"])
+    return f"the path's rate was the limit, because a queue grows after the capture point (median RTT {usual}, least {least})"
 
 
-def path_words(one: Transfer) -> str:
-    """What the network's part of the time was."""
-    least, usual = one.row["rtt_ns_min"], one.row["rtt_ns_median"]
-    if queue_grows(one):
-        return (
-            "the path's rate was the limit, for a queue builds up beyond this point (round trips of "
-            f"{show_duration(usual)}, at least {show_duration(least)})."
-        )
-    return "the path's rate, or the congestion window, was the limit; neither end was."
+@finding(
+    code="path-limited",
+    title="Limited by the path's rate",
+    severity="info",
+    unit="seconds",
+    computed="Data was in flight for 70% of transfer time or more, in a transfer of 1 MB and 1 s or more, and loss "
+    "does not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and flight_bytes "
+    "show it.",
+    unknown=NEAR_RECEIVER
+    + "A sender that limits its congestion window (pacing, BBR, a small send buffer) looks the same.",
+    sentence="{name} had data in flight for {share} of transfer time, at {rate}: {reason}.",
+    advice="Compare with the capacity of the link: --link RATE, or wiretale theory --link RATE.",
+)
+def path_limited(transfers: Transfers) -> Matches:
+    for one, loss in bulk(transfers):
+        if not loss and one.share("limit_network_ns") >= PATH_INFO:
+            rate, ns = show_rate(one.row["goodput_bps"]), one.limits["limit_network_ns"]
+            yield limited(one, None, ns, PATH_WEIGHT, rate=rate, reason=path_reason(one))
 
 
-def slow_start(trace: Trace) -> Iterator[Finding]:
-    """Transfers that end before they are up to speed."""
-    for one in examined(trace):
-        ns = one.limits["limit_slow_start_ns"]
-        if one.share("limit_slow_start_ns") < SLOW_START_INFO or not one.path_rtt_ns:
+@finding(
+    code="window-scaling-off",
+    title="Window scaling off",
+    severity="info",
+    unit="seconds",
+    computed="Both SYNs were captured, one of them without a window scale option (RFC 7323), and the transfer had "
+    "half of 64 KiB in flight or more.",
+    unknown="Which end or middlebox removed the option.",
+    sentence="{name} has no window scaling, so at most 64 KiB can be in flight: at most {most} with an RTT of {rtt}.",
+    advice="Enable window scaling at both ends; some firewalls strip it.",
+)
+def window_scaling_off(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
+        rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
+        if not rtt or not rate or not not_scaled(one) or one.row["unique_bytes"] < BULK_MIN:
             continue
-        yield limited(
-            *(one, "slow-start", "info"),
-            f"{one.name}: {show_share(ns, one.parted_ns)} of its time ({show_duration(ns)}) was slow "
-            f"start: with {show_bytes(one.row['unique_bytes'])} and a round trip of {show_duration(one.path_rtt_ns)} "
-            "it is over before the path is full.",
-            "Keep connections open and use them again; a larger initial window (RFC 6928) helps a little.",
-            ns,
-        )
+        if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("limit_window_ns") < SHARE_INFO:
+            most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
+            yield limited(one, None, one.limits["limit_window_ns"], most=most, rtt=show_duration(rtt))
+
+
+@finding(
+    code="slow-start",
+    title="Limited by slow start",
+    severity="info",
+    unit="seconds",
+    computed=ACCOUNTING + "Reported from 30% of transfer time.",
+    unknown=NEAR_RECEIVER.rstrip(),
+    sentence="{name} was in slow start for {time} ({share} of transfer time): with {size} and an RTT of {rtt} it ends "
+    "before the path is full.",
+    advice="Reuse connections; a larger initial window (RFC 6928) helps a little.",
+)
+def slow_start(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
+        if one.share("limit_slow_start_ns") >= SLOW_START_INFO and one.path_rtt_ns:
+            size, rtt = show_bytes(one.row["unique_bytes"]), show_duration(one.path_rtt_ns)
+            yield limited(one, None, one.limits["limit_slow_start_ns"], size=size, rtt=rtt)
+
+
+@finding(
+    code="sender-idle",
+    title="Limited by the sending application",
+    severity="info",
+    unit="seconds",
+    computed=ACCOUNTING + "Reported from 50% of transfer time, for 1 MB or more.",
+    unknown="The reason: disk, CPU, pacing, or an answer that the application awaited. A small send buffer "
+    "(SO_SNDBUF) looks like the network.",
+    sentence="{name} had nothing to send for {time} ({share} of transfer time): the application limited the rate, not "
+    "the network.",
+    advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
+)
+def sender_idle(transfers: Transfers) -> Matches:
+    for one in examined(transfers):
+        if one.share("limit_idle_ns") >= IDLE_INFO and one.row["unique_bytes"] >= BULK_MIN:
+            yield limited(one, None, one.limits["limit_idle_ns"])

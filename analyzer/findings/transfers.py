@@ -1,33 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest transfers of a trace, with the rows that rules about transfers read: fetched once for all rules."""
+"""The data that rules read: the largest transfers, those that stalled the longest, nonzero counts, events, time bins.
+
+Transfers reads columns of the tables, never packets, and fetches rows of at most 550 flows, because rules run at the end
+of every analysis. It lives as long as the rules run.
+"""
 
 from __future__ import annotations
 
+import math
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
-from wiretale.analyzer.findings.model import end_named, frame_span, row_at
-from wiretale.analyzer.findings.odd_counts import HELD, odd_counts
+from wiretale.analyzer import _core
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.model import SHOWN, Match, Row, flow_str, frame_range, row_at
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-TRANSFERS_MOST = 50  # flows that rules about transfers look at: the largest
-HELD_LEAST_NS = 20_000_000  # less hardly counts as having waited
-HELD_MOST = 500  # flows
-LIMITS = {  # columns of directions, in the order of docs/tables.md, and how people call them
+Counts = list[tuple[int, int]]  # row, count
+LARGEST_MAX = 50  # flows
+STALLED_MAX, STALL_MIN_NS = 500, 20_000_000  # flows; a shorter stall does not count
+ROWS_MAX = 200  # rows that one rule reads
+LOSSES_MAX = 5000  # of a direction; a pattern shows in these
+CONTROL_SHARE, CONTROL_MAX = 0.01, 100_000  # of the largest flow's payload; bytes
+LIMITS = {  # time columns of directions, in the order of docs/tables.md
     "limit_idle_ns": "the sender's application",
-    "limit_delayed_ack_ns": "delayed acknowledgments",
-    "limit_window_ns": "the receiver's window",
-    "limit_recovery_ns": "recovery from loss",
-    "limit_timeout_ns": "timeouts",
+    "limit_delayed_ack_ns": "delayed ACKs",
+    "limit_window_ns": "the receive window",
+    "limit_recovery_ns": "loss recovery",
+    "limit_timeout_ns": "RTOs",
     "limit_slow_start_ns": "slow start",
     "limit_network_ns": "the path or the congestion window",
 }
-MINOR_SHARE, MINOR_MOST = 0.01, 100_000  # of the largest flow's payload; bytes
+#: limits that hardly delay a healthy transfer: flows that waited the longest for one are examined, whatever their size
+STALLS = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
+COUNTED = (
+    *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
+    *("fragment_overhead_bytes", "keep_alives", "capture_reordered", "lost_downstream", "lost_upstream"),
+    *("mirror_duplicates", "network_duplicates", "out_of_order", "retransmissions", "sack_gaps"),
+    *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
+    *("window_full", "zero_windows"),
+    *STALLS,
+)
+RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
+#: packing codes of event columns; times and frames are doubles
+EVENT_CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B"}
 SERIES_COLUMNS = (
     ("direction", "B", 0, 1),
     ("start_ns", "d", 0, 1),
@@ -37,11 +59,10 @@ SERIES_COLUMNS = (
     ("rtt_ns", "d", 0, 1),
     ("window_bytes", "d", 0, 1),
 )
-Row = dict[str, Any]
 
 
 class Bins(NamedTuple):
-    """The series of one direction, column by column; NaN is null."""
+    """The time bins of one direction by column; NaN is null."""
 
     start_ns: list[float]
     width_ns: float
@@ -50,59 +71,68 @@ class Bins(NamedTuple):
     rtt_ns: list[float]
     window_bytes: list[float]
 
+    def wire_bytes_within(self, start_ns: float, end_ns: float) -> list[float]:
+        """Returns the wire bytes of the bins that lie wholly within a span."""
+        bins = zip(self.start_ns, self.wire_bytes, strict=True)
+        return [size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns]
 
-def fitted(limits: dict[str, int], life_ns: int) -> dict[str, int]:
-    """The parts, together no longer than the life: silence before timeouts goes before what counts it a second time."""
+
+class Loss(NamedTuple):
+    """A lost packet: the nearest frame, and when the loss showed."""
+
+    frame: int
+    time_ns: float
+
+
+def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
+    """Scales the limits to the duration. RTO stalls are kept, because other limits may count the same time again."""
     others = sum(limits.values()) - limits["limit_timeout_ns"]
-    room = max(life_ns - limits["limit_timeout_ns"], 0)
+    room = max(duration_ns - limits["limit_timeout_ns"], 0)
     if others <= room:
         return limits
     return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
 
 
 class Transfer:
-    """One direction of one of the largest flows."""
+    """One direction of a flow that carried payload."""
 
-    def __init__(self, flow: Row, row: Row, back: Row, weight: float, minor: bool) -> None:
+    def __init__(self, flow: Row, row: Row, back: Row, traffic_share: float, is_control_connection: bool) -> None:
         self.flow = flow
         self.row = row  # of directions
-        self.back = back  # the other direction
-        self.weight = weight  # of all wire bytes of the trace
-        self.minor = minor  # next to nothing beside the largest flow, as a control connection carries it
+        self.back = back  # the opposite direction
+        self.traffic_share = traffic_share  # of all wire bytes of the trace
+        self.is_control_connection = is_control_connection  # hardly any payload beside the largest flow
 
     @property
     def name(self) -> str:
-        """As people write it."""
-        row = self.row
-        return (
-            f"{end_named(row['source'], row['source_port'])} → {end_named(row['destination'], row['destination_port'])}"
-        )
+        """`source → destination`."""
+        return flow_str(self.row)
 
     @cached_property
-    def life_ns(self) -> int:
-        """From its first packet to its last; 0 where there are no times."""
+    def duration_ns(self) -> int:
+        """Time from the first packet to the last; 0 without timestamps."""
         first, last = self.row["first_ns"], self.row["last_ns"]
         return 0 if first is None else int(last - first)
 
     @cached_property
     def limits(self) -> dict[str, int]:
-        """Nanoseconds of each limit; empty where they are not known."""
+        """Nanoseconds by limit; empty if unknown."""
         if self.row["limit_network_ns"] is None:
             return {}
-        return fitted({name: self.row[name] for name in LIMITS}, self.life_ns)
+        return fit_limits({name: self.row[name] for name in LIMITS}, self.duration_ns)
 
     @cached_property
-    def parted_ns(self) -> int:
-        """The time that is parted by limits, which all shares are of; where they are not known, its life."""
-        return sum(self.limits.values()) or self.life_ns
+    def accounted_ns(self) -> int:
+        """Transfer time that the limits share; the duration if they are unknown."""
+        return sum(self.limits.values()) or self.duration_ns
 
     def share(self, *names: str) -> float:
-        """Of that time, 0 to 1."""
-        return sum(self.limits[name] for name in names) / self.parted_ns if any(self.limits.values()) else 0.0
+        """Returns the share of transfer time of these limits, 0 to 1."""
+        return sum(self.limits[name] for name in names) / self.accounted_ns if any(self.limits.values()) else 0.0
 
     @cached_property
     def path_rtt_ns(self) -> int | None:
-        """The whole path's least round trip, as the handshake or both halves tell."""
+        """Least RTT of the whole path: the handshake's, else the sum of both sides' least."""
         if self.flow["handshake_rtt_ns"] is not None:
             return int(self.flow["handshake_rtt_ns"])
         halves = [row["rtt_ns_min"] for row in (self.row, self.back) if row["rtt_ns_min"] is not None]
@@ -110,95 +140,202 @@ class Transfer:
 
     @cached_property
     def lost(self) -> int:
-        """Packets lost, wherever."""
+        """Packets lost on either side of the capture point."""
         return sum(self.row[name] or 0 for name in ("lost_upstream", "lost_downstream", "blocks_lost"))
 
-    @cached_property
+    @property
+    def data_packets(self) -> int:
+        """Packets with payload; at least 1, as a divisor."""
+        return max(self.row["data_packets"] or 1, 1)
+
+    @property
     def frames(self) -> str:
-        """Where it lies in its file."""
-        return frame_span(self.flow)
+        """`frames 3–70` of the flow."""
+        return frame_range(self.flow)
+
+    def match(
+        self,
+        severity: str | None = None,
+        *,
+        weight: float,
+        evidence: str | None = None,
+        filter: str | None = None,
+        cost: float | None = None,
+        **words: Any,
+    ) -> Match:
+        """Returns a match about this transfer, whose words include its name. `weight`: the share of it that is affected."""
+        return Match(
+            severity,
+            flow=self.row["flow"],
+            cost=cost,
+            evidence=self.frames if evidence is None else evidence or None,
+            filter=filter or flow_filter(self.flow),
+            impact=self.traffic_share * weight,
+            name=self.name,
+            **words,
+        )
 
 
-def longest_waits(trace: Trace, seen: set[int]) -> dict[int, int]:
-    """How long other flows waited, ns."""
-    longest: dict[int, int] = {}
-    for name in HELD:
-        for direction, ns in odd_counts(trace)[name]:
-            flow = direction // 2
-            if ns >= HELD_LEAST_NS and flow not in seen:
-                longest[flow] = max(ns, longest.get(flow, 0))
-    return longest
-
-
-class Survey:
-    """What several rules ask of a trace."""
+class Transfers:
+    """What the rules read of one trace."""
 
     def __init__(self, trace: Trace) -> None:
+        self.trace = trace
         sizes = trace.flows.column("wire_bytes")
-        self.whole = sum(sizes) or 1
-        largest = nlargest(TRANSFERS_MOST, range(len(sizes)), key=sizes.__getitem__)
-        self._main_bytes = row_at(trace.flows, largest[0])["payload_bytes"] or 0 if largest else 0
-        #: directions with payload of the largest flows, the largest first
-        self.transfers = [one for number in largest for one in self._directions(trace, number)]
-        waiting = longest_waits(trace, set(largest))
-        #: flows that waited and are not looked at, because so many others waited longer
-        self.held_left = max(len(waiting) - HELD_MOST, 0)
-        longest = nlargest(HELD_MOST, waiting, key=waiting.__getitem__)
-        #: those of smaller flows that waited the longest
-        self.held = [one for number in longest for one in self._directions(trace, number)]
-        self._trace = trace
+        self.wire_bytes = sum(sizes) or 1
+        numbers = nlargest(LARGEST_MAX, range(len(sizes)), key=sizes.__getitem__)
+        self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
+        #: directions of the largest flows, largest first
+        self.largest = [one for number in numbers for one in self._directions(number)]
+        waiting = self._longest_stalls(set(numbers))
+        #: stalled flows that are not examined, because STALLED_MAX others stalled longer
+        self.stalled_left = max(len(waiting) - STALLED_MAX, 0)
+        longest = nlargest(STALLED_MAX, waiting, key=waiting.__getitem__)
+        #: directions of the smaller flows that stalled the longest
+        self.stalled = [one for number in longest for one in self._directions(number)]
         self._bins: dict[int, dict[int, Bins]] = {}
 
-    def _directions(self, trace: Trace, number: int) -> list[Transfer]:
-        flow = row_at(trace.flows, number)
-        rows = trace.directions.rows(2 * number, 2 * number + 2)
-        minor = (flow["payload_bytes"] or 0) <= min(MINOR_SHARE * self._main_bytes, MINOR_MOST)
+    def _longest_stalls(self, seen: set[int]) -> dict[int, int]:
+        longest: dict[int, int] = {}
+        for name in STALLS:
+            for direction, ns in self.counts[name]:
+                flow = direction // 2
+                if ns >= STALL_MIN_NS and flow not in seen:
+                    longest[flow] = max(ns, longest.get(flow, 0))
+        return longest
+
+    def _directions(self, number: int) -> list[Transfer]:
+        flow = row_at(self.trace.flows, number)
+        rows = self.trace.directions.rows(2 * number, 2 * number + 2)
+        control = (flow["payload_bytes"] or 0) <= min(CONTROL_SHARE * self._main_bytes, CONTROL_MAX)
         return [
-            Transfer(flow, row, rows[1 - i], row["wire_bytes"] / self.whole, minor)
+            Transfer(flow, row, rows[1 - i], self.traffic_share(row), control)
             for i, row in enumerate(rows)
             if row["payload_bytes"]
         ]
 
     def tcp(self) -> list[Transfer]:
-        """Those of TCP."""
-        return [one for one in self.transfers if one.flow["protocol"] == "tcp"]
+        """Returns the largest TCP transfers."""
+        return [one for one in self.largest if one.flow["protocol"] == "tcp"]
 
     def limited(self) -> list[Transfer]:
-        """Those of TCP, and the smaller ones that waited the longest."""
-        return [one for one in (*self.transfers, *self.held) if one.flow["protocol"] == "tcp"]
+        """Returns the largest TCP transfers and those that stalled the longest."""
+        return [one for one in (*self.largest, *self.stalled) if one.flow["protocol"] == "tcp"]
 
-    def weight(self, row: Row) -> float:
-        """A direction's part of all wire bytes."""
-        return float(row["wire_bytes"] / self.whole)
+    def traffic_share(self, row: Row) -> float:
+        """Returns a direction's share of all wire bytes."""
+        return float(row["wire_bytes"] / self.wire_bytes)
 
-    def bins(self, transfer: Transfer) -> Bins:
-        """Its series."""
-        number = transfer.row["flow"]
+    @cached_property
+    def counts(self) -> dict[str, Counts]:
+        """For each column of COUNTED, the directions in which it is neither null nor 0."""
+        return self.trace.directions.nonzero(COUNTED)
+
+    @cached_property
+    def flow_counts(self) -> dict[str, Counts]:
+        """The same of flows."""
+        return self.trace.flows.nonzero(("icmp_errors", "one_way"))
+
+    def rows(self, column: str) -> list[Row]:
+        """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""
+        return [row_at(self.trace.directions, number) for number, _ in self.counts[column][:ROWS_MAX]]
+
+    @cached_property
+    def words(self) -> dict[str, int]:
+        """The number that each word of the events table is packed as."""
+        return {word: number for number, word in enumerate(_core.vocabulary())}
+
+    def events(self, flows: list[int], *names: str) -> Iterator[tuple[Any, ...]]:
+        """Returns these columns of the events of some flows (ascending); words as numbers, null numbers as NaN.
+
+        Events stay packed: millions of Python objects would take more memory than the analysis.
+        """
+        codes = [(name, EVENT_CODES.get(name, "d"), 0, 1) for name in names]
+        packed = self.trace.events.packed_columns(codes, flows)
+        columns = [array(code, data) for (_, code, _, _), data in zip(codes, packed, strict=True)]
+        return zip(*columns, strict=True)
+
+    def event_frames(
+        self, flows: Iterable[int], kinds: Iterable[str], place: str | None = None, spurious: bool = False
+    ) -> dict[tuple[int, int], list[int]]:
+        """Returns the first frames of events of these kinds (at a place; proven spurious) by flow and direction."""
+        wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
+        frames: dict[tuple[int, int], list[int]] = {}
+        events = self.events(sorted(set(flows)), "flow", "direction", "kind", "place", "spurious", "frame")
+        for flow, direction, kind, event_place, proven, frame in events:
+            if kind not in wanted or (place and event_place != where) or (spurious and proven != 1):
+                continue
+            shown = frames.setdefault((flow, direction), [])
+            if len(shown) < SHOWN:
+                shown.append(int(frame))
+        return frames
+
+    def losses(self, one: Transfer) -> list[Loss]:
+        """Returns the first losses of a direction in frame order."""
+        retransmitted = {self.words[name] for name in RETRANSMISSIONS}
+        block_lost, sides = self.words["block_lost"], {self.words["upstream"], self.words["downstream"]}
+        found: list[Loss] = []
+        names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns")
+        for direction, kind, place, spurious, frame, related, time_ns in self.events([one.row["flow"]], *names):
+            if direction != one.row["direction"]:
+                continue
+            if kind == block_lost or (kind in retransmitted and place in sides and spurious != 1):
+                sent = frame if kind == block_lost or math.isnan(related) else related
+                found.append(Loss(int(sent), time_ns))
+                if len(found) == LOSSES_MAX:
+                    break
+        return sorted(found)
+
+    def bins(self, one: Transfer) -> Bins:
+        """Returns the time bins of a direction."""
+        number = one.row["flow"]
         if number not in self._bins:
-            self._bins[number] = read_bins(self._trace, number)
-        return self._bins[number].get(transfer.row["direction"], Bins([], 1.0, [], [], [], []))
+            self._bins[number] = self._read_bins(number)
+        return self._bins[number].get(one.row["direction"], Bins([], 1.0, [], [], [], []))
+
+    def _read_bins(self, flow: int) -> dict[int, Bins]:
+        packed = self.trace.series.packed_columns(SERIES_COLUMNS, [flow])
+        columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
+        found = {}
+        for direction in set(columns["direction"]):
+            chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]
+            of = {name: [float(column[i]) for i in chosen] for name, column in columns.items()}
+            width, wire = of["width_ns"][0], of["wire_bytes"]
+            found[direction] = Bins(of["start_ns"], width, wire, of["payload_bytes"], of["rtt_ns"], of["window_bytes"])
+        return found
 
 
-def read_bins(trace: Trace, flow: int) -> dict[int, Bins]:
-    """The series of both directions of a flow."""
-    packed = trace.series.packed_columns(SERIES_COLUMNS, [flow])
-    columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
-    found = {}
-    for direction in set(columns["direction"]):
-        chosen = [i for i, value in enumerate(columns["direction"]) if value == direction]
-        of = {name: [float(column[i]) for i in chosen] for name, column in columns.items()}
-        width = of["width_ns"][0]
-        found[direction] = Bins(
-            of["start_ns"], width, of["wire_bytes"], of["payload_bytes"], of["rtt_ns"], of["window_bytes"]
-        )
-    return found
+def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[Row]:
+    """Returns the first events of a kind."""
+    events: Table = transfers.trace.events
+    packed, number = events.packed("kind", "B"), transfers.words[kind]
+    found: list[int] = []
+    while len(found) < limit:
+        following = packed.find(number, found[-1] + 1 if found else 0)
+        if following < 0:
+            break
+        found.append(following)
+    return [row_at(events, i) for i in found]
 
 
-_surveys: WeakKeyDictionary[Trace, Survey] = WeakKeyDictionary()
+# The standard library's statistics takes longer to import than a small capture to analyze.
 
 
-def survey_of(trace: Trace) -> Survey:
-    """The survey of a trace, made once."""
-    if trace not in _surveys:
-        _surveys[trace] = Survey(trace)
-    return _surveys[trace]
+def mean(values: Sequence[float]) -> float:
+    """Returns the mean; 0 without values."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def variation(values: Sequence[float]) -> float:
+    """Returns the standard deviation over the mean; 0 without values or if the mean is 0."""
+    middle = mean(values)
+    return math.sqrt(mean([(value - middle) ** 2 for value in values])) / middle if middle else 0.0
+
+
+def median_of(values: Sequence[float]) -> float:
+    """Returns the median without NaNs; NaN without values."""
+    known = sorted(value for value in values if not math.isnan(value))
+    half = len(known) // 2
+    if not known:
+        return math.nan
+    return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.model import row_at, rows_with
+from wiretale.analyzer.findings.model import nonzero_rows, row_at
 from wiretale.analyzer.verify.comparison import Around
 from wiretale.analyzer.verify.reasons import FIRST_BEFORE
 
@@ -110,7 +110,7 @@ def around(trace: Trace) -> Around:
         full_ends=full_flows(trace),
         full_from=max(array("d", trace.events.packed("frame", "d"))) if full else inf,
         cut_flows=cut_flows(trace),
-        one_way_ends=ends_in(trace, rows_with(trace.flows, "one_way")),
+        one_way_ends=ends_in(trace, nonzero_rows(trace.flows, "one_way")),
         begun_ends=ends_in(trace, begun),
         resumed_ends=ends_in(trace, resumed_flows(trace, begun)),
     )

@@ -6,14 +6,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.catalogue import page_of, pages
 from wiretale.analyzer.findings.explain import Explained, left_out
+from wiretale.analyzer.findings.registry import RULES, page_of
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCHEMA = "wiretale.explain/1"
-FIELDS = ("code", "severity", "scope", "flow", "sentence", "cost", "cost_unit", "evidence", "advice", "filter")
+FIELDS = (
+    "code",
+    "severity",
+    "scope",
+    "flow",
+    "sentence",
+    "cost",
+    "cost_unit",
+    "impact",
+    "evidence",
+    "advice",
+    "filter",
+)
 Row = dict[str, Any]
 
 
@@ -25,7 +37,7 @@ def short_name(column: str) -> str:
 def transfer_object(one: Explained) -> Row:
     """Returns a transfer with its headline and its time by limit."""
     row = one.transfer.row
-    whole = one.transfer.parted_ns
+    whole = one.transfer.accounted_ns
     return {
         "flow": row["flow"],
         "direction": row["direction"],
@@ -33,7 +45,7 @@ def transfer_object(one: Explained) -> Row:
         "protocol": one.transfer.flow["protocol"],
         "application": one.transfer.flow["application"],
         "headline": one.headline,
-        "minor": one.transfer.minor,
+        "minor": one.transfer.is_control_connection,
         "limited_by": short_name(one.limited_by) if one.limited_by else None,
         "share": one.share,
         "parted_seconds": whole / 1e9 if one.transfer.limits else None,
@@ -48,14 +60,14 @@ def transfer_object(one: Explained) -> Row:
 
 def list_object(version: str) -> Row:
     """Returns every code with its title."""
-    found = [{"code": page.code, "title": page.title} for page in pages().values()]
+    found = [{"code": page.code, "title": page.title} for page in RULES.values()]
     return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": found}
 
 
 def page_object(code: str, version: str) -> Row:
     """Returns the page of a finding. UsageError if no finding has this code."""
     page = page_of(code)
-    names = ("code", "title", "computed", "unknown", "weakens")
+    names = ("code", "title", "severity", "computed", "unknown", "weakens")
     return {"schema": SCHEMA, "wiretale": version, **{name: getattr(page, name) for name in names}}
 
 

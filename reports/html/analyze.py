@@ -215,7 +215,9 @@ def render(trace: Trace, link_bps: int | None = None) -> str:
         captures=[capture_facts(row) for row in trace.interfaces.rows()],
         interrupted=trace.interrupted,
         healthy=all(row["severity"] == "info" for row in found),
-        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.minor][:TRANSFERS_SHOWN],
+        transfers=[transfer_entry(one) for one in explain(trace, link_bps) if not one.transfer.is_control_connection][
+            :TRANSFERS_SHOWN
+        ],
         capture_findings=[row for row in found if row["scope"] == "capture"],
         findings=[row for row in found if row["scope"] != "capture"],
     )

@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained, explain
-from wiretale.analyzer.findings.model import named, row_at
+from wiretale.analyzer.findings.model import flow_str, row_at
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
@@ -82,7 +82,7 @@ class FlowColumn:
 FLOW_COLUMNS = (
     FlowColumn("flow", lambda line: str(line.flow["flow"])),
     FlowColumn("", lambda line: " ".join(filter(None, (line.flow["protocol"], line.flow["application"]))), 1, False),
-    FlowColumn("initiator → responder", lambda line: named(line.flow), 0, False, "→"),
+    FlowColumn("initiator → responder", lambda line: flow_str(line.flow), 0, False, "→"),
     FlowColumn("inside", lambda line: line.flow["path"] or "", 9, False, "/"),
     FlowColumn("state", lambda line: line.flow["state"] or "", 6, False),
     FlowColumn("packets", lambda line: show_count(line.flow["packets"]), 2),
@@ -148,7 +148,7 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
         facts = [plural(line.flow["packets"], "packet"), show_bytes(line.flow["wire_bytes"])]
         facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}", line.flow["state"], line.problems()]
         known = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
-        ends = f"{line.flow['protocol']} {named(line.flow)}"
+        ends = f"{line.flow['protocol']} {flow_str(line.flow)}"
         grid.add_row(str(line.flow["flow"]), Text(f"{printable(ends)}\n{printable(known)}"))
     return grid
 
@@ -214,7 +214,7 @@ def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
     """Returns the limit of each of the largest transfers; control connections and unknown limits are left out."""
     known = [one for one in explain(trace, link_bps) if one.limited_by is not None or one.used is not None]
     lines = []
-    for one in [one for one in known if not one.transfer.minor][:LIMITS_SHOWN]:
+    for one in [one for one in known if not one.transfer.is_control_connection][:LIMITS_SHOWN]:
         line = Text(f"flow {one.transfer.row['flow']} {printable(one.transfer.name)}: ")
         lines.append(line.append(one.headline, style="bold").append(link_share(one)))
     return lines

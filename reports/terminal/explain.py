@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.catalogue import chapters, page_of, pages
-from wiretale.analyzer.findings.explain import Explained, carried, left_out, parted_words
+from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
+from wiretale.analyzer.findings.registry import CHAPTERS, RULES, page_of
 from wiretale.analyzer.findings.transfers import LIMITS
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
@@ -77,7 +77,7 @@ def bar(one: Explained, console: Console) -> Iterator[RenderableType]:
     drawn.truncate(width)
     yield drawn
     yield legend
-    if shares := parted_words(one.transfer):
+    if shares := accounted_str(one.transfer):
         yield Text(shares, style="dim")
 
 
@@ -96,7 +96,7 @@ def capture_parts(trace: Trace, found: Sequence[Row]) -> Iterator[RenderableType
     yield from capture_lines(trace)
     about = [row for row in found if row["scope"] == "capture"]
     if about:
-        known = pages()
+        known = RULES
         yield title("The capture itself")
         yield from (indented(finding_block(row, known[row["code"]].weakens)) for row in about)
 
@@ -137,7 +137,7 @@ def transfer_parts(transfers: Sequence[Explained], found: Sequence[Row], console
 def is_minor(one: Explained, found: dict[int, list[Row]]) -> bool:
     """Returns whether a flow carries little beside the transfers, as a control connection does, and is healthy."""
     rows = found.get(one.transfer.row["flow"], [])
-    return one.transfer.minor and all(row["severity"] == "info" for row in rows)
+    return one.transfer.is_control_connection and all(row["severity"] == "info" for row in rows)
 
 
 def minor_parts(minor: Sequence[Explained], found: dict[int, list[Row]]) -> Iterator[RenderableType]:
@@ -186,7 +186,12 @@ def page_parts(code: str) -> Iterator[RenderableType]:
     """Yields the page of a finding."""
     page = page_of(code)
     yield Text.assemble((page.code, "bold"), f"  {page.title}")
-    parts = {"How it is computed": page.computed, "Limits": page.unknown, "Makes doubtful": page.weakens}
+    parts = {
+        "Severity": page.severity,
+        "How it is computed": page.computed,
+        "Limits": page.unknown,
+        "Makes doubtful": page.weakens,
+    }
     for name, text in parts.items():
         if text:
             yield title(name)
@@ -195,7 +200,7 @@ def page_parts(code: str) -> Iterator[RenderableType]:
 
 def list_parts() -> Iterator[RenderableType]:
     """Yields all codes by chapter."""
-    for chapter, members in chapters().items():
+    for chapter, members in CHAPTERS.items():
         grid = Grid.grid(padding=(0, 2))
         grid.add_column(no_wrap=True, style="bold")
         grid.add_column(overflow="fold")

@@ -452,7 +452,7 @@ def test_a_link_opens_a_flow_that_is_not_listed(page: Page, many: Path, tmp_path
 
 def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
     from wiretale.analyzer.display_filter import flow_filter
-    from wiretale.analyzer.findings.model import named
+    from wiretale.analyzer.findings.model import flow_str
 
     shown = opened.page.page.evaluate(
         "[...state.flows.number.keys()].map(row => ({...flowAt(row), filter: displayFilter(row), bytes: state.flows.bytes[row],"
@@ -460,7 +460,7 @@ def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
     )
     assert len(shown) == len(opened.trace.flows)
     for row, flow in zip(opened.trace.flows.rows(), shown, strict=True):
-        assert (flow["flow"], flow["name"], flow["filter"]) == (row["flow"], named(row), flow_filter(row))
+        assert (flow["flow"], flow["name"], flow["filter"]) == (row["flow"], flow_str(row), flow_filter(row))
         assert (flow["packets"], flow["bytes"], flow["path"]) == (row["packets"], row["wire_bytes"], row["path"] or "")
         if row["handshake_rtt_ns"] is not None:
             assert flow["rtt"] == pytest.approx(row["handshake_rtt_ns"], rel=1e-4)

@@ -356,8 +356,9 @@ const struct table *analysis_table(const struct analysis *analysis, enum table_n
 
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding) {
     struct row row;
-    int64_t cost;
+    int64_t cost, impact;
     memcpy(&cost, &finding->cost, sizeof cost);
+    memcpy(&impact, &finding->impact, sizeof impact);
     row_clear(&row);
     row_set_text(analysis, &row, findings_code, finding->code);
     row_set_text(analysis, &row, findings_severity, finding->severity);
@@ -366,6 +367,7 @@ bool analysis_add_finding(struct analysis *analysis, const struct finding *findi
     row_set_text(analysis, &row, findings_sentence, finding->sentence);
     row_set_if(&row, findings_cost, !isnan(finding->cost), cost);
     row_set_text(analysis, &row, findings_cost_unit, finding->cost_unit);
+    row_set_if(&row, findings_impact, !isnan(finding->impact), impact);
     row_set_text(analysis, &row, findings_evidence, finding->evidence);
     row_set_text(analysis, &row, findings_advice, finding->advice);
     row_set_text(analysis, &row, findings_filter, finding->filter);

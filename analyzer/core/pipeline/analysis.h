@@ -57,13 +57,15 @@ bool analysis_finished(const struct analysis *analysis);
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
 /* What the rules over the tables make of them: a row of findings, in the order of the columns.
- * Texts may be NULL, `flow` -1, `cost` NaN. False without memory. */
+ * Texts may be NULL, `flow` -1, `cost` and `impact` NaN. False without memory. */
 struct finding {
     const char *code, *severity, *scope;
     int64_t flow;
     const char *sentence;
     double cost;
-    const char *cost_unit, *evidence, *advice, *filter;
+    const char *cost_unit;
+    double impact;
+    const char *evidence, *advice, *filter;
 };
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding);
 

@@ -213,8 +213,8 @@ static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
     struct analysis_object *self = (struct analysis_object *)object;
     struct finding f;
     long long flow;
-    if (!PyArg_ParseTuple(args, "sssLsdzzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
-                          &f.cost, &f.cost_unit, &f.evidence, &f.advice, &f.filter) ||
+    if (!PyArg_ParseTuple(args, "sssLsdzdzzz", &f.code, &f.severity, &f.scope, &flow, &f.sentence,
+                          &f.cost, &f.cost_unit, &f.impact, &f.evidence, &f.advice, &f.filter) ||
         !begin_work(self))
         return NULL;
     f.flow = flow;

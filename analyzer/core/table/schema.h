@@ -426,6 +426,9 @@
     X(sentence, TEXT, "", "what was found, with its figures")                                      \
     X(cost, REAL, "", "what it costs, in cost_unit; null when that cannot be said")                \
     X(cost_unit, TEXT, "", "bytes, packets, seconds or percent")                                   \
+    X(impact, REAL, "",                                                                            \
+      "share of the trace's wire bytes that it affects, 0 to 1: the order of findings of equal "   \
+      "severity; null: it may affect all of them, and comes first")                                \
     X(evidence, TEXT, "", "frames or rows that show it; null when the whole table does")           \
     X(advice, TEXT, "", "what to do")                                                              \
     X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")

@@ -93,7 +93,7 @@ def explain(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     check_arguments(arguments)
     if arguments.code:
-        from wiretale.analyzer.findings.catalogue import page_of
+        from wiretale.analyzer.findings.registry import page_of
 
         page_of(arguments.code)  # UsageError before the analysis
     if not arguments.files:

@@ -14,7 +14,7 @@ import pytest
 
 import wiretale
 from plain_wire import ACK, ECE, ECT_CE, FIN, MSS, NO_SCALE, PSH, RST, SYN, Connection, Wire, block, sack
-from wiretale.analyzer.findings import transfers as survey
+from wiretale.analyzer.findings import transfers
 from wiretale.cli import main
 
 RTT = 20.0
@@ -95,7 +95,7 @@ def test_the_silence_of_an_outage_is_no_idleness(tmp_path: Path, missing: int) -
     assert row["suspected_timeouts"] == 1
     assert row["limit_timeout_ns"] == pytest.approx(1.5e9, rel=0.01) and row["limit_idle_ns"] < 0.1e9
     (stall,) = (row for row in trace.findings.rows() if row["code"] == "timeout-stalls")
-    assert "stood still for 1.50 s" in stall["sentence"] and "1 retransmission timeout, it seems:" in stall["sentence"]
+    assert "stalled 1.50 s (" in stall["sentence"] and " in 1 suspected RTO:" in stall["sentence"]
 
 
 @pytest.mark.parametrize("missing, busy", [(0, False), (120, True)])
@@ -146,7 +146,7 @@ def test_a_window_that_is_always_full_is_told(found: Found) -> None:
     row = found(one.wire)["receive-window-limited"]
     assert row["severity"] == "warning" and 0.3 < row["cost"] < 0.6 and row["cost_unit"] == "seconds"
     assert (
-        "20.5 kB were allowed" in row["sentence"]
+        "its median was 20.5 kB" in row["sentence"]
         and "SO_RCVBUF" in row["advice"]
         and "tcp.port == 40000" in row["filter"]
     )
@@ -180,7 +180,7 @@ def test_flows_that_waited_and_are_left_out_are_counted(
     told = json.loads(capsys.readouterr().out)
     assert told["transfers_left_out"] == 0
     assert [one["limited_by"] for one in told["transfers"] if "40000" in one["name"]] == ["window"]
-    monkeypatch.setattr(survey, "HELD_MOST", 0)
+    monkeypatch.setattr(transfers, "STALLED_MAX", 0)
     main(["explain", path, "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told["transfers_left_out"] == 1 and not [one for one in told["transfers"] if "40000" in one["name"]]
@@ -196,7 +196,7 @@ def test_a_window_without_scaling_says_so(found: Found) -> None:
 
 def test_a_closed_window_says_so(samples: Path) -> None:
     rows = wiretale.analyze(samples / "zero_window.pcap").findings.rows()
-    assert all("closed for" in row["sentence"] for row in rows if row["code"] == "receive-window-limited")
+    assert all("it was zero for" in row["sentence"] for row in rows if row["code"] == "receive-window-limited")
     assert "receive-window-limited" in {row["code"] for row in rows}
 
 
@@ -407,7 +407,7 @@ def test_an_offer_above_the_path_s_rate_is_told(found: Found) -> None:
 
 
 def test_an_overfull_queue_is_told_with_its_delay(found: Found) -> None:
-    assert "waits up to 49.5 ms in the full queue" in found(through_a_queue(4000))["udp-above-path"]["sentence"]
+    assert "wait up to 49.5 ms in the full queue" in found(through_a_queue(4000))["udp-above-path"]["sentence"]
 
 
 def test_a_policer_makes_nobody_wait(found: Found) -> None:
@@ -455,7 +455,7 @@ def side_by_side(first: int, second: int) -> Wire:
 
 def test_an_uneven_share_has_jain_s_index(found: Found) -> None:
     rows = found(side_by_side(3000, 750))
-    assert "Jain's index 0.7" in rows["unfair-share"]["sentence"] and rows["unfair-share"]["severity"] == "info"
+    assert "Jain's index is 0.7" in rows["unfair-share"]["sentence"] and rows["unfair-share"]["severity"] == "info"
 
 
 def test_an_uneven_share_says_more_than_that_the_path_was_the_limit(found: Found) -> None:
@@ -477,7 +477,7 @@ LINE_MS = 1538 * 8 / 100e3  # of such a frame at 100 Mbit/s
 @pytest.mark.parametrize("flows", [1, 3])
 def test_a_full_wire_is_told_with_what_payload_it_has(found: Found, flows: int) -> None:
     row = found(paced(LINE_MS, flows))["wire-full"]
-    assert "Ethernet of 100 Mbit/s" in row["sentence"] and "95.7% of it is payload, 95.7 Mbit/s" in row["sentence"]
+    assert "Ethernet of 100 Mbit/s" in row["sentence"] and "95.7% is payload (95.7 Mbit/s)" in row["sentence"]
     assert row["severity"] == "info" and row["cost"] == 6000 * 66
 
 
@@ -512,7 +512,7 @@ def test_random_losses(found: Found) -> None:
 def test_losses_in_runs(found: Found) -> None:
     lost = {at + i for at in (100, 180, 500, 950, 1000, 1700, 2500, 2560) for i in range(7)}
     words = pattern(found(numbered(3000, lambda i: i not in lost)))
-    assert "is bursty" in words and "7 packets long" in words
+    assert "is bursty" in words and "runs of 7 packets on average" in words
 
 
 def test_losses_at_even_distances(found: Found) -> None:
@@ -615,7 +615,7 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
     rows = found(fragmented(lambda n, i: (n, i) in gone))
     share = len({n for n, _ in gone}) / 60
     row = rows["loss-amplified"]
-    assert f"but {100 * share:.3g}% of the datagrams" in row["sentence"] and row["cost"] == pytest.approx(
+    assert f"but {100 * share:.3g}% of datagrams" in row["sentence"] and row["cost"] == pytest.approx(
         100 * (share - len(gone) / 360), abs=0.1
     )
     assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
@@ -626,10 +626,10 @@ def test_fragments_that_a_queue_has_no_room_for_are_told_from_those_lost_by_chan
     room = [dice.randint(3, 6) for _ in range(60)]
     row = found(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
     cut = sum(size < 6 for size in room)
-    assert f"{cut} of the {cut} incomplete ones lack nothing but their end: a queue" in row["sentence"]
-    assert row["advice"].startswith("Congestion") and "by itself; here they are not" in row["sentence"]
+    assert f"{cut} of {cut} incomplete datagrams lack only their end: a queue" in row["sentence"]
+    assert "congestion" in row["advice"] and "losses are not independent" in row["sentence"]
     by_chance = found(fragmented(lambda n, i: dice.random() < 0.15))["loss-amplified"]
-    assert "queue" not in by_chance["sentence"] and "Congestion" not in by_chance["advice"]
+    assert "queue" not in by_chance["sentence"] and "congestion" not in by_chance["advice"]
     early = found(fragmented(lambda n, i: n % 2 == 0 and i < 2))["loss-amplified"]
     assert "queue" not in early["sentence"]
 
@@ -649,7 +649,7 @@ def test_the_ends_of_bursts_are_lost_by_a_queue_and_no_beginning_is_blamed(found
     dice = random.Random(5)
     room = [dice.randint(12, 18) for _ in range(60)]
     words = pattern(found(bursts_of_blocks(lambda burst, i: i >= room[burst])))
-    assert "is tail drop: the beginning of each burst comes and its end does not: a queue" in words
+    assert "is tail drop: the beginning of each burst arrives and its end does not: a queue" in words
     assert "is tail drop: the beginning" in pattern(found(bursts_of_blocks(lambda burst, i: i >= 15)))
 
 
@@ -666,9 +666,11 @@ def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
 
 def test_fragmentation_tells_the_largest_payload_without(found: Found) -> None:
     row = found(fragmented(lambda n, i: False))["fragmentation"]
-    assert "up to 1,472 bytes" in row["advice"] and "300 frames more" in row["sentence"]
-    assert row["severity"] == "info" and "would save no bytes" in row["sentence"]
-    assert "95.8% of those" in row["sentence"] and "against 95.7% with" in row["sentence"]  # 8192 / 8548, 1472 / 1538
+    assert "at most 1,472 bytes" in row["advice"] and "300 more frames" in row["sentence"]
+    assert row["severity"] == "info" and "saves no bytes" in row["sentence"]
+    assert (
+        "Payload is 95.8% of" in row["sentence"] and "would be 95.7% with" in row["sentence"]
+    )  # 8192 / 8548, 1472 / 1538
 
 
 # --- connections
@@ -777,10 +779,10 @@ def test_an_unreachable_host_is_no_path_mtu(found: Found) -> None:
 def test_a_small_mss_is_told_for_bulk(found: Found) -> None:
     one = connection(mss=1200)
     steady(one, 1000, 2.0, size=1200)
-    assert found(one.wire)["mss-small"]["severity"] == "info"
+    assert found(one.wire)["mss-clamped"]["severity"] == "info"
     usual = connection()
     steady(usual, 1000, 2.0)
-    assert "mss-small" not in found(usual.wire)
+    assert "mss-clamped" not in found(usual.wire)
 
 
 def marked(echoed: bool) -> Wire:

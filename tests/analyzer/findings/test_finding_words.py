@@ -11,23 +11,24 @@ from typing import Any
 import pytest
 
 from drawn_trace import DrawnTrace
-from wiretale.analyzer.findings import retransmission as verdict_rules
-from wiretale.analyzer.findings.catalogue import pages
 from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.model import Finding
 from wiretale.analyzer.findings.registry import RULES, find
+from wiretale.analyzer.findings.retransmission import CountRule, blocks_lost
+from wiretale.analyzer.findings.transfers import Transfers
 
 SEEDS = 300
 SELDOM = {
     "idle-reset",
     "loss-limited-window",
-    "sent-again",
+    "retransmission-unlocated",
     "udp-above-path",
     "window-per-round-trip",
 }  # figures must fit
 NOUNS = (
     "packet|segment|block|frame|fragment|datagram|gap|pause|time|run|byte|flow|connection|connection attempt|direction|"
-    "transfer|sender|timeout|retransmission timeout|keep-alive|loss|duplicate ACK|event|time bin|numbered packet"
+    "transfer|sender|timeout|retransmission timeout|keep-alive|loss|duplicate ACK|event|time bin|numbered packet|"
+    "RTO|suspected RTO|spurious retransmission|data segment|more frame"
 )
 WRONG = {
     "several of one": rf"(?<![\d.,:–-])1 (?:more )?(?:{NOUNS})e?s\b",
@@ -48,8 +49,9 @@ def said() -> tuple[Finding, ...]:
     found: dict[str, Finding] = {}
     for seed in range(SEEDS):
         trace: Any = DrawnTrace(seed)
-        for rule in RULES:
-            found.update((one.sentence, one) for one in rule(trace))
+        transfers = Transfers(trace)
+        for rule in RULES.values():
+            found.update((one.sentence, one) for one in rule.findings(transfers))
         found.update((one.sentence, one) for one in find(trace))
     return tuple(found.values())
 
@@ -69,29 +71,46 @@ def test_no_sentence_has(what: str) -> None:
 
 
 def test_every_finding_is_said() -> None:
-    assert set(pages()) - {one.code for one in said()} <= SELDOM
+    assert set(RULES) - {one.code for one in said()} <= SELDOM
+
+
+def test_full_tables_are_reported() -> None:
+    trace: Any = DrawnTrace(1)
+    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3}
+    found = {one.code: one.sentence for one in find(trace)}
+    assert "events-dropped" not in found
+    assert (
+        found["blocks-dropped"]
+        == "The blocks table has no rows for 3 blocks, because it is full; counters are complete."
+    )
 
 
 def test_words_agree_with_every_count() -> None:
-    for kind in verdict_rules.KINDS:
-        for count, verb in ((1, "was "), (2, "were "), (1_234_567, "were ")):
-            if kind.rest.startswith("were "):
-                assert verdict_rules.rest_words(kind, count).startswith(verb)
+    for rule in RULES.values():
+        if isinstance(rule, CountRule) and rule.summary.startswith("were "):
+            for count, words in ((1, "1 more direction was "), (2, "2 more directions were ")):
+                assert rule.rest([7] * count).sentence.startswith(words)
 
 
 @pytest.mark.parametrize(
     "lost, runs, longest, words",
     [
-        (1, 1, 1, "1 numbered packet of 100 did not come (1%)."),
-        (20, 20, 1, "20 numbered packets of 100 did not come (20%), each alone."),
-        (20, 1, 20, "20 numbered packets of 100 did not come (20%), side by side."),
-        (20, 4, 9, "20 numbered packets of 100 did not come (20%), in 4 runs of at most 9."),
+        (1, 1, 1, "lost 1 of 100 numbered packets (1%) before the capture point."),
+        (20, 20, 1, "lost 20 of 100 numbered packets (20%) before the capture point, each alone."),
+        (20, 1, 20, "lost 20 of 100 numbered packets (20%) before the capture point, in one run."),
+        (20, 4, 9, "lost 20 of 100 numbered packets (20%) before the capture point, in 4 runs of at most 9."),
     ],
 )
 def test_losses_are_told_as_they_lie(lost: int, runs: int, longest: int, words: str) -> None:
     ends = {"source": "10.0.0.1", "source_port": 1, "destination": "10.0.0.2", "destination_port": 2}
-    row = {"blocks": 100 - lost, "blocks_lost": lost, "block_loss_runs": runs, "block_loss_run_max": longest}
-    assert verdict_rules.blocks_lost({**ends, **row, "_count": lost}) == f"10.0.0.1:1 → 10.0.0.2:2: {words}"
+    row = {
+        "data_packets": 100,
+        "blocks": 100 - lost,
+        "blocks_lost": lost,
+        "block_loss_runs": runs,
+        "block_loss_run_max": longest,
+    }
+    assert blocks_lost.sentence_of({**ends, **row}, lost) == f"10.0.0.1:1 → 10.0.0.2:2 {words}"
 
 
 def test_headlines_are_well_said() -> None:

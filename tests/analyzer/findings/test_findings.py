@@ -48,6 +48,12 @@ def test_a_healthy_transfer_has_no_findings(codes: Codes) -> None:
     assert codes(HANDSHAKE + data + end) == {}
 
 
+def test_data_stored_after_its_acknowledgment_is_no_reordering(codes: Codes) -> None:
+    times = [0, 0.01, 0.02, 0.03, 0.04, 0.0401, 0.05]
+    data = [out("PA", 100, 500, 100), back("A", 500, 300), out("PA", 200, 500, 100), back("A", 500, 300)]
+    assert codes(HANDSHAKE + data, times) == {"capture-reordered": "info"}
+
+
 def test_sample_findings(samples: Path) -> None:
     def found(name: str) -> set[str]:
         return set(wiretale.analyze(samples / name).findings.column("code"))
@@ -67,7 +73,7 @@ def test_repeated_payload(codes: Codes) -> None:
 
 
 def test_gaps(codes: Codes) -> None:
-    assert codes([*HANDSHAKE, out("PA", 600, 500, 500), out("PA", 100, 500, 500)]) == {"undecided": "warning"}
+    assert codes([*HANDSHAKE, out("PA", 600, 500, 500), out("PA", 100, 500, 500)]) == {"ambiguous-gap": "warning"}
 
 
 def test_bytes_that_the_capture_missed(codes: Codes) -> None:
@@ -134,9 +140,9 @@ def test_what_is_not_shown_one_by_one_is_summed_up(tmp_path: Path) -> None:
     for second, packet in enumerate(twice):
         packet.time = second
     wrpcap(str(path), twice)
-    found = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "sent-again"]
+    found = [row for row in wiretale.analyze(path).findings.rows() if row["code"] == "retransmission-unlocated"]
     assert [row["cost"] for row in found] == [8, 7, 6, 5, 4, 3 + 2 + 1]
     assert found[0]["evidence"] == "frames 58, 60, 62, 64, 66 and 3 more"
     assert found[3]["evidence"] == "frames 22, 24, 26, 28, 30"
-    assert found[5]["sentence"] == "3 more directions sent segments again (6 segments in all)."
+    assert found[5]["sentence"] == "3 more directions retransmitted segments (6 segments in total)."
     assert found[5]["flow"] is None
