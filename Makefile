@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every step says what it does and stops with one clear line when it can't. `make help` lists them.
+# Each step prints its name, and stops with one error message if it fails. `make help` lists the targets.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -24,22 +24,22 @@ CORE_INCLUDES = -I. -Ianalyzer/core
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
 FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so
-# The folders of the C programs, and each program's name.
+# Folders of the C programs, and the name of the program of each.
 PROGRAM_FOLDERS = traffic traffic/link capture
 TESTED_FOLDERS = common $(PROGRAM_FOLDERS)
 program_of = $(if $(filter traffic/link,$(1)),wiretale-link,wiretale-$(1))
 PACKAGING = setup.cfg setup.py pyproject.toml
 
 .PHONY: help
-help: ## list what make can do
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
 
 # --- set-up -------------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: $(VENV)/.stamp-run ## system packages (apt-get, when root), virtual environment, build
+setup: $(VENV)/.stamp-run ## install system packages (apt-get, if root) and a virtual environment
 
-# Packages of Python alone: `build` compiles the core and the programs, each source once.
+# Installs only Python packages, because `build` compiles the core and the programs, each source once.
 INSTALL = env WIRETALE_COMPILE=no $(PY) -m pip install --no-build-isolation -e
 
 $(VENV)/.stamp-run: $(PACKAGING)
@@ -60,12 +60,12 @@ $(VENV)/.stamp-test: $(VENV)/.stamp-run
 $(VENV)/.stamp-lint: $(VENV)/.stamp-run
 	$(call say,checking system packages for lint)
 	@.ci/packages lint
-	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[test,lint]' # types of tests are checked too
+	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[test,lint]' # mypy checks the tests too
 	@touch $@
 
 .PHONY: build
-build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the native core and the programs for use from this folder
-	@$(PY) -m compileall -q src/wiretale analyzer reports traffic # as an install does: else each start may compile them
+build: $(VENV)/.stamp-run $(EXTENSION) programs ## compile the core and the programs in this checkout
+	@$(PY) -m compileall -q src/wiretale analyzer reports traffic # as an installation does; otherwise each start could compile them
 
 JOBS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
@@ -80,7 +80,7 @@ $(EXTENSION): $(MODULE_SOURCES) $(HEADERS) $(PACKAGING) | $(VENV)/.stamp-run
 # --- use ----------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: build ## set everything up, analyze a sample capture, say where the report is
+demo: build ## set everything up, analyze a sample capture, print the path of the report
 	$(call say,analyzing sample_pcaps/tcp_losses.pcap)
 	@$(VENV)/bin/wiretale analyze sample_pcaps/tcp_losses.pcap -o build/demo
 	@echo "==> the report: file://$(CURDIR)/build/demo/report.html"
@@ -88,7 +88,7 @@ demo: build ## set everything up, analyze a sample capture, say where the report
 # --- checks -------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: $(VENV)/.stamp-test build ## all tests: C, then Python
+test: $(VENV)/.stamp-test build ## run all tests: C, then Python
 	@$(MAKE) -s test-c
 	$(call say,running the Python tests)
 	@$(VENV)/bin/pytest -q -n 2 $(PYTEST_ARGS)
@@ -108,7 +108,7 @@ build/test/%: analyzer/core/%.c $(CORE_SOURCES:%.c=build/core/%.o)
 	@$(CC) $(CFLAGS_CORE) -MMD -MP $(CORE_INCLUDES) $< $(filter %.o,$^) -o $@ $(LIBRARIES)
 
 .PHONY: lint
-lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from code
+lint: $(VENV)/.stamp-lint build ## check style, types, size, layers, words and made documents
 	$(call say,ruff)
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
@@ -117,14 +117,14 @@ lint: $(VENV)/.stamp-lint build ## style, types, size, and documents made from c
 	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
-	$(call say,gcc -fanalyzer (leaks are looked for by make sanitize: gcc 12 sees some that are none))
+	$(call say,gcc -fanalyzer (without leaks, which make sanitize checks: gcc 12 reports false ones))
 	@$(MAKE) -s $(JOBS) $(LINT_OBJECTS)
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/check_includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
 	$(call say,words of comments and documents)
 	@$(PY) .ci/check_prose.py --ratchet
-	$(call say,docs/tables.md and docs/findings.md are what the code says)
+	$(call say,docs/tables.md and docs/findings.md are up to date)
 	@$(PY) .ci/make_docs.py --check
 
 C_FILES = $(shell find analyzer benchmarks capture common traffic -name '*.[ch]')
@@ -145,7 +145,7 @@ types: build/typing
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py .ci/*.py
 
-# Type checkers can't follow mapped folders: show them the package as it will be installed.
+# Type checkers cannot follow package_dir, so they get links in the layout of the installed package.
 .PHONY: build/typing
 build/typing:
 	@rm -rf $@ && mkdir -p $@/wiretale
@@ -154,19 +154,19 @@ build/typing:
 BENCHMARK = PYTHONPATH=benchmarks $(PY) -m
 
 .PHONY: bench
-bench: $(VENV)/.stamp-test build build/bench/make_captures build/bench/libpcap_loop ## speed and memory against tcptrace, tshark and libpcap
+bench: $(VENV)/.stamp-test build build/bench/make_captures build/bench/libpcap_loop ## measure speed and memory beside tcptrace, tshark and libpcap
 	@.ci/packages bench
 	@failed=0; $(BENCHMARK) speed.analyze --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(BENCHMARK) speed.traffic --program $(VENV)/bin/wiretale-traffic || failed=1; \
 	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
 .PHONY: studies
-studies: build ## run the published studies again in emulated networks (as root), and write docs/studies.md
+studies: build ## repeat the published studies in emulated networks (as root), write docs/studies.md
 	@.ci/packages test
 	@$(BENCHMARK) studies
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-test build ## score every verdict, and those of tshark and tcptrace, against known truth (as root)
+accuracy: $(VENV)/.stamp-test build ## score the verdicts of wiretale, tshark and tcptrace (as root), write docs/accuracy.md
 	@.ci/packages test bench
 	@$(BENCHMARK) score
 
@@ -175,7 +175,7 @@ build/bench/%: benchmarks/speed/%.c
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror $< -o $@ -lpcap
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZ_SECONDS (60) from sample_pcaps
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60), starting from sample_pcaps
 	@.ci/packages build fuzz
 	@$(MAKE) -s $(FUZZERS:%=build/fuzz/%)
 	@for name in $(FUZZERS); do .ci/fuzz $$name $(FUZZ_SECONDS) || exit 1; done
@@ -187,7 +187,7 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@mkdir -p $(@D)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
-# The daemon's: with all of it but main() and its lines on stderr.
+# Fuzz targets of the daemon: all its sources except main().
 CAPTURE_SOURCES = $(filter-out capture/src/main.c,$(wildcard capture/src/*.c common/*.c))
 
 build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
@@ -196,7 +196,7 @@ build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h
 	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -I. -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
-sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## all tests with AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## run all tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@for program in $(C_TESTS:%=build/sanitize/%); do echo "==> running $$program"; $$program || exit 1; done
 	@$(foreach folder,$(TESTED_FOLDERS),$(MAKE) -s -C $(folder) all test $(SANITIZED_PROGRAM) &&) true
 	@.ci/sanitize $(VENV) "$(SANITIZE)"
@@ -210,17 +210,17 @@ build/sanitize/%: analyzer/core/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(CC) $(CFLAGS_CORE) -O1 $(SANITIZE) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 .PHONY: deb
-deb: ## a Debian package of the capture daemon, in dist/
+deb: ## build a Debian package of the capture daemon in dist/
 	@.ci/packages build deb
 	@$(MAKE) -s -C capture deb CFLAGS=-Werror
 
 .PHONY: fresh
-fresh: ## make demo and make test in bare Debian 12 and 13 (as root): FRESH_SUITES, FRESH_SHARED, FRESH_COMMANDS choose
+fresh: ## run make demo and make test in bare Debian 12 and 13 (as root; see .ci/fresh for FRESH_*)
 	@.ci/packages fresh
 	@.ci/fresh
 
 .PHONY: clean
-clean: ## remove everything that was made, the virtual environment too
+clean: ## remove all built files and the virtual environment
 	$(call say,removing build and $(VENV))
 	@rm -rf build dist *.egg-info src/*.egg-info $(EXTENSION) $(VENV)
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
