@@ -48,7 +48,7 @@ class CapturePoint:
     number: int
     role: str
     files: list[str]
-    #: as _core.Passages.interfaces() gives them
+    #: as _core.Observations.interfaces() gives them
     interfaces: list[dict[str, Any]]
     damage: list[str]
     packets: int
@@ -86,7 +86,7 @@ def find_files(path: str) -> list[str]:
 
 def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
     """Reads a point's files into the table loaded{number}."""
-    passages = _core.Passages(list(files))
+    passages = _core.Observations(list(files))
     connection.register("passages", passages)
     connection.execute(f"CREATE TABLE raw{number} AS FROM passages")
     connection.unregister("passages")

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What went wrong, in one line for a person: what, where, what was expected. */
-#ifndef WIRETALE_PROBLEM_H
-#define WIRETALE_PROBLEM_H
+#ifndef WIRETALE_ERROR_H
+#define WIRETALE_ERROR_H
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-enum problem_kind {
-    PROBLEM_NONE,
-    PROBLEM_USAGE,      /* an option or a filter that cannot be used */
-    PROBLEM_UNREADABLE, /* an input that cannot be opened or is no capture */
-    PROBLEM_MEMORY,     /* an allocation failed */
+enum error_kind {
+    ERROR_NONE,
+    ERROR_USAGE,      /* an option or a filter that cannot be used */
+    ERROR_UNREADABLE, /* an input that cannot be opened or is no capture */
+    ERROR_MEMORY,     /* an allocation failed */
 };
 
-struct problem {
-    enum problem_kind kind;
+struct error {
+    enum error_kind kind;
     char text[512];
 };
 
-/* Returns false, so that a failing function can end with `return problem_set(...)`. */
+/* Returns false, so that a failing function can end with `return error_set(...)`. */
 __attribute__((format(printf, 3, 4))) static inline bool
-problem_set(struct problem *problem, enum problem_kind kind, const char *format, ...) {
+error_set(struct error *error, enum error_kind kind, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    problem->kind = kind;
-    vsnprintf(problem->text, sizeof problem->text, format, arguments);
+    error->kind = kind;
+    vsnprintf(error->text, sizeof error->text, format, arguments);
     va_end(arguments);
     return false;
 }

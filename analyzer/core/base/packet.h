@@ -12,16 +12,16 @@
 struct packet {
     int64_t time_ns;     /* since the epoch, or TIME_UNKNOWN */
     uint64_t frame;      /* 1-based within its file, as Wireshark numbers frames */
-    const uint8_t *data; /* `captured` bytes; valid until the next capture_set_read() */
+    const uint8_t *data; /* `captured` bytes; valid until the next merged_input_read() */
     uint32_t captured;   /* bytes in the file (without an FCS that the file says it holds) */
     uint32_t length;     /* bytes on the wire (without FCS) */
-    uint32_t interface;  /* index for capture_set_interface() */
+    uint32_t interface;  /* index for merged_input_interface() */
     uint16_t link_type;  /* LINKTYPE_* as in the file */
 };
 
 /* One packet of a direction, as far as counting needs it. A fragment that waited for its datagram's
  * first one is counted from this alone. */
-struct sighting {
+struct packet_info {
     int64_t time_ns; /* of the packet before where the file has none */
     uint64_t frame;
     uint32_t capture; /* index of the input interface */

@@ -41,95 +41,93 @@ static bool is_apart(size_t size) {
     return EACH_BY_MALLOC || size > SIZE_MOST;
 }
 
-static bool add_chunk(struct allowance *allowance) {
-    uint8_t *chunk = huge_pages_map(HUGE_PAGE, !allowance->small_pages);
+static bool add_chunk(struct pool *pool) {
+    uint8_t *chunk = huge_pages_map(HUGE_PAGE, !pool->small_pages);
     if (!chunk)
         return false;
-    memcpy(chunk, &allowance->chunks, sizeof allowance->chunks);
-    allowance->chunks = chunk;
-    allowance->cursor = chunk + CHUNK_HEAD;
-    allowance->left = HUGE_PAGE - CHUNK_HEAD;
+    memcpy(chunk, &pool->chunks, sizeof pool->chunks);
+    pool->chunks = chunk;
+    pool->cursor = chunk + CHUNK_HEAD;
+    pool->left = HUGE_PAGE - CHUNK_HEAD;
     return true;
 }
 
-static void *take_block(struct allowance *allowance, size_t size) {
+static void *take_block(struct pool *pool, size_t size) {
     size_t bytes;
     unsigned number = size_number(size, &bytes);
-    void *block = allowance->free[number];
+    void *block = pool->free[number];
     if (block) {
-        memcpy(&allowance->free[number], block, sizeof block);
+        memcpy(&pool->free[number], block, sizeof block);
         return block;
     }
-    if (allowance->left < bytes && !add_chunk(allowance))
+    if (pool->left < bytes && !add_chunk(pool))
         return NULL;
-    block = allowance->cursor;
-    allowance->cursor += bytes;
-    allowance->left -= bytes;
+    block = pool->cursor;
+    pool->cursor += bytes;
+    pool->left -= bytes;
     return block;
 }
 
 /* `size` bytes more from the pool, or a whole grant if there is one. */
-static bool extend(struct allowance *allowance, size_t size) {
-    size_t wanted, left = allowance->pool ? *allowance->pool : 0;
+static bool extend(struct pool *pool, size_t size) {
+    size_t wanted, left = pool->budget ? *pool->budget : 0;
     do {
         if (size > left)
             return false;
         wanted = size < GRANT && left >= GRANT ? GRANT : size;
-    } while (!atomic_compare_exchange_weak(allowance->pool, &left, left - wanted));
-    allowance->most += wanted;
+    } while (!atomic_compare_exchange_weak(pool->budget, &left, left - wanted));
+    pool->most += wanted;
     return true;
 }
 
-void allowance_settle(struct allowance *allowance) {
-    *allowance->pool += allowance->most - allowance->used;
-    allowance->most = allowance->used;
+void pool_return_unused(struct pool *pool) {
+    *pool->budget += pool->most - pool->used;
+    pool->most = pool->used;
 }
 
-void *allowance_take(struct allowance *allowance, size_t size) {
-    if (size > allowance->most - allowance->used && !extend(allowance, size))
+void *pool_alloc(struct pool *pool, size_t size) {
+    if (size > pool->most - pool->used && !extend(pool, size))
         return NULL;
-    void *block = is_apart(size) ? malloc(size) : take_block(allowance, size);
-    allowance->used += block ? size : 0;
+    void *block = is_apart(size) ? malloc(size) : take_block(pool, size);
+    pool->used += block ? size : 0;
     return block;
 }
 
-void allowance_give(struct allowance *allowance, void *block, size_t size) {
+void pool_free(struct pool *pool, void *block, size_t size) {
     size_t bytes;
-    allowance->used -= size;
+    pool->used -= size;
     if (is_apart(size)) {
         free(block);
         return;
     }
     unsigned number = size_number(size, &bytes);
-    memcpy(block, &allowance->free[number], sizeof block);
-    allowance->free[number] = block;
+    memcpy(block, &pool->free[number], sizeof block);
+    pool->free[number] = block;
 }
 
-void allowance_close(struct allowance *allowance) {
-    while (allowance->chunks) {
-        void *chunk = allowance->chunks;
-        memcpy(&allowance->chunks, chunk, sizeof chunk);
+void pool_close(struct pool *pool) {
+    while (pool->chunks) {
+        void *chunk = pool->chunks;
+        memcpy(&pool->chunks, chunk, sizeof chunk);
         munmap(chunk, HUGE_PAGE);
     }
-    *allowance = (struct allowance){
-        .most = allowance->most, .pool = allowance->pool, .small_pages = allowance->small_pages};
+    *pool =
+        (struct pool){.most = pool->most, .budget = pool->budget, .small_pages = pool->small_pages};
 }
 
-bool allowance_grow(struct allowance *allowance, void **list, uint32_t *room, size_t element,
-                    uint32_t first, uint32_t most_room) {
+bool pool_grow(struct pool *pool, void **list, uint32_t *room, size_t element, uint32_t first,
+               uint32_t most_room) {
     uint32_t wanted = *room ? *room * 2 : first;
-    return allowance_grow_to(allowance, list, room, element,
-                             wanted < most_room ? wanted : most_room);
+    return pool_grow_to(pool, list, room, element, wanted < most_room ? wanted : most_room);
 }
 
-bool allowance_grow_to(struct allowance *allowance, void **list, uint32_t *room, size_t element,
-                       uint32_t wanted) {
-    void *grown = wanted > *room ? allowance_take(allowance, wanted * element) : NULL;
+bool pool_grow_to(struct pool *pool, void **list, uint32_t *room, size_t element, uint32_t wanted) {
+    void *grown = wanted > *room ? pool_alloc(pool, wanted * element) : NULL;
     if (!grown)
         return false;
     if (*list) {
         memcpy(grown, *list, *room * element);
-        allowance_give(allowance, *list, *room * element);
+        pool_free(pool, *list, *room * element);
     }
     *list = grown;
     *room = wanted;

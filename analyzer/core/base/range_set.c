@@ -26,14 +26,14 @@ static int64_t give_up_one(struct range_set *list) {
     return bytes;
 }
 
-static bool has_room(struct range_set *list, struct allowance *allowance) {
-    return list->count < list->room || allowance_grow(allowance, (void **)&list->gaps, &list->room,
-                                                      sizeof *list->gaps, 2, GAPS_MOST);
+static bool has_room(struct range_set *list, struct pool *pool) {
+    return list->count < list->room ||
+           pool_grow(pool, (void **)&list->gaps, &list->room, sizeof *list->gaps, 2, GAPS_MOST);
 }
 
-int64_t range_set_open(struct range_set *list, struct gap gap, struct allowance *allowance) {
+int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool) {
     int64_t given_up = 0;
-    if (!has_room(list, allowance)) {
+    if (!has_room(list, pool)) {
         if (!list->count)
             return gap.acked ? 0 : size_of(&gap);
         given_up = give_up_one(list);
@@ -61,11 +61,11 @@ static uint32_t first_above(const struct range_set *list, int64_t position) {
 /* Parts gap `at` around [start, end), which lies within it. Returns bytes given up without room.
  */
 static int64_t split(struct range_set *list, uint32_t at, int64_t start, int64_t end,
-                     struct allowance *allowance) {
+                     struct pool *pool) {
     struct gap upper = list->gaps[at];
     list->gaps[at].end = start;
     upper.start = end;
-    if (!has_room(list, allowance))
+    if (!has_room(list, pool))
         return upper.acked ? 0 : size_of(&upper);
     memmove(&list->gaps[at + 2], &list->gaps[at + 1], (list->count - at - 1) * sizeof *list->gaps);
     list->gaps[at + 1] = upper;
@@ -75,7 +75,7 @@ static int64_t split(struct range_set *list, uint32_t at, int64_t start, int64_t
 }
 
 struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t end,
-                               struct allowance *allowance, int64_t *given_up) {
+                               struct pool *pool, int64_t *given_up) {
     struct gap_fill fill = {0};
     uint32_t at = first_above(list, start);
     while (at < list->count && list->gaps[at].start < end) {
@@ -96,7 +96,7 @@ struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t en
             gap->end = from;
             at++;
         } else {
-            *given_up += split(list, at, from, to, allowance);
+            *given_up += split(list, at, from, to, pool);
             break;
         }
     }
@@ -112,12 +112,12 @@ static void mark_acknowledged(struct range_set *list, uint32_t at, int64_t now_n
 /* The lower part of gap `at`, up to `position` within it: a gap of its own, or of the one below.
  */
 static void part_acknowledged(struct range_set *list, uint32_t at, int64_t position, int64_t now_ns,
-                              struct allowance *allowance) {
+                              struct pool *pool) {
     struct gap *below = at ? &list->gaps[at - 1] : NULL;
     if (below && below->acked && below->end == list->gaps[at].start) {
         below->end = list->gaps[at].start = position;
-    } else if (has_room(list, allowance)) {
-        split(list, at, position, position, allowance);
+    } else if (has_room(list, pool)) {
+        split(list, at, position, position, pool);
         mark_acknowledged(list, at, now_ns);
     } else {
         list->gaps[at].start = position;
@@ -125,7 +125,7 @@ static void part_acknowledged(struct range_set *list, uint32_t at, int64_t posit
 }
 
 int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t now_ns,
-                              struct allowance *allowance) {
+                              struct pool *pool) {
     int64_t bytes = 0;
     uint32_t at = 0;
     for (; at < list->count && list->gaps[at].end <= position; at++) {
@@ -136,7 +136,7 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
     }
     if (at < list->count && list->gaps[at].start < position && !list->gaps[at].acked) {
         bytes += position - list->gaps[at].start;
-        part_acknowledged(list, at, position, now_ns, allowance);
+        part_acknowledged(list, at, position, now_ns, pool);
     }
     while (list->acked > GAPS_ACKED_MOST)
         give_up_one(list);
@@ -156,7 +156,7 @@ int64_t range_set_bytes(const struct range_set *list) {
     return bytes;
 }
 
-void range_set_free(struct range_set *list, struct allowance *allowance) {
-    allowance_release(allowance, list->gaps, list->room, sizeof *list->gaps);
+void range_set_free(struct range_set *list, struct pool *pool) {
+    pool_release(pool, list->gaps, list->room, sizeof *list->gaps);
     *list = (struct range_set){0};
 }

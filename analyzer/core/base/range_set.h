@@ -37,20 +37,20 @@ struct gap_fill {
 /* Adds a gap above all others. Returns the bytes of older gaps that had to be given up for it (of
  * the gap itself where there is no memory at all): nobody can say any more whether they are seen.
  */
-int64_t range_set_open(struct range_set *list, struct gap gap, struct allowance *allowance);
+int64_t range_set_open(struct range_set *list, struct gap gap, struct pool *pool);
 
 /* Takes [start, end) out of the gaps. `*given_up` grows by bytes lost to a split without room. */
 struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t end,
-                               struct allowance *allowance, int64_t *given_up);
+                               struct pool *pool, int64_t *given_up);
 
 /* Marks what lies below `position` as acknowledged at `now_ns`; returns the bytes newly so. */
 int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t now_ns,
-                              struct allowance *allowance);
+                              struct pool *pool);
 /* The event that told of the gaps acknowledged at `now_ns`. */
 void range_set_tell(struct range_set *list, int64_t now_ns, uint64_t event);
 
 /* Bytes in gaps not acknowledged. */
 int64_t range_set_bytes(const struct range_set *list);
-void range_set_free(struct range_set *list, struct allowance *allowance);
+void range_set_free(struct range_set *list, struct pool *pool);
 
 #endif

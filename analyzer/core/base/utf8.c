@@ -23,7 +23,7 @@ static size_t find_form(uint8_t first) {
     return i;
 }
 
-size_t valid_text_character(const char *text, size_t size) {
+size_t utf8_character(const char *text, size_t size) {
     const uint8_t *p = (const uint8_t *)text;
     if (*p < 0x80)
         return 1;
@@ -39,11 +39,11 @@ size_t valid_text_character(const char *text, size_t size) {
     return length;
 }
 
-size_t valid_text_copy(char *out, size_t room, const char *bytes, size_t size) {
+size_t utf8_copy(char *out, size_t room, const char *bytes, size_t size) {
     size_t used = 0;
     size = strnlen(bytes, size);
     for (size_t at = 0; at < size;) {
-        size_t length = valid_text_character(bytes + at, size - at);
+        size_t length = utf8_character(bytes + at, size - at);
         size_t count = length ? length : sizeof REPLACEMENT - 1;
         if (used + count >= room)
             break;

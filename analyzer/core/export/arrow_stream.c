@@ -80,7 +80,7 @@ static bool append_text(struct filling *filling, const char *text, size_t size) 
 /* Arrow's strings are UTF-8: other bytes of a path become U+FFFD. */
 static bool append_path(struct filling *filling, const char *path, size_t size) {
     char text[3 * TEXT_MAX + 1];
-    return append_text(filling, text, valid_text_copy(text, sizeof text, path, size));
+    return append_text(filling, text, utf8_copy(text, sizeof text, path, size));
 }
 
 static bool fill_text(struct filling *filling, const struct table *table, unsigned type,
@@ -88,10 +88,10 @@ static bool fill_text(struct filling *filling, const struct table *table, unsign
     char address[ADDRESS_TEXT_MAX];
     size_t size;
     if (type == TYPE_ADDRESS) {
-        size = text_store_address(table->texts, value, address);
+        size = string_table_address(table->texts, value, address);
         return append_text(filling, address, size);
     }
-    const char *text = text_store_get(table->texts, value, &size);
+    const char *text = string_table_get(table->texts, value, &size);
     return type == TYPE_PATH ? append_path(filling, text, size) : append_text(filling, text, size);
 }
 

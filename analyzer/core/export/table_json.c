@@ -97,7 +97,7 @@ static uint32_t code_of(const char *text, size_t length) {
  * no part of UTF-8 becomes a lone surrogate, as with Python's surrogateescape. */
 static char *put_escaped(char *out, const char **text, size_t size) {
     unsigned char first = (unsigned char)**text;
-    size_t length = valid_text_character(*text, size);
+    size_t length = utf8_character(*text, size);
     const char *character = *text;
     *text += length ? length : 1;
     if (!length)
@@ -131,10 +131,10 @@ static char *put_text(char *out, const struct table *table, unsigned type, int64
     if (type == TYPE_WORD)
         return put_string(out, word_text((enum word)value), strlen(word_text((enum word)value)));
     if (type == TYPE_ADDRESS) {
-        size = text_store_address(table->texts, value, address);
+        size = string_table_address(table->texts, value, address);
         return put_string(out, address, size);
     }
-    const char *text = text_store_get(table->texts, value, &size);
+    const char *text = string_table_get(table->texts, value, &size);
     return put_string(out, text, size);
 }
 

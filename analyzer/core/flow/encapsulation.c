@@ -16,7 +16,7 @@ struct path {
     struct path_step steps[PATH_DEPTH_MAX];
 };
 
-struct path_table {
+struct encapsulation_table {
     struct path *chunks[PATHS_MOST / CHUNK_PATHS]; /* a path never moves: others may read it */
     uint32_t count;
     uint32_t last;
@@ -30,18 +30,18 @@ static const char *const kind_names[] = {
     [PATH_IPIP] = "ipip", [PATH_VXLAN] = "vxlan", [PATH_GENEVE] = "geneve",
 };
 
-static struct path *path_at(const struct path_table *table, uint32_t number) {
+static struct path *path_at(const struct encapsulation_table *table, uint32_t number) {
     return &table->chunks[number / CHUNK_PATHS][number % CHUNK_PATHS];
 }
 
-static bool make_chunk(struct path_table *table, uint32_t chunk) {
+static bool make_chunk(struct encapsulation_table *table, uint32_t chunk) {
     if (!table->chunks[chunk])
         table->chunks[chunk] = calloc(CHUNK_PATHS, sizeof(struct path));
     return table->chunks[chunk];
 }
 
-struct path_table *path_table_open(void) {
-    struct path_table *table = calloc(1, sizeof *table);
+struct encapsulation_table *encapsulation_table_open(void) {
+    struct encapsulation_table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
     table->count = 1;
@@ -52,7 +52,7 @@ struct path_table *path_table_open(void) {
     return NULL;
 }
 
-void path_table_close(struct path_table *table) {
+void encapsulation_table_close(struct encapsulation_table *table) {
     for (size_t i = 0; i < sizeof table->chunks / sizeof *table->chunks; i++)
         free(table->chunks[i]);
     free(table->buckets);
@@ -63,7 +63,7 @@ static bool same(const struct path *path, const struct path_step *steps, unsigne
     return path->depth == depth && !memcmp(path->steps, steps, depth * sizeof *steps);
 }
 
-static uint32_t hash_of(const struct path_table *table, const struct path_step *steps,
+static uint32_t hash_of(const struct encapsulation_table *table, const struct path_step *steps,
                         unsigned depth) {
     uint64_t hash = table->seed[0];
     for (unsigned i = 0; i < depth; i++)
@@ -72,7 +72,7 @@ static uint32_t hash_of(const struct path_table *table, const struct path_step *
 }
 
 /* The bucket of the path, or the empty one where its search ends. */
-static uint32_t *bucket_of(const struct path_table *table, const struct path_step *steps,
+static uint32_t *bucket_of(const struct encapsulation_table *table, const struct path_step *steps,
                            unsigned depth) {
     uint32_t at = hash_of(table, steps, depth) & table->mask;
     while (table->buckets[at] != EMPTY && !same(path_at(table, table->buckets[at]), steps, depth))
@@ -81,7 +81,7 @@ static uint32_t *bucket_of(const struct path_table *table, const struct path_ste
 }
 
 /* Makes room for one more path: a full table needs none. False without memory. */
-static bool grow(struct path_table *table) {
+static bool grow(struct encapsulation_table *table) {
     uint32_t room = table->buckets ? table->mask + 1 : 0, *old = table->buckets;
     if (table->count < room / 2 || table->count == PATHS_MOST)
         return true;
@@ -100,8 +100,8 @@ static bool grow(struct path_table *table) {
 }
 
 /* Adds the path at an empty bucket; without room, the last path stands for it. */
-static uint32_t add(struct path_table *table, uint32_t *bucket, const struct path_step *steps,
-                    unsigned depth) {
+static uint32_t add(struct encapsulation_table *table, uint32_t *bucket,
+                    const struct path_step *steps, unsigned depth) {
     if (table->count == PATHS_MOST || !make_chunk(table, table->count / CHUNK_PATHS))
         return table->count - 1;
     struct path *path = path_at(table, table->count);
@@ -110,8 +110,8 @@ static uint32_t add(struct path_table *table, uint32_t *bucket, const struct pat
     return *bucket = table->count++;
 }
 
-uint32_t path_table_number(struct path_table *table, const struct path_step *steps,
-                           unsigned depth) {
+uint32_t encapsulation_table_number(struct encapsulation_table *table,
+                                    const struct path_step *steps, unsigned depth) {
     if (!depth)
         return EMPTY;
     if (same(path_at(table, table->last), steps, depth))
@@ -122,7 +122,8 @@ uint32_t path_table_number(struct path_table *table, const struct path_step *ste
     return table->last = *bucket != EMPTY ? *bucket : add(table, bucket, steps, depth);
 }
 
-void path_table_text(const struct path_table *table, uint32_t number, char text[PATH_TEXT_MAX]) {
+void encapsulation_table_text(const struct encapsulation_table *table, uint32_t number,
+                              char text[PATH_TEXT_MAX]) {
     const struct path *path = path_at(table, number);
     size_t used = 0;
     text[0] = '\0';

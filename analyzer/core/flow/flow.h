@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept of a live conversation. Its fixed part is small; what grows is bounded each for
- * itself and, over all flows, by the allowance. */
+ * itself and, over all flows, by the pool. */
 #ifndef WIRETALE_FLOW_H
 #define WIRETALE_FLOW_H
 
@@ -49,7 +49,7 @@ struct gap_event {
 struct direction {
     uint64_t packets, wire_bytes, ip_bytes, payload_bytes, data_packets;
     int64_t first_ns, last_ns, idle_ns_max;
-    struct series_bins series;
+    struct time_bins series;
     uint32_t segment_max;
     uint8_t ttl_min, ttl_max, dscp;
     bool timed : 1;           /* first_ns and last_ns are known */

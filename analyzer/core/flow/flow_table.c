@@ -143,7 +143,7 @@ static inline void prefetch_element(const void *list, uint32_t index, size_t siz
 
 /* What packets of one direction or the other come to touch. */
 static inline void prefetch_direction(const struct flow *flow, unsigned number) {
-    const struct series_bins *series = &flow->directions[number].series;
+    const struct time_bins *series = &flow->directions[number].series;
     const struct tcp_stream *stream = &flow->tcp.streams[number];
     const struct unacked_segments *unacked = &stream->unacked;
     uint32_t tail = (unacked->head + unacked->count) & (unacked->room - 1);

@@ -9,7 +9,7 @@
 #define STEPS     (1u << STEP_BITS)
 #define OCTAVES   (64 - STEP_BITS)
 
-struct sample_histogram {
+struct histogram_steps {
     uint32_t *octaves[OCTAVES]; /* octaves[0] holds the values below STEPS one by one */
     uint64_t counted;
 };
@@ -30,17 +30,16 @@ static int64_t middle_of(unsigned octave, unsigned step) {
     return (int64_t)(low + ((UINT64_C(1) << (octave - 1)) >> 1));
 }
 
-static void *take_zeroed(struct allowance *allowance, size_t size) {
-    void *block = allowance_take(allowance, size);
+static void *take_zeroed(struct pool *pool, size_t size) {
+    void *block = pool_alloc(pool, size);
     return block ? memset(block, 0, size) : NULL;
 }
 
-static void count_sample(struct sample_histogram *histogram, int64_t ns,
-                         struct allowance *allowance) {
+static void count_sample(struct histogram_steps *histogram, int64_t ns, struct pool *pool) {
     unsigned octave = octave_of((uint64_t)ns);
     uint32_t **steps = &histogram->octaves[octave];
     if (!*steps)
-        *steps = take_zeroed(allowance, STEPS * sizeof **steps);
+        *steps = take_zeroed(pool, STEPS * sizeof **steps);
     if (!*steps)
         return;
     (*steps)[step_of((uint64_t)ns, octave)]++;
@@ -49,21 +48,20 @@ static void count_sample(struct sample_histogram *histogram, int64_t ns,
 
 /* The samples at hand go into the histogram together: one by one, each would wait for its memory.
  */
-static void flush(struct sample_set *set, struct allowance *allowance) {
-    if (!set->histogram)
-        set->histogram = take_zeroed(allowance, sizeof *set->histogram);
-    for (uint32_t i = 0; set->histogram && i < set->pending; i++)
-        count_sample(set->histogram, set->exact[i], allowance);
+static void flush(struct histogram *set, struct pool *pool) {
+    if (!set->steps)
+        set->steps = take_zeroed(pool, sizeof *set->steps);
+    for (uint32_t i = 0; set->steps && i < set->pending; i++)
+        count_sample(set->steps, set->exact[i], pool);
     set->pending = 0;
 }
 
-static bool has_room(struct sample_set *set, struct allowance *allowance) {
-    return set->pending < set->exact_room ||
-           allowance_grow(allowance, (void **)&set->exact, &set->exact_room, sizeof *set->exact, 4,
-                          SAMPLES_EXACT);
+static bool has_room(struct histogram *set, struct pool *pool) {
+    return set->pending < set->exact_room || pool_grow(pool, (void **)&set->exact, &set->exact_room,
+                                                       sizeof *set->exact, 4, SAMPLES_EXACT);
 }
 
-void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowance) {
+void histogram_add(struct histogram *set, int64_t ns, struct pool *pool) {
     if (ns < 0)
         ns = 0;
     if (!set->count || ns < set->least)
@@ -71,8 +69,8 @@ void sample_set_add(struct sample_set *set, int64_t ns, struct allowance *allowa
     if (!set->count || ns > set->greatest)
         set->greatest = ns;
     set->count++;
-    if (!has_room(set, allowance))
-        flush(set, allowance);
+    if (!has_room(set, pool))
+        flush(set, pool);
     if (set->pending < set->exact_room)
         set->exact[set->pending++] = ns;
 }
@@ -108,17 +106,17 @@ static unsigned step_of_rank(const uint32_t *steps, uint64_t rank) {
     return step;
 }
 
-static int64_t bounded(const struct sample_set *set, int64_t value) {
+static int64_t bounded(const struct histogram *set, int64_t value) {
     if (value < set->least)
         return set->least;
     return value > set->greatest ? set->greatest : value;
 }
 
 /* No sample lies in an octave below the least one's. */
-static int64_t histogram_quantile(const struct sample_set *set, unsigned per_mille) {
-    uint64_t left = rank_of(set->histogram->counted, per_mille);
+static int64_t steps_quantile(const struct histogram *set, unsigned per_mille) {
+    uint64_t left = rank_of(set->steps->counted, per_mille);
     for (unsigned octave = octave_of((uint64_t)set->least); octave < OCTAVES; octave++) {
-        const uint32_t *steps = set->histogram->octaves[octave];
+        const uint32_t *steps = set->steps->octaves[octave];
         uint64_t here = steps ? counted_in(steps) : 0;
         if (here >= left)
             return bounded(set, middle_of(octave, step_of_rank(steps, left)));
@@ -127,24 +125,23 @@ static int64_t histogram_quantile(const struct sample_set *set, unsigned per_mil
     return set->greatest;
 }
 
-int64_t sample_set_quantile(struct sample_set *set, unsigned per_mille,
-                            struct allowance *allowance) {
-    if (set->histogram)
-        flush(set, allowance);
-    if (set->histogram && set->histogram->counted)
-        return histogram_quantile(set, per_mille);
+int64_t histogram_quantile(struct histogram *set, unsigned per_mille, struct pool *pool) {
+    if (set->steps)
+        flush(set, pool);
+    if (set->steps && set->steps->counted)
+        return steps_quantile(set, per_mille);
     if (!set->pending)
         return set->greatest;
     sort_samples(set->exact, set->pending);
     return set->exact[rank_of(set->pending, per_mille) - 1];
 }
 
-void sample_set_free(struct sample_set *set, struct allowance *allowance) {
-    allowance_release(allowance, set->exact, set->exact_room, sizeof *set->exact);
-    for (unsigned octave = 0; set->histogram && octave < OCTAVES; octave++)
-        if (set->histogram->octaves[octave])
-            allowance_release(allowance, set->histogram->octaves[octave], STEPS, sizeof(uint32_t));
-    if (set->histogram)
-        allowance_release(allowance, set->histogram, 1, sizeof *set->histogram);
-    *set = (struct sample_set){0};
+void histogram_free(struct histogram *set, struct pool *pool) {
+    pool_release(pool, set->exact, set->exact_room, sizeof *set->exact);
+    for (unsigned octave = 0; set->steps && octave < OCTAVES; octave++)
+        if (set->steps->octaves[octave])
+            pool_release(pool, set->steps->octaves[octave], STEPS, sizeof(uint32_t));
+    if (set->steps)
+        pool_release(pool, set->steps, 1, sizeof *set->steps);
+    *set = (struct histogram){0};
 }

@@ -20,10 +20,10 @@
  * would like (RFC 4963: 65,536 datagrams at 1 Gb/s last 4 s). */
 #define COPY_NS 250000000
 
-struct datagram_table {
+struct reassembly {
     datagram_finished *finished;
     void *context;
-    struct allowance *allowance;
+    struct pool *pool;
     struct datagram *datagrams;
     uint32_t room, used, free, count;
     uint32_t oldest[2], newest[2]; /* [0] open, [1] complete */
@@ -31,14 +31,13 @@ struct datagram_table {
     uint32_t *buckets; /* allocated with the first datagram */
 };
 
-struct datagram_table *datagram_table_open(datagram_finished *finished, void *context,
-                                           struct allowance *allowance) {
-    struct datagram_table *table = calloc(1, sizeof *table);
+struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool) {
+    struct reassembly *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
     table->finished = finished;
     table->context = context;
-    table->allowance = allowance;
+    table->pool = pool;
     table->free = NONE;
     memset(table->oldest, 0xFF, sizeof table->oldest);
     memset(table->newest, 0xFF, sizeof table->newest);
@@ -46,7 +45,7 @@ struct datagram_table *datagram_table_open(datagram_finished *finished, void *co
     return table;
 }
 
-static uint32_t hash_key(const struct datagram_table *table, const struct datagram_key *key) {
+static uint32_t hash_key(const struct reassembly *table, const struct datagram_key *key) {
     uint64_t words[6] = {0}, hash = table->seed[0];
     memcpy(words, key, sizeof *key);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -54,7 +53,7 @@ static uint32_t hash_key(const struct datagram_table *table, const struct datagr
     return (uint32_t)hash;
 }
 
-static struct datagram *find(struct datagram_table *table, uint32_t hash,
+static struct datagram *find(struct reassembly *table, uint32_t hash,
                              const struct datagram_key *key) {
     if (!table->buckets)
         return NULL;
@@ -64,7 +63,7 @@ static struct datagram *find(struct datagram_table *table, uint32_t hash,
     return NULL;
 }
 
-static void unchain(struct datagram_table *table, const struct datagram *datagram) {
+static void unchain(struct reassembly *table, const struct datagram *datagram) {
     uint32_t number = (uint32_t)(datagram - table->datagrams);
     uint32_t *link = &table->buckets[datagram->hash % BUCKETS];
     while (*link != number)
@@ -72,7 +71,7 @@ static void unchain(struct datagram_table *table, const struct datagram *datagra
     *link = datagram->chain;
 }
 
-static void enlist(struct datagram_table *table, struct datagram *datagram) {
+static void enlist(struct reassembly *table, struct datagram *datagram) {
     uint32_t number = (uint32_t)(datagram - table->datagrams);
     uint32_t *newest = &table->newest[datagram->complete];
     datagram->older = *newest;
@@ -84,7 +83,7 @@ static void enlist(struct datagram_table *table, struct datagram *datagram) {
     *newest = number;
 }
 
-static void delist(struct datagram_table *table, const struct datagram *datagram) {
+static void delist(struct reassembly *table, const struct datagram *datagram) {
     if (datagram->older == NONE)
         table->oldest[datagram->complete] = datagram->newer;
     else
@@ -95,13 +94,12 @@ static void delist(struct datagram_table *table, const struct datagram *datagram
         table->datagrams[datagram->newer].older = datagram->older;
 }
 
-static void release_lists(struct datagram_table *table, struct datagram *datagram) {
-    allowance_release(table->allowance, datagram->gaps, datagram->gap_room, sizeof *datagram->gaps);
-    allowance_release(table->allowance, datagram->waiting, datagram->waiting_room,
-                      sizeof *datagram->waiting);
+static void release_lists(struct reassembly *table, struct datagram *datagram) {
+    pool_release(table->pool, datagram->gaps, datagram->gap_room, sizeof *datagram->gaps);
+    pool_release(table->pool, datagram->waiting, datagram->waiting_room, sizeof *datagram->waiting);
 }
 
-static void finish(struct datagram_table *table, struct datagram *datagram) {
+static void finish(struct reassembly *table, struct datagram *datagram) {
     table->finished(table->context, datagram);
     unchain(table, datagram);
     delist(table, datagram);
@@ -111,21 +109,21 @@ static void finish(struct datagram_table *table, struct datagram *datagram) {
     table->count--;
 }
 
-void datagram_table_finish(struct datagram_table *table) {
+void reassembly_finish(struct reassembly *table) {
     for (unsigned list = 0; list < 2; list++)
         while (table->oldest[list] != NONE)
             finish(table, &table->datagrams[table->oldest[list]]);
 }
 
-void datagram_table_close(struct datagram_table *table) {
+void reassembly_close(struct reassembly *table) {
     for (uint32_t i = 0; i < table->used; i++)
         release_lists(table, &table->datagrams[i]);
-    allowance_release(table->allowance, table->datagrams, table->room, sizeof *table->datagrams);
+    pool_release(table->pool, table->datagrams, table->room, sizeof *table->datagrams);
     free(table->buckets);
     free(table);
 }
 
-void datagram_table_expire(struct datagram_table *table, int64_t now_ns) {
+void reassembly_expire(struct reassembly *table, int64_t now_ns) {
     while (table->oldest[1] != NONE &&
            now_ns - table->datagrams[table->oldest[1]].complete_ns > COPY_NS)
         finish(table, &table->datagrams[table->oldest[1]]);
@@ -134,15 +132,15 @@ void datagram_table_expire(struct datagram_table *table, int64_t now_ns) {
         finish(table, &table->datagrams[table->oldest[0]]);
 }
 
-uint32_t datagram_table_count(const struct datagram_table *table) {
+uint32_t reassembly_count(const struct reassembly *table) {
     return table->count;
 }
 
-uint64_t datagram_table_evicted(const struct datagram_table *table) {
+uint64_t reassembly_evicted(const struct reassembly *table) {
     return table->evicted;
 }
 
-static uint32_t take_place(struct datagram_table *table) {
+static uint32_t take_place(struct reassembly *table) {
     if (table->count == DATAGRAMS_MOST) {
         bool open = table->oldest[1] == NONE;
         finish(table, &table->datagrams[table->oldest[!open]]);
@@ -154,13 +152,13 @@ static uint32_t take_place(struct datagram_table *table) {
         return number;
     }
     if (table->used == table->room &&
-        !allowance_grow(table->allowance, (void **)&table->datagrams, &table->room,
-                        sizeof *table->datagrams, 64, DATAGRAMS_MOST))
+        !pool_grow(table->pool, (void **)&table->datagrams, &table->room, sizeof *table->datagrams,
+                   64, DATAGRAMS_MOST))
         return NONE;
     return table->used++;
 }
 
-static bool make_buckets(struct datagram_table *table) {
+static bool make_buckets(struct reassembly *table) {
     if (table->buckets)
         return true;
     table->buckets = malloc(BUCKETS * sizeof *table->buckets);
@@ -169,8 +167,8 @@ static bool make_buckets(struct datagram_table *table) {
     return table->buckets;
 }
 
-static struct datagram *add(struct datagram_table *table, uint32_t hash,
-                            const struct datagram_key *key, const struct sighting *seen) {
+static struct datagram *add(struct reassembly *table, uint32_t hash, const struct datagram_key *key,
+                            const struct packet_info *seen) {
     uint32_t number = make_buckets(table) ? take_place(table) : NONE;
     if (number == NONE)
         return NULL;
@@ -185,8 +183,8 @@ static struct datagram *add(struct datagram_table *table, uint32_t hash,
     table->buckets[hash % BUCKETS] = number;
     enlist(table, datagram);
     table->count++;
-    if (allowance_grow(table->allowance, (void **)&datagram->gaps, &datagram->gap_room,
-                       sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST))
+    if (pool_grow(table->pool, (void **)&datagram->gaps, &datagram->gap_room,
+                  sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST))
         datagram->gaps[datagram->gap_count++] = (struct datagram_gap){0, DATAGRAM_UNBOUNDED};
     else
         datagram->gaps_lost = true;
@@ -210,13 +208,13 @@ static void drop_gap(struct datagram *datagram, uint32_t at) {
             (datagram->gap_count - at) * sizeof *datagram->gaps);
 }
 
-static void split_gap(struct datagram_table *table, struct datagram *datagram, uint32_t at,
+static void split_gap(struct reassembly *table, struct datagram *datagram, uint32_t at,
                       uint32_t start, uint32_t end) {
     uint32_t upper_end = datagram->gaps[at].end;
     datagram->gaps[at].end = start;
     if (datagram->gap_count == datagram->gap_room &&
-        !allowance_grow(table->allowance, (void **)&datagram->gaps, &datagram->gap_room,
-                        sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST)) {
+        !pool_grow(table->pool, (void **)&datagram->gaps, &datagram->gap_room,
+                   sizeof *datagram->gaps, 4, DATAGRAM_GAPS_MOST)) {
         datagram->gaps_lost = true;
         return;
     }
@@ -226,7 +224,7 @@ static void split_gap(struct datagram_table *table, struct datagram *datagram, u
     datagram->gap_count++;
 }
 
-static void fill(struct datagram_table *table, struct datagram *datagram, uint32_t start,
+static void fill(struct reassembly *table, struct datagram *datagram, uint32_t start,
                  uint32_t end) {
     for (uint32_t i = 0; i < datagram->gap_count;) {
         struct datagram_gap *gap = &datagram->gaps[i];
@@ -285,9 +283,8 @@ static enum fragment_verdict judge(const struct datagram *datagram, uint32_t sta
     return missing < end - start ? FRAGMENT_OVERLAP : FRAGMENT_NEW;
 }
 
-static void take(struct datagram_table *table, struct datagram *datagram,
-                 const struct headers *headers, const struct sighting *seen,
-                 enum fragment_verdict verdict) {
+static void take(struct reassembly *table, struct datagram *datagram, const struct headers *headers,
+                 const struct packet_info *seen, enum fragment_verdict verdict) {
     uint32_t start = headers->fragment_offset;
     uint32_t end = start + headers->ip_length - headers->ip_header_length;
     bool late = datagram->complete || seen->time_ns - datagram->first_ns > reassembly_ns(datagram);
@@ -312,9 +309,9 @@ static void take(struct datagram_table *table, struct datagram *datagram,
     }
 }
 
-struct datagram *datagram_table_take(struct datagram_table *table, const struct headers *headers,
-                                     uint32_t path, const struct sighting *seen,
-                                     enum fragment_verdict *verdict) {
+struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
+                                 uint32_t path, const struct packet_info *seen,
+                                 enum fragment_verdict *verdict) {
     struct datagram_key key = {.identification = headers->identification,
                                .path = path,
                                .protocol = headers->protocol,
@@ -335,11 +332,11 @@ struct datagram *datagram_table_take(struct datagram_table *table, const struct 
     return datagram;
 }
 
-bool datagram_wait(struct datagram_table *table, struct datagram *datagram,
-                   const struct sighting *seen) {
+bool datagram_wait(struct reassembly *table, struct datagram *datagram,
+                   const struct packet_info *seen) {
     if (datagram->waiting_count == datagram->waiting_room &&
-        !allowance_grow(table->allowance, (void **)&datagram->waiting, &datagram->waiting_room,
-                        sizeof *datagram->waiting, 2, DATAGRAM_WAITING_MOST))
+        !pool_grow(table->pool, (void **)&datagram->waiting, &datagram->waiting_room,
+                   sizeof *datagram->waiting, 2, DATAGRAM_WAITING_MOST))
         return false;
     datagram->waiting[datagram->waiting_count++] = *seen;
     return true;

@@ -4,8 +4,8 @@
  * Nothing is reassembled; what is missing is kept as gaps (RFC 815). At most DATAGRAMS_MOST are
  * open at once, the oldest finished first.
  */
-#ifndef WIRETALE_DATAGRAM_TABLE_H
-#define WIRETALE_DATAGRAM_TABLE_H
+#ifndef WIRETALE_REASSEMBLY_H
+#define WIRETALE_REASSEMBLY_H
 
 #include "base/pool.h"
 #include "decode/headers.h"
@@ -44,33 +44,32 @@ struct datagram {
     uint64_t overhead_bytes;
     struct datagram_gap *gaps; /* ascending */
     uint32_t gap_count, gap_room;
-    struct sighting *waiting;
+    struct packet_info *waiting;
     uint32_t waiting_count, waiting_room;
 };
 
 enum fragment_verdict { FRAGMENT_NEW, FRAGMENT_DUPLICATE, FRAGMENT_OVERLAP };
 
-struct datagram_table;
+struct reassembly;
 
 /* Called for each datagram when it is over; it is freed afterwards. */
 typedef void datagram_finished(void *context, struct datagram *datagram);
 
-struct datagram_table *datagram_table_open(datagram_finished *finished, void *context,
-                                           struct allowance *allowance);
-void datagram_table_close(struct datagram_table *table);
+struct reassembly *reassembly_open(datagram_finished *finished, void *context, struct pool *pool);
+void reassembly_close(struct reassembly *table);
 
 /* The datagram that a fragment belongs to, with the fragment taken in; NULL without memory. */
-struct datagram *datagram_table_take(struct datagram_table *table, const struct headers *headers,
-                                     uint32_t path, const struct sighting *seen,
-                                     enum fragment_verdict *verdict);
+struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
+                                 uint32_t path, const struct packet_info *seen,
+                                 enum fragment_verdict *verdict);
 /* Keeps a fragment until the first one tells its flow; false when no more can wait. */
-bool datagram_wait(struct datagram_table *table, struct datagram *datagram,
-                   const struct sighting *seen);
+bool datagram_wait(struct reassembly *table, struct datagram *datagram,
+                   const struct packet_info *seen);
 
-void datagram_table_expire(struct datagram_table *table, int64_t now_ns);
-void datagram_table_finish(struct datagram_table *table);
+void reassembly_expire(struct reassembly *table, int64_t now_ns);
+void reassembly_finish(struct reassembly *table);
 /* Those that are kept. */
-uint32_t datagram_table_count(const struct datagram_table *table);
-uint64_t datagram_table_evicted(const struct datagram_table *table);
+uint32_t reassembly_count(const struct reassembly *table);
+uint64_t reassembly_evicted(const struct reassembly *table);
 
 #endif

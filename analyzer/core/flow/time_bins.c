@@ -16,8 +16,8 @@ static inline int64_t bin_number(int64_t time_ns, uint8_t doublings) {
     return (int64_t)least >> doublings;
 }
 
-int64_t series_bins_start_ns(const struct series_bins *series, uint32_t index) {
-    return (series->first + index) * series_bins_width_ns(series);
+int64_t time_bins_start_ns(const struct time_bins *series, uint32_t index) {
+    return (series->first + index) * time_bins_width_ns(series);
 }
 
 static uint32_t least_of(uint32_t a, uint32_t b) {
@@ -31,7 +31,7 @@ static uint32_t most_known(uint32_t a, uint32_t b) {
     return b != BIN_BYTES_NONE && b > a ? b : a;
 }
 
-static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
+static void add_bin(struct time_bin *sum, const struct time_bin *bin) {
     sum->packets += bin->packets;
     sum->wire_bytes += bin->wire_bytes;
     sum->ip_bytes += bin->ip_bytes;
@@ -46,18 +46,18 @@ static void add_bin(struct series_bin *sum, const struct series_bin *bin) {
 
 /* The bin's index when the width is doubled; `within`: where the first bin lies in the wider one.
  */
-static inline uint32_t doubled_index(const struct series_bin *bin, uint32_t within) {
+static inline uint32_t doubled_index(const struct time_bin *bin, uint32_t within) {
     return (within + bin->index) >> 1;
 }
 
 /* Bins that come to lie in one are joined, in place: those before the first such pair only get new
  * indexes. */
-static NOINLINE void double_width(struct series_bins *series) {
-    struct series_bin *bin = series->bins, *end = bin + series->count;
+static NOINLINE void double_width(struct time_bins *series) {
+    struct time_bin *bin = series->bins, *end = bin + series->count;
     uint32_t within = series->first & 1, index = UINT32_MAX;
     for (; bin < end && doubled_index(bin, within) != index; bin++)
         bin->index = index = doubled_index(bin, within);
-    struct series_bin *last = bin - 1;
+    struct time_bin *last = bin - 1;
     for (; bin < end; bin++) {
         if (doubled_index(bin, within) == index) {
             add_bin(last, bin);
@@ -77,7 +77,7 @@ static uint32_t bins_allowed(uint64_t packets) {
     return allowed < BINS_LEAST ? BINS_LEAST : allowed > BINS_MOST ? BINS_MOST : (uint32_t)allowed;
 }
 
-static NOINLINE bool move_first(struct series_bins *series, int64_t number) {
+static NOINLINE bool move_first(struct time_bins *series, int64_t number) {
     int64_t shift = series->first - number;
     if (series->bins[series->count - 1].index + shift >= BINS_MOST)
         return false;
@@ -89,12 +89,12 @@ static NOINLINE bool move_first(struct series_bins *series, int64_t number) {
 
 /* Whether the span from the first bin to the one at `number` fits, as it does up to the last; an
  * earlier first bin is moved to. */
-static inline bool spans(struct series_bins *series, int64_t number) {
+static inline bool spans(struct time_bins *series, int64_t number) {
     return number >= series->first ? number - series->first < BINS_MOST
                                    : move_first(series, number);
 }
 
-static uint32_t place_of(const struct series_bins *series, uint32_t index) {
+static uint32_t place_of(const struct time_bins *series, uint32_t index) {
     uint32_t place = series->count;
     while (place && series->bins[place - 1].index >= index)
         place--;
@@ -102,51 +102,48 @@ static uint32_t place_of(const struct series_bins *series, uint32_t index) {
 }
 
 /* The list grows by half: most flows are small, and bins are most of their memory. */
-static NOINLINE bool make_room(struct series_bins *series, uint64_t packets,
-                               struct allowance *allowance) {
+static NOINLINE bool make_room(struct time_bins *series, uint64_t packets, struct pool *pool) {
     uint32_t allowed = bins_allowed(packets), room = series->room;
     uint32_t wanted = room ? room + (room + 1) / 2 : 2;
     if (series->count >= allowed ||
-        !allowance_grow_to(allowance, (void **)&series->bins, &room, sizeof *series->bins,
-                           wanted < allowed ? wanted : allowed))
+        !pool_grow_to(pool, (void **)&series->bins, &room, sizeof *series->bins,
+                      wanted < allowed ? wanted : allowed))
         return false;
     series->room = (uint16_t)room;
     return true;
 }
 
-static inline bool has_room(struct series_bins *series, uint64_t packets,
-                            struct allowance *allowance) {
-    return series->count < series->room || make_room(series, packets, allowance);
+static inline bool has_room(struct time_bins *series, uint64_t packets, struct pool *pool) {
+    return series->count < series->room || make_room(series, packets, pool);
 }
 
-static inline struct series_bin *open_bin(struct series_bins *series, uint32_t place,
-                                          uint32_t index) {
-    struct series_bin *bin = &series->bins[place];
+static inline struct time_bin *open_bin(struct time_bins *series, uint32_t place, uint32_t index) {
+    struct time_bin *bin = &series->bins[place];
     if (place < series->count)
         memmove(bin + 1, bin, (series->count - place) * sizeof *bin);
-    *bin = (struct series_bin){
+    *bin = (struct time_bin){
         .index = index, .rtt_us = BIN_RTT_NONE, .flight = BIN_BYTES_NONE, .window = BIN_BYTES_NONE};
     series->count++;
     return bin;
 }
 
-static NOINLINE struct series_bin *find_or_open(struct series_bins *series, int64_t time_ns,
-                                                uint64_t packets, struct allowance *allowance) {
+static NOINLINE struct time_bin *find_or_open(struct time_bins *series, int64_t time_ns,
+                                              uint64_t packets, struct pool *pool) {
     for (;;) {
         int64_t number = bin_number(time_ns, series->doublings);
         if (!series->count) {
             series->first = number;
-            return has_room(series, packets, allowance) ? open_bin(series, 0, 0) : NULL;
+            return has_room(series, packets, pool) ? open_bin(series, 0, 0) : NULL;
         }
         if (spans(series, number)) {
             uint32_t index = (uint32_t)(number - series->first);
-            struct series_bin *newest = &series->bins[series->count - 1];
+            struct time_bin *newest = &series->bins[series->count - 1];
             if (newest->index == index)
                 return newest;
             uint32_t place = place_of(series, index);
             if (place < series->count && series->bins[place].index == index)
                 return &series->bins[place];
-            if (has_room(series, packets, allowance))
+            if (has_room(series, packets, pool))
                 return open_bin(series, place, index);
         }
         if (series->doublings == DOUBLINGS_MAX)
@@ -156,14 +153,14 @@ static NOINLINE struct series_bin *find_or_open(struct series_bins *series, int6
 }
 
 /* Whether the bin comes behind the last one, and there is room: so do most that are opened. */
-static inline bool is_next(const struct series_bins *series, int64_t index) {
+static inline bool is_next(const struct time_bins *series, int64_t index) {
     return series->count && series->count < series->room && index < BINS_MOST &&
            index > series->bins[series->count - 1].index;
 }
 
-/* Where the last bin starts and how wide it is, for series_bins_at(). */
-static inline void note_newest(struct series_bins *series, int64_t number) {
-    int64_t width = series_bins_width_ns(series), end;
+/* Where the last bin starts and how wide it is, for time_bins_at(). */
+static inline void note_newest(struct time_bins *series, int64_t number) {
+    int64_t width = time_bins_width_ns(series), end;
     series->newest = &series->bins[series->count - 1];
     series->newest_span_ns = 0;
     if (!__builtin_mul_overflow(number, width, &series->newest_ns) &&
@@ -171,14 +168,14 @@ static inline void note_newest(struct series_bins *series, int64_t number) {
         series->newest_span_ns = (uint64_t)width;
 }
 
-struct series_bin *series_bins_search(struct series_bins *series, int64_t time_ns, uint64_t packets,
-                                      struct allowance *allowance) {
-    struct series_bin *bin;
+struct time_bin *time_bins_search(struct time_bins *series, int64_t time_ns, uint64_t packets,
+                                  struct pool *pool) {
+    struct time_bin *bin;
     int64_t number = bin_number(time_ns, series->doublings), index = number - series->first;
     if (is_next(series, index)) {
         bin = open_bin(series, series->count, (uint32_t)index);
     } else {
-        bin = find_or_open(series, time_ns, packets, allowance);
+        bin = find_or_open(series, time_ns, packets, pool);
         if (!bin)
             return NULL;
         number = series->first + series->bins[series->count - 1].index;
@@ -187,7 +184,7 @@ struct series_bin *series_bins_search(struct series_bins *series, int64_t time_n
     return bin;
 }
 
-void series_bins_free(struct series_bins *series, struct allowance *allowance) {
-    allowance_release(allowance, series->bins, series->room, sizeof *series->bins);
-    *series = (struct series_bins){0};
+void time_bins_free(struct time_bins *series, struct pool *pool) {
+    pool_release(pool, series->bins, series->room, sizeof *series->bins);
+    *series = (struct time_bins){0};
 }

@@ -70,13 +70,12 @@ void capture_file_set_damage(struct capture_file *file, uint64_t offset, const c
     file->ended = true;
 }
 
-static bool header_problem(const struct capture_file *file, struct problem *problem,
-                           const char *what) {
-    return problem_set(problem, PROBLEM_UNREADABLE, "%s: at byte 0: %s", file->name, what);
+static bool header_error(const struct capture_file *file, struct error *error, const char *what) {
+    return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: %s", file->name, what);
 }
 
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
-                              struct problem *problem) {
+                              struct error *error) {
     enum input_state state;
     do
         state = input_stream_fill(&file->stream, need);
@@ -84,16 +83,15 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
     if (state == INPUT_READY)
         return true;
     if (state == INPUT_INTERRUPTED)
-        return header_problem(file, problem, "interrupted before its header was read");
+        return header_error(file, error, "interrupted before its header was read");
     if (state == INPUT_FAILED)
-        return header_problem(file, problem, file->stream.error);
+        return header_error(file, error, file->stream.error);
     size_t there = input_stream_available(&file->stream);
     if (!there)
-        return problem_set(problem, PROBLEM_UNREADABLE,
-                           "%s: empty, expected a pcap or pcapng header", file->name);
-    return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s: at byte 0: expected %s of %zu bytes, found %zu", file->name, what, need,
-                       there);
+        return error_set(error, ERROR_UNREADABLE, "%s: empty, expected a pcap or pcapng header",
+                         file->name);
+    return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: expected %s of %zu bytes, found %zu",
+                     file->name, what, need, there);
 }
 
 /* The name as a shell takes it; FILE for one that needs quotes, and for a pipe. */
@@ -104,41 +102,41 @@ static const char *name_in_command(const struct capture_file *file) {
     return is_plain && strlen(file->name) <= NAME_SHOWN ? file->name : "FILE";
 }
 
-static bool unknown_format(const struct capture_file *file, struct problem *problem) {
+static bool unknown_format(const struct capture_file *file, struct error *error) {
     const uint8_t *first = file->stream.cursor;
     const struct foreign_format *foreign =
         foreign_format_of(first, input_stream_available(&file->stream));
     if (!foreign)
-        return problem_set(problem, PROBLEM_UNREADABLE,
-                           "%s is not a capture: expected a pcap or pcapng magic number, "
-                           "found %02x %02x %02x %02x",
-                           file->name, first[0], first[1], first[2], first[3]);
+        return error_set(error, ERROR_UNREADABLE,
+                         "%s is not a capture: expected a pcap or pcapng magic number, "
+                         "found %02x %02x %02x %02x",
+                         file->name, first[0], first[1], first[2], first[3]);
     if (file->stream.codec)
-        return problem_set(problem, PROBLEM_UNREADABLE,
-                           "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
-                           file->name, foreign->name, file->stream.codec->name,
-                           file->stream.codec->name);
+        return error_set(error, ERROR_UNREADABLE,
+                         "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
+                         file->name, foreign->name, file->stream.codec->name,
+                         file->stream.codec->name);
     const char *place = strstr(foreign->command, "%s");
-    return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
-                       foreign->name, (int)(place - foreign->command), foreign->command,
-                       name_in_command(file), place + 2);
+    return error_set(error, ERROR_UNREADABLE,
+                     "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
+                     foreign->name, (int)(place - foreign->command), foreign->command,
+                     name_in_command(file), place + 2);
 }
 
-static bool begin_reading(struct capture_file *file, struct problem *problem) {
+static bool begin_reading(struct capture_file *file, struct error *error) {
     enum { MAGIC_SIZE = 4 };
-    if (!capture_file_need_header(file, MAGIC_SIZE, "a magic number", problem))
+    if (!capture_file_need_header(file, MAGIC_SIZE, "a magic number", error))
         return false;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (!formats[i]->match(file->stream.cursor))
             continue;
         file->format = formats[i];
-        return file->format->begin(file, problem);
+        return file->format->begin(file, error);
     }
-    return unknown_format(file, problem);
+    return unknown_format(file, error);
 }
 
-bool capture_file_open(struct capture_file *file, struct problem *problem) {
+bool capture_file_open(struct capture_file *file, struct error *error) {
     file->open = true;
     file->frame = 0;
     for (uint32_t i = 0; i < file->interface_count; i++)
@@ -148,11 +146,11 @@ bool capture_file_open(struct capture_file *file, struct problem *problem) {
     file->bytes_total = file->stream.bytes_total;
     bool opened = false;
     if (state == INPUT_FAILED)
-        problem_set(problem, PROBLEM_UNREADABLE, "%s: %s", file->name, file->stream.error);
+        error_set(error, ERROR_UNREADABLE, "%s: %s", file->name, file->stream.error);
     else if (state == INPUT_INTERRUPTED)
-        header_problem(file, problem, "interrupted before its header was read");
+        header_error(file, error, "interrupted before its header was read");
     else
-        opened = begin_reading(file, problem);
+        opened = begin_reading(file, error);
     if (!opened)
         capture_file_close(file);
     return opened;

@@ -16,8 +16,8 @@ struct capture_file;
 struct capture_format {
     /* Whether a file that begins with these four bytes is of this format. */
     bool (*match)(const uint8_t *first);
-    /* Reads the file header and sets file->reader; false with `problem` set. */
-    bool (*begin)(struct capture_file *file, struct problem *problem);
+    /* Reads the file header and sets file->reader; false with `error` set. */
+    bool (*begin)(struct capture_file *file, struct error *error);
     /* Packets that are whole in the window. With 0, file->need says how many bytes must be
      * available to go on, unless file->ended. */
     size_t (*parse)(struct capture_file *file, struct packet *packets, size_t most);
@@ -41,8 +41,8 @@ struct capture_file {
     struct damage damage;
 };
 
-/* False with `problem` set when the file cannot be opened or is no capture. */
-bool capture_file_open(struct capture_file *file, struct problem *problem);
+/* False with `error` set when the file cannot be opened or is no capture. */
+bool capture_file_open(struct capture_file *file, struct error *error);
 /* Keeps what was learnt of the file; it can be opened again and then begins anew. */
 void capture_file_close(struct capture_file *file);
 void capture_file_free(struct capture_file *file);
@@ -57,9 +57,9 @@ uint64_t capture_file_bytes_read(const struct capture_file *file);
 
 /* For the format readers. */
 
-/* Makes `need` bytes of a file header available; false with `problem` set. */
+/* Makes `need` bytes of a file header available; false with `error` set. */
 bool capture_file_need_header(struct capture_file *file, size_t need, const char *what,
-                              struct problem *problem);
+                              struct error *error);
 /* Ends the reading at the record at `offset`; the text goes on "FILE: at byte N: ". */
 __attribute__((format(printf, 3, 4))) void
 capture_file_set_damage(struct capture_file *file, uint64_t offset, const char *format, ...);

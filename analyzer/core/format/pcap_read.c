@@ -100,15 +100,15 @@ static bool add_interface(struct capture_file *file, struct pcap_reader *reader,
 }
 
 static bool check_version(const struct capture_file *file, bool big_endian,
-                          enum length_order *order, struct problem *problem) {
+                          enum length_order *order, struct error *error) {
     const uint8_t *p = file->stream.cursor;
     unsigned major = big_endian ? load_be16(p + 4) : load_le16(p + 4);
     unsigned minor = big_endian ? load_be16(p + 6) : load_le16(p + 6);
     if (order_of_version(major, minor, order))
         return true;
-    return problem_set(problem, PROBLEM_UNREADABLE,
-                       "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
-                       major, minor);
+    return error_set(error, ERROR_UNREADABLE,
+                     "%s: at byte 4: expected pcap version 2.0 to 2.4, found %u.%u", file->name,
+                     major, minor);
 }
 
 static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_variant *variant,
@@ -131,19 +131,19 @@ static struct pcap_reader *make_reader(const uint8_t *p, const struct pcap_varia
     return reader;
 }
 
-static bool begin_pcap(struct capture_file *file, struct problem *problem) {
-    if (!capture_file_need_header(file, FILE_HEADER, "a pcap header", problem))
+static bool begin_pcap(struct capture_file *file, struct error *error) {
+    if (!capture_file_need_header(file, FILE_HEADER, "a pcap header", error))
         return false;
     const uint8_t *p = file->stream.cursor;
     bool big_endian;
     enum length_order order;
     const struct pcap_variant *variant = find_variant(p, &big_endian);
-    if (!check_version(file, big_endian, &order, problem))
+    if (!check_version(file, big_endian, &order, error))
         return false;
     struct pcap_reader *reader = make_reader(p, variant, big_endian, order);
     file->reader = reader;
     if (!reader || !add_interface(file, reader, variant, load_u32(p + 16, big_endian)))
-        return problem_set(problem, PROBLEM_MEMORY, "%s: out of memory", file->name);
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", file->name);
     file->stream.cursor += FILE_HEADER;
     return true;
 }

@@ -267,29 +267,29 @@ static size_t parse_pcapng(struct capture_file *file, struct packet *packets, si
 }
 
 /* What is wrong with the first section header makes the file unreadable, not damaged. */
-static bool damage_to_problem(struct capture_file *file, struct problem *problem) {
-    problem_set(problem, PROBLEM_UNREADABLE, "%s", file->damage.text);
+static bool damage_to_error(struct capture_file *file, struct error *error) {
+    error_set(error, ERROR_UNREADABLE, "%s", file->damage.text);
     file->damage = (struct damage){0};
     file->ended = false;
     return false;
 }
 
-static bool begin_pcapng(struct capture_file *file, struct problem *problem) {
+static bool begin_pcapng(struct capture_file *file, struct error *error) {
     struct pcapng_reader *reader = file->reader = calloc(1, sizeof *reader);
     struct pcapng_block block;
     if (!reader)
-        return problem_set(problem, PROBLEM_MEMORY, "%s: out of memory", file->name);
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", file->name);
     reader->block_max = RECORD_SIZE_MAX;
-    if (!capture_file_need_header(file, BYTE_ORDER_SIZE, "a pcapng section header", problem))
+    if (!capture_file_need_header(file, BYTE_ORDER_SIZE, "a pcapng section header", error))
         return false;
     while (!load_block(file, &block, reader->big_endian)) {
         if (file->ended)
-            return damage_to_problem(file, problem);
-        if (!capture_file_need_header(file, file->need, "a pcapng section header", problem))
+            return damage_to_error(file, error);
+        if (!capture_file_need_header(file, file->need, "a pcapng section header", error))
             return false;
     }
     if (!pcapng_section_take(file, &block))
-        return damage_to_problem(file, problem);
+        return damage_to_error(file, error);
     file->stream.cursor += block.length;
     return true;
 }

@@ -49,13 +49,13 @@ static void analyze(const char *path) {
                                                     .flows_most = FLOWS_MOST,
                                                     .packets = PACKETS_ALL,
                                                     .packet_rows_most = 10000};
-    struct problem problem;
-    struct analysis *analysis = analysis_open(&path, 1, &options, &problem);
+    struct error error;
+    struct analysis *analysis = analysis_open(&path, 1, &options, &error);
     if (!analysis)
         return;
-    while (analysis_step(analysis, 1000, &problem))
+    while (analysis_step(analysis, 1000, &error))
         continue;
-    analysis_finish(analysis, &problem);
+    analysis_finish(analysis, &error);
     for (unsigned i = 0; i < TABLE_COUNT; i++) {
         write_json(analysis_table(analysis, (enum table_number)i));
         write_arrow(analysis_table(analysis, (enum table_number)i));

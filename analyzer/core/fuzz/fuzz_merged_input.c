@@ -20,15 +20,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char whole[32], part[32];
     int files[] = {open_bytes(data, size, whole), open_bytes(data, size / 2, part)};
     const char *paths[] = {whole, part};
-    struct problem problem;
+    struct error error;
     for (size_t count = 1; count <= 2; count++) {
-        struct capture_set *set = capture_set_open(paths, count, &problem);
+        struct merged_input *set = merged_input_open(paths, count, &error);
         struct packet packets[16];
         uint64_t sum = 0;
-        for (size_t n; set && (n = capture_set_read(set, packets, 16)) > 0;)
+        for (size_t n; set && (n = merged_input_read(set, packets, 16)) > 0;)
             for (size_t i = 0; i < n; i++)
                 sum += packets[i].captured ? packets[i].data[packets[i].captured - 1] : 0;
-        capture_set_close(set);
+        merged_input_close(set);
         if (sum == UINT64_MAX) /* never, but the bytes have to be read for it */
             abort();
     }

@@ -10,20 +10,20 @@
 #include "observation/observation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static struct passage rows[64];
+    static struct observation rows[64];
     char path[32];
     const char *paths[] = {path};
-    struct problem problem;
+    struct error error;
     int file = memfd_create("capture", 0);
     if (file < 0 || write(file, data, size) != (ssize_t)size)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    struct passage_reader *reader = passage_reader_open(paths, 1, &problem);
-    for (size_t n; reader && (n = passage_read(reader, rows, 64)) > 0;)
+    struct observation_reader *reader = observation_reader_open(paths, 1, &error);
+    for (size_t n; reader && (n = observation_read(reader, rows, 64)) > 0;)
         for (size_t i = 0; i < n; i++)
-            if (rows[i].ends_told && strlen(rows[i].ends) >= PASSAGE_ENDS_MAX)
+            if (rows[i].ends_told && strlen(rows[i].ends) >= OBSERVATION_ENDS_MAX)
                 abort();
-    passage_reader_close(reader);
+    observation_reader_close(reader);
     close(file);
     return 0;
 }

@@ -21,7 +21,7 @@ static const struct {
 
 struct flow {
     struct sequence_track track;
-    struct allowance allowance;
+    struct pool pool;
     uint64_t told, frames;
     int64_t time_ns;
 };
@@ -35,7 +35,7 @@ static void take(struct flow *flow, const uint8_t *payload, uint32_t captured) {
     struct sequence_listener listener = {count, &flow->told};
     struct sequence_packet packet = {payload,       captured,       PAYLOAD_BYTES,
                                      flow->time_ns, ++flow->frames, flow->time_ns != INT64_MIN};
-    sequence_take(&flow->track, &packet, &flow->allowance, &listener);
+    sequence_take(&flow->track, &packet, &flow->pool, &listener);
 }
 
 static void check(struct flow *flow) {
@@ -50,7 +50,7 @@ static void check(struct flow *flow) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct flow flow = {.allowance.most = 1 << 16, .time_ns = 1000000000};
+    struct flow flow = {.pool.most = 1 << 16, .time_ns = 1000000000};
     uint8_t payload[PAYLOAD_BYTES] = {0};
     unsigned form = size ? data[0] % 4 : 0;
     memcpy(payload, beginnings[form], places[form].bytes);
@@ -67,9 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         take(&flow, payload, record[7] < 240 ? PAYLOAD_BYTES : record[7] - 240u);
     }
     check(&flow);
-    sequence_free(&flow.track, &flow.allowance);
-    if (flow.allowance.used)
+    sequence_free(&flow.track, &flow.pool);
+    if (flow.pool.used)
         abort();
-    allowance_close(&flow.allowance);
+    pool_close(&flow.pool);
     return 0;
 }

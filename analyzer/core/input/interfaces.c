@@ -62,7 +62,7 @@ static const char *keep_text(struct interface_list *list, const char *text, size
 
 const char *interface_list_text(struct interface_list *list, const char *bytes, size_t size) {
     char clean[INTERFACE_TEXT_MAX];
-    size_t length = valid_text_copy(clean, sizeof clean, bytes, size);
+    size_t length = utf8_copy(clean, sizeof clean, bytes, size);
     return keep_text(list, clean, length);
 }
 

@@ -24,19 +24,19 @@
 #define TIME_LEAST_NS (-(INT64_C(1) << 61))
 #define TIME_MOST_NS  (INT64_C(1) << 62)
 
-struct passage_reader {
-    struct capture_set *captures;
-    struct datagram_table *datagrams;
-    struct path_table *paths;
-    struct allowance allowance;
+struct observation_reader {
+    struct merged_input *captures;
+    struct reassembly *datagrams;
+    struct encapsulation_table *paths;
+    struct pool pool;
     struct packet packets[PACKETS_AT_ONCE];
     size_t packet_count, packet_next;
     struct headers headers;                  /* of the packet at hand */
     uint32_t rest, rest_offset, rest_length; /* blocks of it that are not given yet */
-    struct passage again;                    /* what they share with the first */
+    struct observation again;                /* what they share with the first */
     uint32_t datagram_count;
     int64_t row_packet; /* number of the next packet that becomes a row */
-    struct passage_counts counts;
+    struct observation_counts counts;
     uint64_t told[TOLD]; /* conversations and sides whose ends were written lately */
 };
 
@@ -45,36 +45,36 @@ static void forget_datagram(void *context, struct datagram *datagram) {
     (void)datagram;
 }
 
-struct passage_reader *passage_reader_open(const char *const *paths, size_t count,
-                                           struct problem *problem) {
-    struct capture_set *captures = capture_set_open(paths, count, problem);
+struct observation_reader *observation_reader_open(const char *const *paths, size_t count,
+                                                   struct error *error) {
+    struct merged_input *captures = merged_input_open(paths, count, error);
     if (!captures)
         return NULL;
-    struct passage_reader *reader = calloc(1, sizeof *reader);
+    struct observation_reader *reader = calloc(1, sizeof *reader);
     if (reader) {
         reader->captures = captures;
-        reader->allowance.most = FRAGMENT_BYTES;
-        reader->paths = path_table_open();
-        reader->datagrams = datagram_table_open(forget_datagram, NULL, &reader->allowance);
+        reader->pool.most = FRAGMENT_BYTES;
+        reader->paths = encapsulation_table_open();
+        reader->datagrams = reassembly_open(forget_datagram, NULL, &reader->pool);
     } else {
-        capture_set_close(captures);
+        merged_input_close(captures);
     }
     if (reader && reader->paths && reader->datagrams)
         return reader;
-    passage_reader_close(reader);
-    problem_set(problem, PROBLEM_MEMORY, "out of memory");
+    observation_reader_close(reader);
+    error_set(error, ERROR_MEMORY, "out of memory");
     return NULL;
 }
 
-void passage_reader_close(struct passage_reader *reader) {
+void observation_reader_close(struct observation_reader *reader) {
     if (!reader)
         return;
     if (reader->datagrams)
-        datagram_table_close(reader->datagrams);
+        reassembly_close(reader->datagrams);
     if (reader->paths)
-        path_table_close(reader->paths);
-    allowance_close(&reader->allowance);
-    capture_set_close(reader->captures);
+        encapsulation_table_close(reader->paths);
+    pool_close(&reader->pool);
+    merged_input_close(reader->captures);
     free(reader);
 }
 
@@ -106,7 +106,8 @@ static int compare_ends(const struct headers *headers) {
 }
 
 /* The two ends in a fixed order, so that both directions have one number. */
-static void name_conversation(struct passage *row, const struct headers *headers, uint32_t path) {
+static void name_conversation(struct observation *row, const struct headers *headers,
+                              uint32_t path) {
     bool second = compare_ends(headers) > 0;
     const uint8_t *low = second ? headers->destination : headers->source;
     const uint8_t *high = second ? headers->source : headers->destination;
@@ -117,7 +118,7 @@ static void name_conversation(struct passage *row, const struct headers *headers
     row->side = second;
 }
 
-static void write_ends(struct passage_reader *reader, struct passage *row,
+static void write_ends(struct observation_reader *reader, struct observation *row,
                        const struct headers *headers, uint32_t path) {
     char source[INET6_ADDRSTRLEN] = "", destination[INET6_ADDRSTRLEN] = "", chain[PATH_TEXT_MAX];
     uint64_t name = row->conversation ^ row->side;
@@ -128,7 +129,7 @@ static void write_ends(struct passage_reader *reader, struct passage *row,
     reader->told[name % TOLD] = name;
     inet_ntop(family, headers->source, source, sizeof source);
     inet_ntop(family, headers->destination, destination, sizeof destination);
-    path_table_text(reader->paths, path, chain);
+    encapsulation_table_text(reader->paths, path, chain);
     snprintf(row->ends, sizeof row->ends, "%u|%s|%u|%s|%u|%s", headers->protocol, source,
              headers->source_port, destination, headers->destination_port, chain);
 }
@@ -150,14 +151,14 @@ static uint64_t digest_seed(const struct headers *headers) {
            headers->icmp.identifier;
 }
 
-static void tell_payload(struct passage *row, const uint8_t *bytes, uint32_t captured,
+static void tell_payload(struct observation *row, const uint8_t *bytes, uint32_t captured,
                          uint64_t seed) {
     struct block_header block;
-    row->run = row->number = PASSAGE_UNKNOWN;
-    row->digested = (uint8_t)least(captured, PASSAGE_DIGEST_MAX);
+    row->run = row->number = OBSERVATION_UNKNOWN;
+    row->digested = (uint8_t)least(captured, OBSERVATION_DIGEST_MAX);
     row->digest = captured ? digest_of(bytes, row->digested, seed) : 0;
     row->digest_short =
-        captured ? digest_of(bytes, least(captured, PASSAGE_DIGEST_LEAST), seed) : 0;
+        captured ? digest_of(bytes, least(captured, OBSERVATION_DIGEST_LEAST), seed) : 0;
     if (!block_read_header(&block, bytes, captured))
         return;
     row->run = block.run;
@@ -165,7 +166,7 @@ static void tell_payload(struct passage *row, const uint8_t *bytes, uint32_t cap
     row->number = (int64_t)block.sequence;
 }
 
-static void tell_tcp(struct passage *row, const struct tcp_header *tcp) {
+static void tell_tcp(struct observation *row, const struct tcp_header *tcp) {
     row->flags = tcp->flags;
     row->sequence = tcp->sequence;
     row->acknowledgment = tcp->acknowledgment;
@@ -182,21 +183,20 @@ static uint32_t payload_of(const struct headers *headers) {
     return headers->payload_length;
 }
 
-static void tell_fragment(struct passage_reader *reader, struct passage *row,
+static void tell_fragment(struct observation_reader *reader, struct observation *row,
                           const struct packet *packet, const struct headers *headers,
                           uint32_t path) {
-    struct sighting seen = {.time_ns = row->time_ns,
-                            .frame = packet->frame,
-                            .capture = packet->interface,
-                            .fragment = true,
-                            .fragment_offset = headers->fragment_offset,
-                            .time_known = packet->time_ns != TIME_UNKNOWN};
+    struct packet_info seen = {.time_ns = row->time_ns,
+                               .frame = packet->frame,
+                               .capture = packet->interface,
+                               .fragment = true,
+                               .fragment_offset = headers->fragment_offset,
+                               .time_known = packet->time_ns != TIME_UNKNOWN};
     enum fragment_verdict verdict;
     if (!seen.time_known)
         seen.time_ns = 0;
-    datagram_table_expire(reader->datagrams, seen.time_ns);
-    struct datagram *datagram =
-        datagram_table_take(reader->datagrams, headers, path, &seen, &verdict);
+    reassembly_expire(reader->datagrams, seen.time_ns);
+    struct datagram *datagram = reassembly_take(reader->datagrams, headers, path, &seen, &verdict);
     row->fragment_start = headers->fragment_offset;
     row->fragment_end = headers->fragment_offset + headers->ip_length - headers->ip_header_length;
     reader->counts.unassigned += !datagram;
@@ -213,13 +213,13 @@ static void tell_fragment(struct passage_reader *reader, struct passage *row,
 
 static int64_t time_of(const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
-        return PASSAGE_UNKNOWN;
+        return OBSERVATION_UNKNOWN;
     if (packet->time_ns < TIME_LEAST_NS)
         return TIME_LEAST_NS;
     return packet->time_ns > TIME_MOST_NS ? TIME_MOST_NS : packet->time_ns;
 }
 
-static bool is_telling(struct passage_reader *reader, const struct headers *headers) {
+static bool is_telling(struct observation_reader *reader, const struct headers *headers) {
     bool read = headers->layer == LAYER_TRANSPORT ||
                 (headers->layer == LAYER_NETWORK && headers->answer == DECODE_OK);
     reader->counts.not_ip += headers->layer < LAYER_NETWORK;
@@ -229,22 +229,22 @@ static bool is_telling(struct passage_reader *reader, const struct headers *head
 
 /* A datagram longer than the block it begins with holds more of them: segmentation is left to
  * hardware that the capture did not wait for. */
-static void note_more_blocks(struct passage_reader *reader, struct passage *row) {
+static void note_more_blocks(struct observation_reader *reader, struct observation *row) {
     const struct headers *headers = &reader->headers;
     struct block_header block;
     reader->rest = 0;
-    if (row->run == PASSAGE_UNKNOWN || headers->protocol != IP_UDP || headers->fragment ||
+    if (row->run == OBSERVATION_UNKNOWN || headers->protocol != IP_UDP || headers->fragment ||
         !block_read_header(&block, headers->payload, headers->payload_captured))
         return;
     reader->rest_offset = reader->rest_length = block.length;
     reader->rest = row->payload > block.length ? (row->payload - 1) / block.length : 0;
     if (!reader->rest)
         return;
-    memcpy(&reader->again, row, offsetof(struct passage, ends));
+    memcpy(&reader->again, row, offsetof(struct observation, ends));
     row->payload = block.length;
 }
 
-static bool give_next_block(struct passage_reader *reader, struct passage *row) {
+static bool give_next_block(struct observation_reader *reader, struct observation *row) {
     const struct headers *headers = &reader->headers;
     if (!reader->rest || reader->rest_offset >= headers->payload_captured) {
         reader->rest = 0;
@@ -252,31 +252,31 @@ static bool give_next_block(struct passage_reader *reader, struct passage *row) 
     }
     reader->rest--;
     reader->again.part++;
-    memcpy(row, &reader->again, offsetof(struct passage, ends));
+    memcpy(row, &reader->again, offsetof(struct observation, ends));
     row->ends_told = false;
     tell_payload(row, headers->payload + reader->rest_offset,
                  headers->payload_captured - reader->rest_offset, 0);
     row->payload = least(row->payload - reader->rest_offset, reader->rest_length);
     reader->rest_offset += reader->rest_length;
-    if (row->run != PASSAGE_UNKNOWN)
+    if (row->run != OBSERVATION_UNKNOWN)
         return true;
     reader->rest = 0;
     return false;
 }
 
-static bool make_row(struct passage_reader *reader, struct passage *row,
+static bool make_row(struct observation_reader *reader, struct observation *row,
                      const struct packet *packet) {
     struct headers *headers = &reader->headers;
     decode_packet(packet, headers);
     if (!is_telling(reader, headers))
         return false;
-    uint32_t path = path_table_number(reader->paths, headers->path, headers->path_depth);
-    memset(row, 0, offsetof(struct passage, ends));
+    uint32_t path = encapsulation_table_number(reader->paths, headers->path, headers->path_depth);
+    memset(row, 0, offsetof(struct observation, ends));
     row->packet = reader->row_packet++;
     row->frame = (int64_t)packet->frame;
     row->time_ns = time_of(packet);
     row->interface = packet->interface;
-    row->datagram = PASSAGE_UNKNOWN;
+    row->datagram = OBSERVATION_UNKNOWN;
     row->protocol = headers->protocol;
     row->ttl = headers->ttl;
     row->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
@@ -294,13 +294,13 @@ static bool make_row(struct passage_reader *reader, struct passage *row,
 }
 
 /* False at the end. */
-static bool next_packet(struct passage_reader *reader) {
+static bool next_packet(struct observation_reader *reader) {
     if (reader->packet_next < reader->packet_count)
         return true;
     reader->packet_next = 0;
     while (!(reader->packet_count =
-                 capture_set_read(reader->captures, reader->packets, PACKETS_AT_ONCE))) {
-        if (capture_set_ended(reader->captures))
+                 merged_input_read(reader->captures, reader->packets, PACKETS_AT_ONCE))) {
+        if (merged_input_ended(reader->captures))
             return false;
         nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
     }
@@ -308,7 +308,7 @@ static bool next_packet(struct passage_reader *reader) {
     return true;
 }
 
-size_t passage_read(struct passage_reader *reader, struct passage *rows, size_t most) {
+size_t observation_read(struct observation_reader *reader, struct observation *rows, size_t most) {
     size_t count = 0;
     while (count < most) {
         if (give_next_block(reader, &rows[count]))
@@ -321,10 +321,10 @@ size_t passage_read(struct passage_reader *reader, struct passage *rows, size_t 
     return count;
 }
 
-struct passage_counts passage_reader_counts(const struct passage_reader *reader) {
+struct observation_counts observation_reader_counts(const struct observation_reader *reader) {
     return reader->counts;
 }
 
-const struct capture_set *passage_reader_captures(const struct passage_reader *reader) {
+const struct merged_input *observation_reader_captures(const struct observation_reader *reader) {
     return reader->captures;
 }

@@ -8,15 +8,16 @@
 
 #define BATCH_ROWS 8192u
 
-struct passage_column {
+struct observation_column {
     const char *name, *format;
     size_t offset, width;
 };
 
-static const struct passage_column columns[] = {
+static const struct observation_column columns[] = {
 #define X(member, format)                                                                          \
-    {#member, format, offsetof(struct passage, member), sizeof(((struct passage *)0)->member)},
-    PASSAGE_COLUMNS(X)
+    {#member, format, offsetof(struct observation, member),                                        \
+     sizeof(((struct observation *)0)->member)},
+    OBSERVATION_COLUMNS(X)
 #undef X
 };
 
@@ -24,24 +25,24 @@ static const struct passage_column columns[] = {
 #define ENDS  FIXED /* the text column comes last */
 #define COUNT (FIXED + 1)
 
-int passage_schema_export(struct ArrowSchema *out) {
+int observation_schema_export(struct ArrowSchema *out) {
     struct arrow_field fields[COUNT];
     for (size_t i = 0; i < FIXED; i++)
         fields[i] = (struct arrow_field){.name = columns[i].name, .format = columns[i].format};
     fields[ENDS] = (struct arrow_field){.name = "ends", .format = "u"};
-    return arrow_struct_schema("passages", fields, COUNT, out);
+    return arrow_struct_schema("observations", fields, COUNT, out);
 }
 
-static bool is_null(const struct passage *row, const struct passage_column *column) {
+static bool is_null(const struct observation *row, const struct observation_column *column) {
     int64_t value;
     if (column->format[0] != 'l')
         return false;
     memcpy(&value, (const char *)row + column->offset, sizeof value);
-    return value == PASSAGE_UNKNOWN;
+    return value == OBSERVATION_UNKNOWN;
 }
 
-static bool fill_column(struct ArrowArray *array, const struct passage_column *column,
-                        const struct passage *rows, size_t count) {
+static bool fill_column(struct ArrowArray *array, const struct observation_column *column,
+                        const struct observation *rows, size_t count) {
     if (!arrow_child_begin(array, count, 2))
         return false;
     char *values = malloc(count * column->width);
@@ -55,11 +56,11 @@ static bool fill_column(struct ArrowArray *array, const struct passage_column *c
     return true;
 }
 
-static size_t text_size(const struct passage *row) {
+static size_t text_size(const struct observation *row) {
     return row->ends_told ? strlen(row->ends) : 0;
 }
 
-static bool fill_ends(struct ArrowArray *array, const struct passage *rows, size_t count) {
+static bool fill_ends(struct ArrowArray *array, const struct observation *rows, size_t count) {
     size_t size = 0;
     if (!arrow_child_begin(array, count, 3))
         return false;
@@ -83,11 +84,11 @@ static bool fill_ends(struct ArrowArray *array, const struct passage *rows, size
 struct reading {
     const char *const *paths;
     size_t path_count;
-    struct passage_listener listener;
-    struct passage_reader *reader;
-    struct passage *rows;
+    struct observation_listener listener;
+    struct observation_reader *reader;
+    struct observation *rows;
     bool ended;
-    struct problem problem;
+    struct error error;
 };
 
 static bool begin_reading(struct reading *reading) {
@@ -95,12 +96,12 @@ static bool begin_reading(struct reading *reading) {
         return true;
     reading->rows = malloc(BATCH_ROWS * sizeof *reading->rows);
     if (!reading->rows)
-        return problem_set(&reading->problem, PROBLEM_MEMORY, "out of memory");
-    reading->reader = passage_reader_open(reading->paths, reading->path_count, &reading->problem);
+        return error_set(&reading->error, ERROR_MEMORY, "out of memory");
+    reading->reader = observation_reader_open(reading->paths, reading->path_count, &reading->error);
     return reading->reader;
 }
 
-static bool fill_batch(struct ArrowArray *out, const struct passage *rows, size_t count) {
+static bool fill_batch(struct ArrowArray *out, const struct observation *rows, size_t count) {
     if (!arrow_struct_begin(out, COUNT, count))
         return false;
     for (size_t c = 0; c < FIXED; c++)
@@ -124,7 +125,7 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
         return 0;
     if (!begin_reading(reading))
         return EIO;
-    size_t count = passage_read(reading->reader, reading->rows, BATCH_ROWS);
+    size_t count = observation_read(reading->reader, reading->rows, BATCH_ROWS);
     if (!count) {
         end_reading(reading);
         return 0;
@@ -133,30 +134,31 @@ static int next_batch(struct ArrowArrayStream *stream, struct ArrowArray *out) {
         return 0;
     if (out->release)
         out->release(out);
-    problem_set(&reading->problem, PROBLEM_MEMORY, "out of memory");
+    error_set(&reading->error, ERROR_MEMORY, "out of memory");
     return ENOMEM;
 }
 
 static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
     (void)stream;
-    return passage_schema_export(out);
+    return observation_schema_export(out);
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream) {
-    return ((struct reading *)stream->private_data)->problem.text;
+    return ((struct reading *)stream->private_data)->error.text;
 }
 
 static void release_stream(struct ArrowArrayStream *stream) {
     struct reading *reading = stream->private_data;
-    passage_reader_close(reading->reader);
+    observation_reader_close(reading->reader);
     reading->listener.disown(reading->listener.owner);
     free(reading->rows);
     free(reading);
     stream->release = NULL;
 }
 
-int passage_stream_export(const char *const *paths, size_t count,
-                          const struct passage_listener *listener, struct ArrowArrayStream *out) {
+int observation_stream_export(const char *const *paths, size_t count,
+                              const struct observation_listener *listener,
+                              struct ArrowArrayStream *out) {
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
         return ENOMEM;

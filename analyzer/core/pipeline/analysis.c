@@ -12,7 +12,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/reader.h"
 
-#define ALLOWANCE_BYTES ((size_t)512 << 20)
+#define MEMORY_LIMIT ((size_t)512 << 20)
 /* A capture of fewer bytes is analyzed in small pages: zeroing huge ones would cost more than its
  * packets do. */
 #define INPUT_SMALL       (256u << 10)
@@ -53,10 +53,10 @@ static void open_workers(struct analysis *analysis) {
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&analysis->lock, &recursive);
     pthread_mutexattr_destroy(&recursive);
-    analysis->allowance_left = ALLOWANCE_BYTES;
+    analysis->memory_left = MEMORY_LIMIT;
     for (unsigned i = 0; i < WORKERS; i++)
         analysis->workers[i] =
-            (struct worker){.analysis = analysis, .allowance = {.pool = &analysis->allowance_left}};
+            (struct worker){.analysis = analysis, .pool = {.budget = &analysis->memory_left}};
 }
 
 static void open_tables(struct analysis *analysis) {
@@ -69,41 +69,41 @@ static void open_tables(struct analysis *analysis) {
 static bool open_state(struct analysis *analysis) {
     analysis->small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
     for (unsigned i = 0; i < WORKERS; i++)
-        analysis->workers[i].allowance.small_pages = analysis->small;
+        analysis->workers[i].pool.small_pages = analysis->small;
     analysis->flows = flow_table_open(analysis->options.flows_most, !analysis->small);
-    analysis->paths = path_table_open();
-    analysis->datagrams = datagram_table_open(datagram_finish, &analysis->workers[0],
-                                              &analysis->workers[0].allowance);
+    analysis->paths = encapsulation_table_open();
+    analysis->datagrams =
+        reassembly_open(datagram_finish, &analysis->workers[0], &analysis->workers[0].pool);
     return analysis->flows && analysis->paths && analysis->datagrams && list_flows(analysis);
 }
 
 static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
-                       struct problem *problem) {
+                       struct error *error) {
     const char *filter = analysis->options.filter;
     analysis->options.filter = NULL; /* the caller's */
-    if (filter && !(analysis->filter = packet_filter_open(filter, problem)))
+    if (filter && !(analysis->filter = bpf_filter_open(filter, error)))
         return false;
-    analysis->captures = capture_set_open(paths, count, problem);
+    analysis->captures = merged_input_open(paths, count, error);
     if (!analysis->captures)
         return false;
-    analysis->bytes_total = capture_set_bytes_total(analysis->captures);
+    analysis->bytes_total = merged_input_bytes_total(analysis->captures);
     return open_state(analysis) ||
-           problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
+           error_set(error, ERROR_MEMORY, "out of memory before the first packet");
 }
 
 struct analysis *analysis_open(const char *const *paths, size_t count,
-                               const struct analysis_options *options, struct problem *problem) {
+                               const struct analysis_options *options, struct error *error) {
     struct analysis *analysis = calloc(1, sizeof *analysis);
-    problem->kind = PROBLEM_NONE;
+    error->kind = ERROR_NONE;
     if (!analysis) {
-        problem_set(problem, PROBLEM_MEMORY, "out of memory before the first packet");
+        error_set(error, ERROR_MEMORY, "out of memory before the first packet");
         return NULL;
     }
     analysis->options = *options;
     analysis->excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     open_workers(analysis);
     open_tables(analysis);
-    if (open_input(analysis, paths, count, problem))
+    if (open_input(analysis, paths, count, error))
         return analysis;
     analysis_close(analysis);
     return NULL;
@@ -114,15 +114,15 @@ static void close_state(struct analysis *analysis) {
     if (analysis->flows)
         flow_table_close(analysis->flows);
     if (analysis->datagrams)
-        datagram_table_close(analysis->datagrams);
+        reassembly_close(analysis->datagrams);
     for (unsigned i = 0; i < WORKERS; i++)
-        allowance_close(&analysis->workers[i].allowance);
+        pool_close(&analysis->workers[i].pool);
     if (analysis->paths)
-        path_table_close(analysis->paths);
+        encapsulation_table_close(analysis->paths);
     if (analysis->filter)
-        packet_filter_close(analysis->filter);
+        bpf_filter_close(analysis->filter);
     if (analysis->captures)
-        capture_set_close(analysis->captures);
+        merged_input_close(analysis->captures);
     free(analysis->counts);
     free(analysis->mirrored);
     free(analysis->packet_flows);
@@ -141,22 +141,22 @@ void analysis_close(struct analysis *analysis) {
     size_t place = 0;
     if (!analysis)
         return;
-    read_ahead_close(analysis->ahead);
+    reader_close(analysis->ahead);
     analysis->ahead = NULL;
     for (struct flow *flow; analysis->flows && (flow = flow_table_drain(analysis->flows, &place));)
         flow_release(&analysis->workers[0], flow);
     close_state(analysis);
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&analysis->tables[i]);
-    text_store_free(&analysis->texts);
+    string_table_free(&analysis->texts);
     pthread_mutex_destroy(&analysis->lock);
     free(analysis);
 }
 
-/* Memory of turns to come is called for: of the furthest its arrival, of one that comes sooner the
+/* Memory of turns to come is called for: of the furthest its decoded, of one that comes sooner the
  * slot of its flow, then the flow, then what the flow points to. */
 static inline void call_arrival(const struct batch *batch, const struct turn *turn) {
-    const char *lines = (const char *)&batch->arrivals[turn->packet];
+    const char *lines = (const char *)&batch->packets_decoded[turn->packet];
     __builtin_prefetch(lines);
     __builtin_prefetch(lines + LINE_BYTES);
 }
@@ -196,13 +196,13 @@ static void take_turns(struct worker *worker, struct batch *batch, const struct 
     const struct flow_table *flows = worker->analysis->flows;
     uint32_t firsts = 0;
     worker->found = NULL; /* another one may have ended it */
-    worker->rests = batch->rests;
+    worker->extras = batch->extras;
     for (size_t i = 0; i < CALLS * CALL_AHEAD; i++)
         firsts = call_ahead(flows, batch, turns, count, i, firsts);
     for (size_t i = 0; i < count; i++) {
         firsts = call_ahead(flows, batch, turns, count, i + CALLS * CALL_AHEAD, firsts);
         worker->turn = turns[i].packet;
-        packet_take(worker, &batch->arrivals[turns[i].packet]);
+        packet_dispatch(worker, &batch->packets_decoded[turns[i].packet]);
     }
 }
 
@@ -244,7 +244,7 @@ static void take_by_flow(struct analysis *analysis, struct batch *batch) {
         analysis->timed = batch->marks[i].timed;
     }
     batch_order_begin(analysis);
-    read_ahead_share(analysis->ahead, batch, take_part);
+    reader_process_shards(analysis->ahead, batch, take_part);
     batch_order_end(analysis);
     reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
 }
@@ -256,17 +256,17 @@ static bool order_counts(const struct analysis *analysis, const struct batch *ba
     const struct analysis_options *options = &analysis->options;
     uint64_t events = analysis->tables[TABLE_events].row_count;
     return options->packets != PACKETS_NONE || batch->next_headers > batch->headers ||
-           datagram_table_count(analysis->datagrams) ||
+           reassembly_count(analysis->datagrams) ||
            flow_table_count(analysis->flows) + batch->count > options->flows_most ||
            events + EVENTS_A_PACKET * batch->count > EVENTS_MOST ||
            analysis->tables[TABLE_blocks].row_count + EVENTS_A_PACKET * batch->count >
                BLOCK_ROWS_MOST ||
-           analysis->allowance_left < ALLOWANCE_BYTES / 2;
+           analysis->memory_left < MEMORY_LIMIT / 2;
 }
 
 static void take_batch(struct analysis *analysis, struct batch *batch) {
     for (unsigned i = 0; i < WORKERS; i++)
-        allowance_settle(&analysis->workers[i].allowance);
+        pool_return_unused(&analysis->workers[i].pool);
     if (!analysis->options.interfaces_only) {
         if (order_counts(analysis, batch))
             take_in_order(analysis, batch);
@@ -278,23 +278,23 @@ static void take_batch(struct analysis *analysis, struct batch *batch) {
     analysis->out_of_memory |= batch->out_of_memory;
 }
 
-bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem) {
+bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error) {
     bool ended;
-    problem->kind = PROBLEM_NONE;
+    error->kind = ERROR_NONE;
     if (!analysis->captures)
         return false;
-    if (!analysis->ahead && !(analysis->ahead = read_ahead_start(analysis)))
-        return problem_set(problem, PROBLEM_MEMORY, "no thread to read with");
+    if (!analysis->ahead && !(analysis->ahead = reader_start(analysis)))
+        return error_set(error, ERROR_MEMORY, "no thread to read with");
     for (uint64_t done = 0; done < most;) {
-        struct batch *batch = read_ahead_next(analysis->ahead, &ended);
+        struct batch *batch = reader_next(analysis->ahead, &ended);
         if (!batch)
             return !ended;
         take_batch(analysis, batch);
         done += batch->packets;
-        read_ahead_done(analysis->ahead);
+        reader_done(analysis->ahead);
         if (analysis->out_of_memory)
-            return problem_set(problem, PROBLEM_MEMORY, "out of memory after %llu packets",
-                               (unsigned long long)analysis->totals.packets);
+            return error_set(error, ERROR_MEMORY, "out of memory after %llu packets",
+                             (unsigned long long)analysis->totals.packets);
     }
     return true;
 }
@@ -304,19 +304,19 @@ static void finish_reading(struct analysis *analysis) {
     bool ended;
     if (!analysis->ahead)
         return;
-    read_ahead_stop(analysis->ahead);
-    for (struct batch *batch; (batch = read_ahead_next(analysis->ahead, &ended));) {
+    reader_stop(analysis->ahead);
+    for (struct batch *batch; (batch = reader_next(analysis->ahead, &ended));) {
         take_batch(analysis, batch);
-        read_ahead_done(analysis->ahead);
+        reader_done(analysis->ahead);
     }
-    read_ahead_close(analysis->ahead);
+    reader_close(analysis->ahead);
     analysis->ahead = NULL;
 }
 
 static void finish_flows(struct analysis *analysis) {
     size_t place = 0;
     finish_reading(analysis);
-    datagram_table_finish(analysis->datagrams);
+    reassembly_finish(analysis->datagrams);
     batch_order_begin(analysis);
     for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));) {
         batch_order_take_flow(&analysis->workers[0], flow);
@@ -328,14 +328,14 @@ static void finish_flows(struct analysis *analysis) {
 
 static void note_totals(struct analysis *analysis) {
     analysis->totals.flows = analysis->flow_count;
-    analysis->totals.evicted_datagrams = datagram_table_evicted(analysis->datagrams);
+    analysis->totals.evicted_datagrams = reassembly_evicted(analysis->datagrams);
     if (analysis->filter)
-        analysis->totals.filter_refused = packet_filter_refused(analysis->filter);
-    analysis->bytes_read = capture_set_bytes_read(analysis->captures);
+        analysis->totals.filter_refused = bpf_filter_refused(analysis->filter);
+    analysis->bytes_read = merged_input_bytes_read(analysis->captures);
 }
 
-bool analysis_finish(struct analysis *analysis, struct problem *problem) {
-    problem->kind = PROBLEM_NONE;
+bool analysis_finish(struct analysis *analysis, struct error *error) {
+    error->kind = ERROR_NONE;
     if (!analysis->captures)
         return true;
     finish_flows(analysis);
@@ -347,7 +347,7 @@ bool analysis_finish(struct analysis *analysis, struct problem *problem) {
     malloc_trim(0);
 #endif
     return !analysis->out_of_memory ||
-           problem_set(problem, PROBLEM_MEMORY, "out of memory while the tables were made");
+           error_set(error, ERROR_MEMORY, "out of memory while the tables were made");
 }
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {

@@ -40,17 +40,17 @@ struct analysis_totals {
 
 struct analysis;
 
-/* NULL with the problem said. Paths are copied. */
+/* NULL with the error said. Paths are copied. */
 struct analysis *analysis_open(const char *const *paths, size_t count,
-                               const struct analysis_options *options, struct problem *problem);
+                               const struct analysis_options *options, struct error *error);
 void analysis_close(struct analysis *analysis);
 
-/* Reads up to about `most` packets; false at the end of the input, or with problem->kind set. */
-bool analysis_step(struct analysis *analysis, uint64_t most, struct problem *problem);
+/* Reads up to about `most` packets; false at the end of the input, or with error->kind set. */
+bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error);
 
 /* Finishes every live flow and fills the tables; before the end of the input, with what was read.
  */
-bool analysis_finish(struct analysis *analysis, struct problem *problem);
+bool analysis_finish(struct analysis *analysis, struct error *error);
 
 /* Whether the tables are filled. */
 bool analysis_finished(const struct analysis *analysis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stages of the pass share. Data goes one way: capture_count and packet_take see each
+/* What the stages of the pass share. Data goes one way: capture_count and packet_dispatch see each
  * packet, flow_finish and datagram_finish write rows when something is over. */
 #ifndef WIRETALE_ANALYSIS_STATE_H
 #define WIRETALE_ANALYSIS_STATE_H
@@ -31,35 +31,35 @@ struct capture_count {
     uint64_t reasons[REASON_COUNT];
 };
 
-struct arrival_rest;
-struct read_ahead;
+struct packet_extras;
+struct reader;
 
 /* What a thread that takes packets into their flows has for itself. */
 #define WORKERS 2u
 struct worker {
     struct analysis *analysis;
-    struct flow *found;               /* of the packet before, NULL when it may be no more */
-    const struct arrival_rest *rests; /* of the batch at hand */
+    struct flow *found;                 /* of the packet before, NULL when it may be no more */
+    const struct packet_extras *extras; /* of the batch at hand */
     uint32_t turn; /* the one at hand: of a packet its number in the batch, of a flow that is
                       over its number */
-    struct allowance allowance;
-    struct allowance nothing;        /* of a flow that is only told apart from others */
+    struct pool pool;
+    struct pool nothing;             /* of a flow that is only told apart from others */
     struct tcp_recovery_state spare; /* counts nothing: for when there is no memory */
 };
 
 struct analysis {
     struct analysis_options options;
-    struct capture_set *captures;
-    struct packet_filter *filter; /* NULL for none */
+    struct merged_input *captures;
+    struct bpf_filter *filter; /* NULL for none */
     struct flow_table *flows;
-    struct datagram_table *datagrams;
-    struct path_table *paths;
+    struct reassembly *datagrams;
+    struct encapsulation_table *paths;
     bool packets_only;              /* no table but packets is wanted */
     struct worker workers[WORKERS]; /* the first does alone what is not parted */
-    atomic_size_t allowance_left;   /* of all of theirs */
+    atomic_size_t memory_left;      /* of all of theirs */
     pthread_mutex_t lock; /* recursive; workers hold it when they add or amend a row, count what
                              is not their own, and begin or end a flow */
-    struct text_store texts;
+    struct string_table texts;
     struct table tables[TABLE_COUNT];
     struct capture_count *counts; /* by interface */
     size_t count_room;
@@ -71,7 +71,7 @@ struct analysis {
     int64_t now_ns;             /* the latest time that two packets in a row reached */
     bool timed;                 /* it is known */
     struct excluded_packets excluded;
-    struct read_ahead *ahead; /* while reading */
+    struct reader *ahead; /* while reading */
     struct batch_order order;
     struct analysis_totals totals;
     uint64_t bytes_read, bytes_total; /* of the files */
@@ -103,7 +103,7 @@ struct flow_key flow_key_of(const struct headers *headers, uint32_t path, bool *
 /* By the ports that its first fragment told, 0 before. */
 struct flow_key flow_key_of_datagram(const struct datagram *datagram, bool *swapped);
 struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
-                         bool swapped, const struct tcp_header *tcp, const struct sighting *seen,
+                         bool swapped, const struct tcp_header *tcp, const struct packet_info *seen,
                          unsigned *direction);
 int64_t flow_due_ns(const struct flow *flow);
 void flow_expire(struct analysis *analysis);
@@ -116,37 +116,37 @@ struct payload_start {
     uint16_t length; /* UDP: payload of the whole datagram */
 };
 
-/* packet_take.c: one decoded packet into its flow. */
+/* packet_dispatch.c: one decoded packet into its flow. */
 #define TCP_FIXED_BYTES offsetof(struct tcp_header, mss)
 /* What only some packets bring with them. */
-struct arrival_rest {
+struct packet_extras {
     char tcp[sizeof(struct tcp_header) - TCP_FIXED_BYTES]; /* of a struct tcp_header */
     struct payload_start payload;
     int64_t step_back_ns; /* its time lies so much before that of the packet before it */
     const struct headers *headers;
 };
 
-enum rest_part {
-    REST_TCP = 1,     /* a maximum segment size or SACK blocks */
-    REST_PAYLOAD = 2, /* of UDP, and of TCP where a block begins */
-    REST_HEADERS = 4, /* of a fragment and of an ICMP error */
-    REST_STEP_BACK = 8,
+enum packet_extra {
+    EXTRA_TCP = 1,     /* a maximum segment size or SACK blocks */
+    EXTRA_PAYLOAD = 2, /* of UDP, and of TCP where a block begins */
+    EXTRA_HEADERS = 4, /* of a fragment and of an ICMP error */
+    EXTRA_STEP_BACK = 8,
 };
 
 /* It is handed from thread to thread: two lines of a cache. */
-struct arrival {
-    struct sighting seen;
+struct decoded_packet {
+    struct packet_info seen;
     struct flow_key key;
     uint32_t hash;
     bool keyed;                /* an IP packet: key, hash and swapped are set */
     bool swapped;              /* sent by the key's second end */
     bool is_tcp;               /* with its header: `tcp` is set */
-    uint8_t parts;             /* enum rest_part: what is set of its rest */
+    uint8_t parts;             /* enum packet_extra: what is set of its rest */
     uint32_t rest;             /* where that is in its batch */
     char tcp[TCP_FIXED_BYTES]; /* a struct tcp_header up to what is left to its rest */
 } __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct arrival) == 128, "two lines");
+_Static_assert(sizeof(struct decoded_packet) == 128, "two lines");
 
 /* The TCP header, NULL when there is none. */
 static inline const struct tcp_header *headers_tcp(const struct headers *headers) {
@@ -154,41 +154,42 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
     return tcp ? &headers->tcp : NULL;
 }
 
-/* Decodes into `headers`, which must stay as long as the arrival if its rest comes to point there.
+/* Decodes into `headers`, which must stay as long as the decoded if its rest comes to point there.
  */
-void packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
-                    struct headers *headers, const struct packet *packet, int64_t time_ns);
-void packet_take(struct worker *worker, const struct arrival *arrival);
+void packet_prepare(struct analysis *analysis, struct decoded_packet *decoded,
+                    struct packet_extras *rest, struct headers *headers,
+                    const struct packet *packet, int64_t time_ns);
+void packet_dispatch(struct worker *worker, const struct decoded_packet *decoded);
 
-/* packet_account.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
+/* flow_update.c: `tcp` is NULL for other protocols and for later fragments of a segment; then
  * `sequence`, if not NULL, is where the fragment lies. */
-void packet_account(struct worker *worker, struct flow *flow, unsigned direction,
-                    const struct tcp_header *tcp, const uint32_t *sequence,
-                    const struct sighting *seen, const struct payload_start *payload);
+void flow_update(struct worker *worker, struct flow *flow, unsigned direction,
+                 const struct tcp_header *tcp, const uint32_t *sequence,
+                 const struct packet_info *seen, const struct payload_start *payload);
 
 /* block_account.c: numbered datagrams, and blocks in TCP streams. `payload` may be NULL. */
-void block_account_datagram(struct worker *worker, struct flow *flow, unsigned direction,
-                            const struct sighting *seen, const struct payload_start *payload);
-void block_account_segment(struct worker *worker, struct flow *flow, unsigned direction,
-                           const struct sighting *seen, const struct payload_start *payload,
-                           const struct segment_effect *effect);
+void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned direction,
+                              const struct packet_info *seen, const struct payload_start *payload);
+void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned direction,
+                             const struct packet_info *seen, const struct payload_start *payload,
+                             const struct segment_effect *effect);
 /* The columns of both tables that tell of them. */
 void block_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row);
 enum word block_application(struct flow *flow);
 
-/* fragment_take.c */
-void fragment_take(struct worker *worker, const struct arrival *arrival,
-                   const struct arrival_rest *rest);
+/* fragment_update.c */
+void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
+                     const struct packet_extras *rest);
 void fragment_replay_waiting(struct worker *worker, struct datagram *datagram);
 
-/* icmp_relate.c: an ICMP error and the flow that it quotes. */
-void icmp_relate(struct worker *worker, const struct arrival *arrival,
-                 const struct arrival_rest *rest);
+/* icmp_error_update.c: an ICMP error and the flow that it quotes. */
+void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
+                       const struct packet_extras *rest);
 
 /* event_log.c */
 /* Returns the row, EVENT_NONE when it is over a bound. */
 uint64_t event_log(struct worker *worker, struct flow *flow, unsigned direction,
-                   const struct sighting *seen, const struct event *event);
+                   const struct packet_info *seen, const struct event *event);
 void event_amend(struct analysis *analysis, uint64_t row, const struct event *event);
 
 /* series_finish.c */
@@ -219,7 +220,7 @@ static inline int64_t rate_bps(uint64_t bytes, int64_t span_ns) {
 /* The number of an address or a text for a row. */
 static inline int64_t add_address(struct analysis *analysis, unsigned version,
                                   const uint8_t *address) {
-    int64_t number = text_store_add_address(&analysis->texts, version, address);
+    int64_t number = string_table_add_address(&analysis->texts, version, address);
     analysis->out_of_memory |= number < 0;
     return number < 0 ? 0 : number;
 }
@@ -234,12 +235,12 @@ static inline void row_set_stored(struct analysis *analysis, struct row *row, un
 static inline void row_set_text(struct analysis *analysis, struct row *row, unsigned column,
                                 const char *text) {
     if (text && *text)
-        row_set_stored(analysis, row, column, text_store_add(&analysis->texts, text));
+        row_set_stored(analysis, row, column, string_table_add(&analysis->texts, text));
 }
 
 static inline void row_set_path(struct analysis *analysis, struct row *row, unsigned column,
                                 const char *path) {
-    row_set_stored(analysis, row, column, text_store_add_path(&analysis->texts, path));
+    row_set_stored(analysis, row, column, string_table_add_path(&analysis->texts, path));
 }
 
 #endif

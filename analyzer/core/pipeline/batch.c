@@ -21,8 +21,9 @@ static void give_back(void *list, size_t size, size_t first) {
 
 void batch_begin(struct batch *batch, size_t most) {
     if (most < batch->most) {
-        give_back(batch->arrivals, sizeof batch->arrivals, most * sizeof *batch->arrivals);
-        give_back(batch->rests, sizeof batch->rests, most * sizeof *batch->rests);
+        give_back(batch->packets_decoded, sizeof batch->packets_decoded,
+                  most * sizeof *batch->packets_decoded);
+        give_back(batch->extras, sizeof batch->extras, most * sizeof *batch->extras);
         give_back(batch->order, sizeof batch->order, most * sizeof *batch->order);
         give_back(batch->turns, sizeof batch->turns, most * sizeof *batch->turns);
     }
@@ -30,7 +31,7 @@ void batch_begin(struct batch *batch, size_t most) {
     batch->count = batch->mark_count = 0;
     batch->packets = 0;
     batch->out_of_memory = false;
-    batch->next_rest = batch->rests;
+    batch->next_extras = batch->extras;
     batch->next_headers = batch->headers;
 }
 

@@ -16,36 +16,36 @@
 
 /* How far the reading had come after some packets of a batch. */
 struct mark {
-    uint32_t count;      /* of the batch's arrivals */
+    uint32_t count;      /* of the batch's packets_decoded */
     uint64_t bytes_read; /* of the files, so far */
     int64_t now_ns;      /* the latest time that two packets in a row reached */
     bool timed;          /* it is known */
 };
 
-/* An arrival of a batch whose turn it is. */
+/* An decoded of a batch whose turn it is. */
 struct turn {
     uint32_t hash;
     uint32_t packet; /* number in the batch */
 };
 
 struct batch {
-    struct arrival arrivals[BATCH];
-    struct arrival_rest rests[BATCH];      /* of some arrivals, from the first on */
-    struct headers headers[BATCH_HEADERS]; /* that arrivals point to, from the first on */
-    struct turn order[BATCH];              /* the arrivals' turns as they came */
+    struct decoded_packet packets_decoded[BATCH];
+    struct packet_extras extras[BATCH];    /* of some packets_decoded, from the first on */
+    struct headers headers[BATCH_HEADERS]; /* that packets_decoded point to, from the first on */
+    struct turn order[BATCH];              /* the packets_decoded' turns as they came */
     struct turn turns[BATCH];              /* those of a flow together, and so those of a part */
     uint32_t parts[FLOW_PARTS + 1];        /* where the turns of each begin, and where they end */
     struct mark marks[BATCH / MARK_PACKETS + 1];
-    struct arrival_rest *next_rest; /* not yet of an arrival */
-    struct headers *next_headers;   /* not yet pointed to */
+    struct packet_extras *next_extras; /* not yet of an decoded */
+    struct headers *next_headers;      /* not yet pointed to */
     size_t mark_count;
-    size_t most;      /* arrivals that it may come to hold */
-    size_t count;     /* of arrivals: packets that concern somebody */
+    size_t most;      /* packets_decoded that it may come to hold */
+    size_t count;     /* of packets_decoded: packets that concern somebody */
     uint64_t packets; /* read, those left out included */
     bool out_of_memory;
 };
 
-/* Empties the batch, for `most` arrivals from now on. */
+/* Empties the batch, for `most` packets_decoded from now on. */
 void batch_begin(struct batch *batch, size_t most);
 
 /* The turns by flow, from those in order. */

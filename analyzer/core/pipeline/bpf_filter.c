@@ -9,7 +9,7 @@
 #define ETHERNET     1
 #define SNAPLEN_MOST 262144 /* libpcap's MAXIMUM_SNAPLEN: no packet is cut by the filter */
 
-struct packet_filter {
+struct bpf_filter {
     char *expression;
     struct bpf_program *programs[LINK_TYPES]; /* by link type; NULL until one turns up */
     uint64_t refused;
@@ -30,14 +30,14 @@ int link_type_dlt(uint16_t link_type) {
 }
 
 static struct bpf_program *compile(const char *expression, uint16_t link_type,
-                                   struct problem *problem) {
+                                   struct error *error) {
     struct bpf_program *program = calloc(1, sizeof *program);
     pcap_t *handle = program ? pcap_open_dead(link_type_dlt(link_type), SNAPLEN_MOST) : NULL;
     bool compiled = false;
     if (!handle)
-        problem_set(problem, PROBLEM_MEMORY, "out of memory for the filter");
+        error_set(error, ERROR_MEMORY, "out of memory for the filter");
     else if (pcap_compile(handle, program, expression, 1, PCAP_NETMASK_UNKNOWN))
-        problem_set(problem, PROBLEM_USAGE, "filter '%s': %s", expression, pcap_geterr(handle));
+        error_set(error, ERROR_USAGE, "filter '%s': %s", expression, pcap_geterr(handle));
     else
         compiled = true;
     if (handle)
@@ -48,21 +48,21 @@ static struct bpf_program *compile(const char *expression, uint16_t link_type,
     return NULL;
 }
 
-struct packet_filter *packet_filter_open(const char *expression, struct problem *problem) {
-    struct packet_filter *filter = calloc(1, sizeof *filter);
+struct bpf_filter *bpf_filter_open(const char *expression, struct error *error) {
+    struct bpf_filter *filter = calloc(1, sizeof *filter);
     if (filter)
         filter->expression = strdup(expression);
     if (!filter || !filter->expression)
-        problem_set(problem, PROBLEM_MEMORY, "out of memory for the filter");
+        error_set(error, ERROR_MEMORY, "out of memory for the filter");
     else
-        filter->programs[ETHERNET] = compile(expression, ETHERNET, problem);
+        filter->programs[ETHERNET] = compile(expression, ETHERNET, error);
     if (filter && filter->programs[ETHERNET])
         return filter;
-    packet_filter_close(filter);
+    bpf_filter_close(filter);
     return NULL;
 }
 
-void packet_filter_close(struct packet_filter *filter) {
+void bpf_filter_close(struct bpf_filter *filter) {
     if (!filter)
         return;
     for (size_t i = 0; i < LINK_TYPES; i++)
@@ -74,15 +74,15 @@ void packet_filter_close(struct packet_filter *filter) {
     free(filter);
 }
 
-static struct bpf_program *program_for(struct packet_filter *filter, uint16_t link_type) {
-    struct problem problem;
+static struct bpf_program *program_for(struct bpf_filter *filter, uint16_t link_type) {
+    struct error error;
     if (filter->programs[link_type])
         return filter->programs[link_type];
-    struct bpf_program *program = compile(filter->expression, link_type, &problem);
+    struct bpf_program *program = compile(filter->expression, link_type, &error);
     return filter->programs[link_type] = program ? program : &refused_program;
 }
 
-bool packet_filter_pass(struct packet_filter *filter, const struct packet *packet) {
+bool bpf_filter_pass(struct bpf_filter *filter, const struct packet *packet) {
     struct bpf_program *program = program_for(filter, packet->link_type);
     struct pcap_pkthdr header = {.caplen = packet->captured, .len = packet->length};
     if (program == &refused_program) {
@@ -92,6 +92,6 @@ bool packet_filter_pass(struct packet_filter *filter, const struct packet *packe
     return pcap_offline_filter(program, &header, packet->data) > 0;
 }
 
-uint64_t packet_filter_refused(const struct packet_filter *filter) {
+uint64_t bpf_filter_refused(const struct bpf_filter *filter) {
     return filter->refused;
 }

@@ -22,7 +22,7 @@ struct source {
     char *path, *name;      /* copies: as given, and for people */
 };
 
-struct capture_set {
+struct merged_input {
     struct source *sources;
     size_t count;
     struct source **live; /* those not at their end */
@@ -34,7 +34,7 @@ static bool source_ended(const struct source *source) {
     return source->next == source->count && source->file.ended;
 }
 
-static void drop_source(struct capture_set *set, size_t at) {
+static void drop_source(struct merged_input *set, size_t at) {
     struct source *source = set->live[at];
     capture_file_close(&source->file);
     free(source->packets);
@@ -51,10 +51,10 @@ static void note_head(struct source *source) {
 /* Opens a file that was only looked into. What goes wrong now is damage: it was a capture before.
  */
 static void reopen_source(struct source *source) {
-    struct problem problem = {0};
+    struct error error = {0};
     source->probed = false;
-    if (!capture_file_open(&source->file, &problem))
-        capture_file_set_damage(&source->file, 0, "could not be read again: %s", problem.text);
+    if (!capture_file_open(&source->file, &error))
+        capture_file_set_damage(&source->file, 0, "could not be read again: %s", error.text);
 }
 
 /* Packets at hand, unless the file is at its end or has to be waited for. */
@@ -82,22 +82,22 @@ static void probe_source(struct source *source) {
     capture_file_close(&source->file);
 }
 
-static bool open_source(struct capture_set *set, size_t at, const char *path,
-                        struct problem *problem) {
+static bool open_source(struct merged_input *set, size_t at, const char *path,
+                        struct error *error) {
     struct source *source = &set->sources[at];
     size_t room = 3 * strlen(path) + 1; /* each byte may become U+FFFD */
     source->name = malloc(room);
     source->path = strdup(path);
     source->packets = calloc(LOOKAHEAD, sizeof *source->packets);
     if (!source->name || !source->path || !source->packets)
-        return problem_set(problem, PROBLEM_MEMORY, "out of memory for %zu files", set->count);
-    valid_text_copy(source->name, room, path, room);
+        return error_set(error, ERROR_MEMORY, "out of memory for %zu files", set->count);
+    utf8_copy(source->name, room, path, room);
     source->file = (struct capture_file){.path = source->path,
                                          .name = source->name,
                                          .index = (uint32_t)at,
                                          .list = &set->interfaces};
     source->head_ns = INT64_MIN;
-    if (!capture_file_open(&source->file, problem))
+    if (!capture_file_open(&source->file, error))
         return false;
     set->live[set->live_count++] = source;
     if (set->count > 1)
@@ -105,9 +105,9 @@ static bool open_source(struct capture_set *set, size_t at, const char *path,
     return true;
 }
 
-struct capture_set *capture_set_open(const char *const *paths, size_t count,
-                                     struct problem *problem) {
-    struct capture_set *set = calloc(1, sizeof *set);
+struct merged_input *merged_input_open(const char *const *paths, size_t count,
+                                       struct error *error) {
+    struct merged_input *set = calloc(1, sizeof *set);
     bool opened = set != NULL;
     if (set) {
         set->count = count;
@@ -116,16 +116,16 @@ struct capture_set *capture_set_open(const char *const *paths, size_t count,
         opened = set->sources && set->live;
     }
     if (!opened)
-        problem_set(problem, PROBLEM_MEMORY, "out of memory for %zu files", count);
+        error_set(error, ERROR_MEMORY, "out of memory for %zu files", count);
     for (size_t i = 0; opened && i < count; i++)
-        opened = open_source(set, i, paths[i], problem);
+        opened = open_source(set, i, paths[i], error);
     if (opened)
         return set;
-    capture_set_close(set);
+    merged_input_close(set);
     return NULL;
 }
 
-void capture_set_close(struct capture_set *set) {
+void merged_input_close(struct merged_input *set) {
     for (size_t i = 0; set && set->sources && i < set->count; i++) {
         capture_file_free(&set->sources[i].file);
         free(set->sources[i].packets);
@@ -146,7 +146,7 @@ static bool is_earlier(const struct source *a, const struct source *b) {
 
 /* Readies every file that has none at hand; those at their end leave. False when one must be waited
  * for: nothing can be said of the order then. */
-static bool load_heads(struct capture_set *set) {
+static bool load_heads(struct merged_input *set) {
     for (size_t i = 0; i < set->live_count;) {
         struct source *source = set->live[i];
         enum input_state state = source->probed ? INPUT_READY : load_source(source);
@@ -160,7 +160,7 @@ static bool load_heads(struct capture_set *set) {
     return true;
 }
 
-static struct source *earliest(struct capture_set *set, const struct source *but) {
+static struct source *earliest(struct merged_input *set, const struct source *but) {
     struct source *best = NULL;
     for (size_t i = 0; i < set->live_count; i++)
         if (set->live[i] != but && (!best || is_earlier(set->live[i], best)))
@@ -182,7 +182,7 @@ static size_t take_run(struct source *source, const struct source *second, struc
 }
 
 /* Several files. It ends where a file has to be read on: that would overwrite what was given. */
-static size_t read_merged(struct capture_set *set, struct packet *packets, size_t most) {
+static size_t read_merged(struct merged_input *set, struct packet *packets, size_t most) {
     size_t count = 0;
     if (!load_heads(set))
         return 0;
@@ -196,7 +196,7 @@ static size_t read_merged(struct capture_set *set, struct packet *packets, size_
     return count;
 }
 
-size_t capture_set_read(struct capture_set *set, struct packet *packets, size_t most) {
+size_t merged_input_read(struct merged_input *set, struct packet *packets, size_t most) {
     enum input_state state;
     if (set->count > 1) {
         size_t count = 0;
@@ -207,31 +207,31 @@ size_t capture_set_read(struct capture_set *set, struct packet *packets, size_t 
     return capture_file_read(&set->sources[0].file, packets, most, &state);
 }
 
-bool capture_set_ended(const struct capture_set *set) {
+bool merged_input_ended(const struct merged_input *set) {
     return set->count > 1 ? !set->live_count : set->sources[0].file.ended;
 }
 
-size_t capture_set_interfaces(const struct capture_set *set) {
+size_t merged_input_interfaces(const struct merged_input *set) {
     return set->interfaces.count;
 }
 
-const struct interface *capture_set_interface(const struct capture_set *set, size_t index) {
+const struct interface *merged_input_interface(const struct merged_input *set, size_t index) {
     return set->interfaces.items[index];
 }
 
-size_t capture_set_files(const struct capture_set *set) {
+size_t merged_input_files(const struct merged_input *set) {
     return set->count;
 }
 
-const char *capture_set_file(const struct capture_set *set, size_t file_index) {
+const char *merged_input_file(const struct merged_input *set, size_t file_index) {
     return set->sources[file_index].name;
 }
 
-const struct damage *capture_set_damage(const struct capture_set *set, size_t file_index) {
+const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index) {
     return &set->sources[file_index].file.damage;
 }
 
-uint64_t capture_set_bytes_read(const struct capture_set *set) {
+uint64_t merged_input_bytes_read(const struct merged_input *set) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < set->count; i++)
         if (!set->sources[i].probed)
@@ -239,7 +239,7 @@ uint64_t capture_set_bytes_read(const struct capture_set *set) {
     return bytes;
 }
 
-uint64_t capture_set_bytes_total(const struct capture_set *set) {
+uint64_t merged_input_bytes_total(const struct merged_input *set) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < set->count; i++) {
         if (!set->sources[i].file.bytes_total)

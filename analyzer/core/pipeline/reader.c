@@ -22,7 +22,7 @@
 
 #define BATCHES_BYTES ((BATCHES * sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
 
-struct read_ahead {
+struct reader {
     struct analysis *analysis;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -31,9 +31,10 @@ struct read_ahead {
     uint64_t read, taken;  /* batches ever */
     bool ended, joined;
     atomic_bool stopping;
-    size_t most[BATCHES]; /* arrivals of each when it is filled next: told as it is given back, so
-                             that its size is no matter of when which thread comes to run */
-    part_taken *take;     /* of a batch that is shared, NULL while none is */
+    size_t
+        most[BATCHES]; /* packets_decoded of each when it is filled next: told as it is given back,
+                          so that its size is no matter of when which thread comes to run */
+    part_taken *take;  /* of a batch that is shared, NULL while none is */
     struct batch *shared;
     atomic_uint next_part;
     bool helping;                /* the thread, with that batch */
@@ -41,7 +42,7 @@ struct read_ahead {
     bool timed;
 };
 
-static NOINLINE int64_t unusual_time(const struct read_ahead *ahead, const struct packet *packet) {
+static NOINLINE int64_t unusual_time(const struct reader *ahead, const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
         return ahead->previous_ns;
     return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
@@ -53,7 +54,7 @@ static inline bool is_usual(int64_t time_ns) {
 }
 
 /* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
-static void note_time(struct read_ahead *ahead, int64_t time_ns) {
+static void note_time(struct reader *ahead, int64_t time_ns) {
     int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
     if (LIKELY(ahead->timed)) {
         ahead->now_ns = agreed > ahead->now_ns ? agreed : ahead->now_ns;
@@ -79,7 +80,7 @@ static bool is_wanted(struct analysis *analysis, const struct packet *packet, bo
         note_excluded(&analysis->excluded, time_ns);
         return false;
     }
-    return !analysis->filter || packet_filter_pass(analysis->filter, packet);
+    return !analysis->filter || bpf_filter_pass(analysis->filter, packet);
 }
 
 static struct capture_count *count_of(struct analysis *analysis, struct batch *batch,
@@ -97,9 +98,9 @@ static NOINLINE void count_filtered(struct analysis *analysis, struct batch *bat
         count->filtered++;
 }
 
-/* Counts the packet and readies its arrival; false when it goes no further. */
-static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct packet *packet,
-                    struct arrival *arrival) {
+/* Counts the packet and readies its decoded; false when it goes no further. */
+static bool prepare(struct reader *ahead, struct batch *batch, const struct packet *packet,
+                    struct decoded_packet *decoded) {
     struct analysis *analysis = ahead->analysis;
     bool usual = is_usual(packet->time_ns), timed = usual || packet->time_ns != TIME_UNKNOWN;
     int64_t time_ns = usual ? packet->time_ns : unusual_time(ahead, packet);
@@ -109,9 +110,9 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     }
     if (timed)
         note_time(ahead, time_ns);
-    struct arrival_rest *rest = batch->next_rest;
+    struct packet_extras *rest = batch->next_extras;
     struct headers *headers = batch->next_headers;
-    packet_prepare(analysis, arrival, rest, headers, packet, time_ns);
+    packet_prepare(analysis, decoded, rest, headers, packet, time_ns);
     struct capture_count *count = count_of(analysis, batch, packet);
     if (!count)
         return false;
@@ -119,39 +120,39 @@ static bool prepare(struct read_ahead *ahead, struct batch *batch, const struct 
     capture_count_headers(count, packet, headers);
     if (!LIKELY(!step_back_ns)) {
         rest->step_back_ns = step_back_ns;
-        arrival->parts |= REST_STEP_BACK;
+        decoded->parts |= EXTRA_STEP_BACK;
     }
-    if (!arrival->parts)
-        return arrival->keyed;
-    arrival->rest = (uint32_t)(rest - batch->rests);
-    batch->next_rest++;
-    batch->next_headers += (arrival->parts & REST_HEADERS) != 0;
+    if (!decoded->parts)
+        return decoded->keyed;
+    decoded->rest = (uint32_t)(rest - batch->extras);
+    batch->next_extras++;
+    batch->next_headers += (decoded->parts & EXTRA_HEADERS) != 0;
     return true;
 }
 
-/* Of the arrival behind the last one. */
+/* Of the decoded behind the last one. */
 static void add_turn(struct batch *batch) {
-    const struct arrival *arrival = &batch->arrivals[batch->count];
+    const struct decoded_packet *decoded = &batch->packets_decoded[batch->count];
     batch->order[batch->count] =
-        (struct turn){.hash = arrival->hash, .packet = (uint32_t)batch->count};
+        (struct turn){.hash = decoded->hash, .packet = (uint32_t)batch->count};
     batch->count++;
 }
 
-static void set_mark(const struct read_ahead *ahead, struct batch *batch) {
+static void set_mark(const struct reader *ahead, struct batch *batch) {
     batch->marks[batch->mark_count++] = (struct mark){
         .count = (uint32_t)batch->count,
-        .bytes_read = capture_set_bytes_read(ahead->analysis->captures),
+        .bytes_read = merged_input_bytes_read(ahead->analysis->captures),
         .now_ns = ahead->now_ns,
         .timed = ahead->timed,
     };
 }
 
 /* Reads on to the next mark; false at the end, or when there is nothing for now. */
-static bool read_to_mark(struct read_ahead *ahead, struct batch *batch) {
+static bool read_to_mark(struct reader *ahead, struct batch *batch) {
     struct packet packets[MARK_PACKETS];
-    size_t count = capture_set_read(ahead->analysis->captures, packets, MARK_PACKETS);
+    size_t count = merged_input_read(ahead->analysis->captures, packets, MARK_PACKETS);
     for (size_t i = 0; i < count; i++)
-        if (LIKELY(prepare(ahead, batch, &packets[i], &batch->arrivals[batch->count])))
+        if (LIKELY(prepare(ahead, batch, &packets[i], &batch->packets_decoded[batch->count])))
             add_turn(batch);
     batch->packets += count;
     set_mark(ahead, batch);
@@ -170,14 +171,14 @@ static bool is_grouped(const struct analysis_options *options) {
 }
 
 /* The first ones are small, so that nobody waits long for something to take. */
-static size_t batch_size(const struct read_ahead *ahead) {
+static size_t batch_size(const struct reader *ahead) {
     size_t most = ahead->most[ahead->read % BATCHES];
     size_t first = ahead->read < BATCHES_GROWING ? (size_t)BATCH_FIRST << ahead->read : most;
     return first < most ? first : most;
 }
 
 /* False when nothing was read. */
-static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
+static bool fill_batch(struct reader *ahead, struct batch *batch) {
     batch_begin(batch, batch_size(ahead));
     if (ahead->analysis->small && ahead->read == BATCHES) /* more came out of it than expected */
         huge_pages_ask(ahead->batches, BATCHES_BYTES);
@@ -188,13 +189,13 @@ static bool fill_batch(struct read_ahead *ahead, struct batch *batch) {
     return batch->packets;
 }
 
-static void take_parts(struct read_ahead *ahead, struct worker *worker) {
+static void take_parts(struct reader *ahead, struct worker *worker) {
     for (unsigned part; (part = atomic_fetch_add(&ahead->next_part, 1)) < FLOW_PARTS;)
         ahead->take(worker, ahead->shared, part);
 }
 
 /* Called and left with the lock held. */
-static void help(struct read_ahead *ahead) {
+static void help(struct reader *ahead) {
     ahead->helping = true;
     pthread_mutex_unlock(&ahead->lock);
     take_parts(ahead, &ahead->analysis->workers[1]);
@@ -203,7 +204,7 @@ static void help(struct read_ahead *ahead) {
     pthread_cond_broadcast(&ahead->changed);
 }
 
-void read_ahead_share(struct read_ahead *ahead, struct batch *batch, part_taken *take) {
+void reader_process_shards(struct reader *ahead, struct batch *batch, part_taken *take) {
     pthread_mutex_lock(&ahead->lock);
     ahead->take = take;
     ahead->shared = batch;
@@ -219,13 +220,13 @@ void read_ahead_share(struct read_ahead *ahead, struct batch *batch, part_taken 
 }
 
 /* Whether nothing can be read but there are batches to be taken. */
-static bool is_free(const struct read_ahead *ahead) {
+static bool is_free(const struct reader *ahead) {
     uint64_t waiting = ahead->read - ahead->taken;
     return waiting == BATCHES || (ahead->ended && waiting);
 }
 
 /* A free batch, or NULL when the reading is over. */
-static struct batch *wait_for_room(struct read_ahead *ahead) {
+static struct batch *wait_for_room(struct reader *ahead) {
     pthread_mutex_lock(&ahead->lock);
     while (is_free(ahead) && !ahead->stopping) {
         if (ahead->take && ahead->next_part < FLOW_PARTS)
@@ -240,10 +241,10 @@ static struct batch *wait_for_room(struct read_ahead *ahead) {
 }
 
 static void *read_all(void *context) {
-    struct read_ahead *ahead = context;
+    struct reader *ahead = context;
     for (struct batch *batch; (batch = wait_for_room(ahead));) {
         bool filled = fill_batch(ahead, batch);
-        bool ended = !filled && capture_set_ended(ahead->analysis->captures);
+        bool ended = !filled && merged_input_ended(ahead->analysis->captures);
         pthread_mutex_lock(&ahead->lock);
         ahead->read += filled;
         ahead->ended = ended;
@@ -254,7 +255,7 @@ static void *read_all(void *context) {
 }
 
 /* Signals are for the thread that started it. */
-static bool start_thread(struct read_ahead *ahead) {
+static bool start_thread(struct reader *ahead) {
     sigset_t all, before;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -267,8 +268,8 @@ static bool start_thread(struct read_ahead *ahead) {
     return started;
 }
 
-struct read_ahead *read_ahead_start(struct analysis *analysis) {
-    struct read_ahead *ahead = calloc(1, sizeof *ahead);
+struct reader *reader_start(struct analysis *analysis) {
+    struct reader *ahead = calloc(1, sizeof *ahead);
     if (!ahead)
         return NULL;
     ahead->batches = huge_pages_map(BATCHES_BYTES, !analysis->small);
@@ -284,11 +285,11 @@ struct read_ahead *read_ahead_start(struct analysis *analysis) {
     if (start_thread(ahead))
         return ahead;
     ahead->joined = true;
-    read_ahead_close(ahead);
+    reader_close(ahead);
     return NULL;
 }
 
-static void wait_a_while(struct read_ahead *ahead) {
+static void wait_a_while(struct reader *ahead) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAIT_NS;
@@ -297,7 +298,7 @@ static void wait_a_while(struct read_ahead *ahead) {
     pthread_cond_timedwait(&ahead->changed, &ahead->lock, &until);
 }
 
-struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
+struct batch *reader_next(struct reader *ahead, bool *ended) {
     pthread_mutex_lock(&ahead->lock);
     if (ahead->read == ahead->taken && !ahead->ended && !ahead->joined)
         wait_a_while(ahead);
@@ -308,7 +309,7 @@ struct batch *read_ahead_next(struct read_ahead *ahead, bool *ended) {
     return batch;
 }
 
-void read_ahead_done(struct read_ahead *ahead) {
+void reader_done(struct reader *ahead) {
     bool many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
     pthread_mutex_lock(&ahead->lock);
     ahead->most[ahead->taken % BATCHES] = many ? BATCH_SMALL : BATCH;
@@ -317,7 +318,7 @@ void read_ahead_done(struct read_ahead *ahead) {
     pthread_mutex_unlock(&ahead->lock);
 }
 
-void read_ahead_stop(struct read_ahead *ahead) {
+void reader_stop(struct reader *ahead) {
     if (ahead->joined)
         return;
     pthread_mutex_lock(&ahead->lock);
@@ -328,10 +329,10 @@ void read_ahead_stop(struct read_ahead *ahead) {
     ahead->joined = true;
 }
 
-void read_ahead_close(struct read_ahead *ahead) {
+void reader_close(struct reader *ahead) {
     if (!ahead)
         return;
-    read_ahead_stop(ahead);
+    reader_stop(ahead);
     pthread_mutex_destroy(&ahead->lock);
     pthread_cond_destroy(&ahead->changed);
     munmap(ahead->batches, BATCHES_BYTES);

@@ -17,15 +17,15 @@
 
 static PyObject *core_error;
 
-static const char *const problem_words[] = {
-    [PROBLEM_NONE] = "",
-    [PROBLEM_USAGE] = "usage",
-    [PROBLEM_UNREADABLE] = "unreadable",
-    [PROBLEM_MEMORY] = "memory",
+static const char *const error_words[] = {
+    [ERROR_NONE] = "",
+    [ERROR_USAGE] = "usage",
+    [ERROR_UNREADABLE] = "unreadable",
+    [ERROR_MEMORY] = "memory",
 };
 
 /* Frees an instance of one of the heap types. */
-void module_free_object(PyObject *self) {
+void binding_free_object(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -33,7 +33,7 @@ void module_free_object(PyObject *self) {
 }
 
 /* Flow numbers as an array to be freed with PyMem_Free, NULL with an exception set. */
-uint32_t *module_flow_numbers(PyObject *list, size_t *count) {
+uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
     Py_ssize_t size = PyList_Size(list);
     uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);
     if (size >= 0 && !flows)
@@ -49,10 +49,10 @@ uint32_t *module_flow_numbers(PyObject *list, size_t *count) {
     return NULL;
 }
 
-static PyObject *raise(const struct problem *problem) {
+static PyObject *raise(const struct error *error) {
     PyObject *text =
-        PyUnicode_DecodeUTF8(problem->text, (Py_ssize_t)strlen(problem->text), "backslashreplace");
-    PyObject *arguments = text ? Py_BuildValue("(sN)", problem_words[problem->kind], text) : NULL;
+        PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "backslashreplace");
+    PyObject *arguments = text ? Py_BuildValue("(sN)", error_words[error->kind], text) : NULL;
     if (arguments)
         PyErr_SetObject(core_error, arguments);
     Py_XDECREF(arguments);
@@ -103,7 +103,7 @@ static bool take_paths(struct arguments *arguments, PyObject *list) {
 }
 
 static bool take_flow_list(struct arguments *arguments, PyObject *list) {
-    arguments->flows = module_flow_numbers(list, &arguments->options.packet_flow_count);
+    arguments->flows = binding_flow_numbers(list, &arguments->options.packet_flow_count);
     arguments->options.packets = PACKETS_OF_FLOWS;
     arguments->options.packet_flows = arguments->flows;
     return arguments->flows;
@@ -153,17 +153,17 @@ static bool take_arguments(struct arguments *arguments, PyObject *args, PyObject
 
 static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     struct arguments arguments = {0};
-    struct problem problem = {0};
+    struct error error = {0};
     struct analysis *analysis = NULL;
     bool taken = take_arguments(&arguments, args, kwargs);
     if (taken) {
         Py_BEGIN_ALLOW_THREADS analysis = analysis_open(
-            arguments.paths, (size_t)arguments.path_count, &arguments.options, &problem);
+            arguments.paths, (size_t)arguments.path_count, &arguments.options, &error);
         Py_END_ALLOW_THREADS
     }
     free_arguments(&arguments);
     if (!analysis)
-        return taken ? raise(&problem) : NULL;
+        return taken ? raise(&error) : NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct analysis_object *self = (struct analysis_object *)allocate(type, 0);
     if (self)
@@ -175,7 +175,7 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
 
 static void analysis_dealloc(PyObject *self) {
     analysis_close(((struct analysis_object *)self)->analysis);
-    module_free_object(self);
+    binding_free_object(self);
 }
 
 static bool begin_work(struct analysis_object *self) {
@@ -187,26 +187,26 @@ static bool begin_work(struct analysis_object *self) {
 static PyObject *analysis_step_method(PyObject *object, PyObject *most) {
     struct analysis_object *self = (struct analysis_object *)object;
     unsigned long long packets = PyLong_AsUnsignedLongLong(most);
-    struct problem problem;
+    struct error error;
     bool more;
     if (PyErr_Occurred() || !begin_work(self))
         return NULL;
     self->busy = true;
-    Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &problem);
+    Py_BEGIN_ALLOW_THREADS more = analysis_step(self->analysis, packets, &error);
     Py_END_ALLOW_THREADS self->busy = false;
-    return problem.kind == PROBLEM_NONE ? PyBool_FromLong(more) : raise(&problem);
+    return error.kind == ERROR_NONE ? PyBool_FromLong(more) : raise(&error);
 }
 
 static PyObject *analysis_finish_method(PyObject *object, PyObject *unused) {
     struct analysis_object *self = (struct analysis_object *)object;
-    struct problem problem;
+    struct error error;
     (void)unused;
     if (!begin_work(self))
         return NULL;
     self->busy = true;
-    Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &problem);
+    Py_BEGIN_ALLOW_THREADS analysis_finish(self->analysis, &error);
     Py_END_ALLOW_THREADS self->busy = false;
-    return problem.kind == PROBLEM_NONE ? Py_NewRef(Py_None) : raise(&problem);
+    return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : raise(&error);
 }
 
 static PyObject *analysis_add_finding_method(PyObject *object, PyObject *args) {
@@ -397,10 +397,10 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
     core_error = PyErr_NewException("wiretale.analyzer._core.Error", NULL, NULL);
     PyTypeObject *table_type = table_types_make();
-    PyObject *passages_type = passages_type_make();
-    if (!module || !analysis_type || !core_error || !table_type || !passages_type ||
+    PyObject *observations_type = observations_type_make();
+    if (!module || !analysis_type || !core_error || !table_type || !observations_type ||
         PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
-        PyModule_AddObjectRef(module, "Passages", passages_type) ||
+        PyModule_AddObjectRef(module, "Observations", observations_type) ||
         PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
         PyModule_AddObjectRef(module, "Error", core_error))
         return NULL;

@@ -13,20 +13,20 @@
     { name, (PyCFunction)(void (*)(void))function, flags, doc }
 
 /* Frees an instance of one of the heap types. */
-void module_free_object(PyObject *self);
+void binding_free_object(PyObject *self);
 /* Flow numbers of a list, for PyMem_Free(); NULL with an exception set. */
-uint32_t *module_flow_numbers(PyObject *list, size_t *count);
+uint32_t *binding_flow_numbers(PyObject *list, size_t *count);
 
 /* Both take over what they are given; NULL with an exception set. */
-PyObject *module_stream_capsule(struct ArrowArrayStream *stream);
-PyObject *module_schema_capsule(struct ArrowSchema *schema);
+PyObject *binding_stream_capsule(struct ArrowArrayStream *stream);
+PyObject *binding_schema_capsule(struct ArrowSchema *schema);
 /* Gives back a reference that a stream kept, from whichever thread releases it. */
-void module_disown(void *owner);
+void binding_disown(void *owner);
 
 /* The type of tables (borrowed), made once; NULL with an exception set. */
 PyTypeObject *table_types_make(void);
-/* The type of passages (new); NULL with an exception set. */
-PyObject *passages_type_make(void);
+/* The type of observations (new); NULL with an exception set. */
+PyObject *observations_type_make(void);
 /* A finished table of `owner`, which lives as long. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
 /* (name, type, unit, meaning) of each column. */

@@ -5,7 +5,7 @@
 
 #include "python/module.h"
 
-void module_disown(void *owner) {
+void binding_disown(void *owner) {
     PyGILState_STATE state = PyGILState_Ensure();
     Py_DECREF((PyObject *)owner);
     PyGILState_Release(state);
@@ -25,7 +25,7 @@ static void free_schema(PyObject *capsule) {
     free(schema);
 }
 
-PyObject *module_stream_capsule(struct ArrowArrayStream *stream) {
+PyObject *binding_stream_capsule(struct ArrowArrayStream *stream) {
     struct ArrowArrayStream *held = malloc(sizeof *held);
     PyObject *capsule = held ? PyCapsule_New(held, "arrow_array_stream", free_stream) : NULL;
     if (capsule) {
@@ -37,7 +37,7 @@ PyObject *module_stream_capsule(struct ArrowArrayStream *stream) {
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 }
 
-PyObject *module_schema_capsule(struct ArrowSchema *schema) {
+PyObject *binding_schema_capsule(struct ArrowSchema *schema) {
     struct ArrowSchema *held = malloc(sizeof *held);
     PyObject *capsule = held ? PyCapsule_New(held, "arrow_schema", free_schema) : NULL;
     if (capsule) {

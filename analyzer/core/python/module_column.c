@@ -9,20 +9,20 @@
 
 static PyObject *text_object(const struct table *table, int64_t number) {
     size_t size;
-    const char *text = text_store_get(table->texts, number, &size);
+    const char *text = string_table_get(table->texts, number, &size);
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
 /* As os.fsdecode() returns it. */
 static PyObject *path_object(const struct table *table, int64_t number) {
     size_t size;
-    const char *path = text_store_get(table->texts, number, &size);
+    const char *path = string_table_get(table->texts, number, &size);
     return PyUnicode_DecodeFSDefaultAndSize(path, (Py_ssize_t)size);
 }
 
 static PyObject *address_object(const struct table *table, int64_t number) {
     char text[ADDRESS_TEXT_MAX];
-    size_t size = text_store_address(table->texts, number, text);
+    size_t size = string_table_address(table->texts, number, text);
     return PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
 }
 
@@ -247,7 +247,7 @@ PyObject *table_packed(PyObject *self, PyObject *args) {
     for (Py_ssize_t i = 0; i < count; i++)
         if (!take_pack(table, PyList_GetItem(fields, i), &packs[i]))
             return NULL;
-    if (chosen != Py_None && !(flows = module_flow_numbers(chosen, &choice.count)))
+    if (chosen != Py_None && !(flows = binding_flow_numbers(chosen, &choice.count)))
         return NULL;
     choice.flows = flows;
     list = pack_places(packs, count, column_pack_rows(table, &choice), places);

@@ -47,7 +47,7 @@ static void table_dealloc(PyObject *self) {
     if (object->own)
         table_free(object->own);
     free(object->own);
-    module_free_object(self);
+    binding_free_object(self);
 }
 
 static Py_ssize_t table_length(PyObject *self) {
@@ -184,7 +184,7 @@ static PyObject *table_of_flows(PyObject *self, PyObject *args) {
         return NULL;
     if (table->schema != &schemas[TABLE_packets])
         return PyErr_Format(PyExc_TypeError, "only the packets table can be chosen from by flow");
-    uint32_t *flows = module_flow_numbers(chosen, &count);
+    uint32_t *flows = binding_flow_numbers(chosen, &count);
     if (!flows)
         return NULL;
     struct table *copy = calloc(1, sizeof *copy);
@@ -224,7 +224,7 @@ static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
         return NULL;
     if (table->schema != &schemas[TABLE_packets])
         return PyErr_Format(PyExc_TypeError, "only the packets table has packet streams");
-    uint32_t *flows = module_flow_numbers(chosen, &count);
+    uint32_t *flows = binding_flow_numbers(chosen, &count);
     if (!flows)
         return NULL;
     if (packet_pack(table, flows, count, base_ns, &streams))
@@ -246,10 +246,10 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
     struct ArrowArrayStream stream;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|Op", names, &requested, &integers))
         return NULL;
-    if (arrow_stream_export(table_of(self), integers, &stream, self, module_disown))
+    if (arrow_stream_export(table_of(self), integers, &stream, self, binding_disown))
         return PyErr_NoMemory();
     Py_INCREF(self);
-    return module_stream_capsule(&stream);
+    return binding_stream_capsule(&stream);
 }
 
 static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
@@ -257,7 +257,7 @@ static PyObject *table_arrow_schema(PyObject *self, PyObject *unused) {
     (void)unused;
     if (arrow_schema_export(table_of(self)->schema, false, &schema))
         return PyErr_NoMemory();
-    return module_schema_capsule(&schema);
+    return binding_schema_capsule(&schema);
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ static PyObject *table_json_method(PyObject *self, PyObject *unused) {
 
 static void json_dealloc(PyObject *self) {
     Py_DECREF(((struct json_object *)self)->owner);
-    module_free_object(self);
+    binding_free_object(self);
 }
 
 static PyObject *json_end(struct json_object *self) {

@@ -3,7 +3,7 @@
 #include "pipeline/analysis_state.h"
 
 static uint64_t add(struct worker *worker, struct flow *flow, unsigned direction,
-                    const struct sighting *seen, const struct event *event) {
+                    const struct packet_info *seen, const struct event *event) {
     struct analysis *analysis = worker->analysis;
     if ((flow && flow->event_count >= EVENTS_A_FLOW_MOST) ||
         batch_order_rows(analysis, TABLE_events) >= EVENTS_MOST) {
@@ -32,7 +32,7 @@ static uint64_t add(struct worker *worker, struct flow *flow, unsigned direction
 }
 
 uint64_t event_log(struct worker *worker, struct flow *flow, unsigned direction,
-                   const struct sighting *seen, const struct event *event) {
+                   const struct packet_info *seen, const struct event *event) {
     if (worker->analysis->packets_only)
         return EVENT_NONE;
     analysis_lock(worker->analysis);

@@ -90,7 +90,7 @@ static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word
     row_set(&row, flows_ip_version, flow->key.ip_version);
     put_end(analysis, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
     put_end(analysis, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
-    path_table_text(analysis->paths, flow->key.path, path);
+    encapsulation_table_text(analysis->paths, flow->key.path, path);
     row_set_text(analysis, &row, flows_path, path);
     put_state(&row, flow, end);
     put_span(&row, flow);
@@ -146,14 +146,13 @@ static void put_rates(struct row *row, const struct direction *direction,
                rate_bps(useful_bytes(direction, stream), span));
 }
 
-static void put_round_trips(struct row *row, struct tcp_stream *stream,
-                            struct allowance *allowance) {
+static void put_round_trips(struct row *row, struct tcp_stream *stream, struct pool *pool) {
     row_set(row, directions_rtt_samples, (int64_t)stream->rtt.count);
     if (!stream->rtt.count)
         return;
     row_set(row, directions_rtt_ns_min, stream->rtt.least);
-    row_set(row, directions_rtt_ns_median, sample_set_quantile(&stream->rtt, MEDIAN, allowance));
-    row_set(row, directions_rtt_ns_p99, sample_set_quantile(&stream->rtt, P99, allowance));
+    row_set(row, directions_rtt_ns_median, histogram_quantile(&stream->rtt, MEDIAN, pool));
+    row_set(row, directions_rtt_ns_p99, histogram_quantile(&stream->rtt, P99, pool));
     row_set(row, directions_rtt_ns_max, stream->rtt.greatest);
 }
 
@@ -244,14 +243,13 @@ static void put_limits(struct row *row, const struct tcp_stream *stream) {
     row_set(row, directions_limit_timeout_ns, recovery_of(stream)->rto_idle_ns);
 }
 
-static void put_tcp(struct row *row, struct flow *flow, unsigned number,
-                    struct allowance *allowance) {
+static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct pool *pool) {
     struct direction *direction = &flow->directions[number];
     struct tcp_stream *stream = &flow->tcp.streams[number];
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     bool answered = flow->directions[!number].packets > 0;
     put_handshake(row, stream);
-    put_round_trips(row, stream, allowance);
+    put_round_trips(row, stream, pool);
     row_set_if(row, directions_sack_gaps, !stream->counts_missing && !direction->packets,
                (int64_t)recovery->sack_gaps);
     if (stream->counts_missing || direction->payload_unknown) /* not every header was read */
@@ -287,7 +285,7 @@ static void add_direction_row(struct worker *worker, struct flow *flow, unsigned
     put_header_fields(&row, direction);
     put_rates(&row, direction, tcp ? &flow->tcp.streams[number] : NULL);
     if (tcp)
-        put_tcp(&row, flow, number, &worker->allowance);
+        put_tcp(&row, flow, number, &worker->pool);
     block_finish(worker, flow, number, &row);
     if (row_known(&row, directions_limit_timeout_ns)) {
         char stalls[STALLS_TEXT_SIZE];
@@ -305,11 +303,11 @@ static bool begin_rows(struct analysis *analysis, uint32_t flow) {
 
 void flow_release(struct worker *worker, struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
-        series_bins_free(&flow->directions[number].series, &worker->allowance);
+        time_bins_free(&flow->directions[number].series, &worker->pool);
         if (flow->key.protocol == IP_TCP)
-            stream_free(&flow->tcp.streams[number], &worker->allowance);
+            stream_free(&flow->tcp.streams[number], &worker->pool);
         else if (flow->key.protocol == IP_UDP)
-            sequence_free(&flow->udp[number].sequence, &worker->allowance);
+            sequence_free(&flow->udp[number].sequence, &worker->pool);
     }
 }
 

@@ -5,7 +5,7 @@
 
 void series_finish(struct analysis *analysis, const struct flow *flow, unsigned number) {
     const struct direction *direction = &flow->directions[number];
-    const struct series_bins *series = &direction->series;
+    const struct time_bins *series = &direction->series;
     struct series_head head = {
         .first = series->first,
         .first_ns = direction->first_ns,

@@ -31,16 +31,16 @@ struct small_bin {
             .lost = (bin)->lost})
 
 _Static_assert(BINS_MOST <= UINT16_MAX, "the bins of a direction are counted in 16 bits");
-_Static_assert(sizeof(struct narrow_bin) <= sizeof(struct series_bin), "the room is for wide ones");
+_Static_assert(sizeof(struct narrow_bin) <= sizeof(struct time_bin), "the room is for wide ones");
 
 static const size_t bin_sizes[] = {
     [BINS_SMALL] = sizeof(struct small_bin),
     [BINS_NARROW] = sizeof(struct narrow_bin),
-    [BINS_WIDE] = sizeof(struct series_bin),
+    [BINS_WIDE] = sizeof(struct time_bin),
 };
 
 /* The round trip, flight and window have 32 bits in all of them. */
-static uint8_t form_of(const struct series_bin *bins, size_t count) {
+static uint8_t form_of(const struct time_bin *bins, size_t count) {
     uint64_t all = 0;
     for (size_t i = 0; i < count; i++)
         all |= bins[i].wire_bytes | bins[i].ip_bytes | bins[i].payload_bytes |
@@ -55,12 +55,12 @@ static size_t bin_size(const struct series_head *head) {
     return bin_sizes[head->form];
 }
 
-static struct series_bin bin_at(const uint8_t *place, const struct series_head *head) {
-    struct series_bin bin;
+static struct time_bin bin_at(const uint8_t *place, const struct series_head *head) {
+    struct time_bin bin;
     if (head->form == BINS_SMALL)
-        return AS(struct series_bin, (const struct small_bin *)place);
+        return AS(struct time_bin, (const struct small_bin *)place);
     if (head->form == BINS_NARROW)
-        return AS(struct series_bin, (const struct narrow_bin *)place);
+        return AS(struct time_bin, (const struct narrow_bin *)place);
     memcpy(&bin, place, sizeof bin);
     return bin;
 }
@@ -69,7 +69,7 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static void put_counts(struct row *row, const struct series_bin *bin,
+static void put_counts(struct row *row, const struct time_bin *bin,
                        const struct series_head *head) {
     bool stream = head->tcp && head->payload_known;
     row_set(row, series_packets, bin->packets);
@@ -85,7 +85,7 @@ static void put_counts(struct row *row, const struct series_bin *bin,
 }
 
 /* `so_far`: IP bytes up to the end of this bin, which began at `start`. */
-static void put_rates(struct row *row, const struct series_bin *bin, const struct series_head *head,
+static void put_rates(struct row *row, const struct time_bin *bin, const struct series_head *head,
                       int64_t start, int64_t width, uint64_t so_far) {
     int64_t elapsed = least(start + width, head->last_ns) - head->first_ns;
     row_set(row, series_throughput_bps, rate_bps(bin->ip_bytes, width));
@@ -100,9 +100,9 @@ static const uint8_t *next_row(const uint8_t *record, struct table_cursor *curso
     struct series_head head;
     memcpy(&head, record, sizeof head);
     const uint8_t *place = record + sizeof head + cursor->of_record * bin_size(&head);
-    const struct series_bin bin = bin_at(place, &head);
-    struct series_bins shape = {.first = head.first, .doublings = head.doublings};
-    int64_t width = series_bins_width_ns(&shape), start = series_bins_start_ns(&shape, bin.index);
+    const struct time_bin bin = bin_at(place, &head);
+    struct time_bins shape = {.first = head.first, .doublings = head.doublings};
+    int64_t width = time_bins_width_ns(&shape), start = time_bins_start_ns(&shape, bin.index);
     row_clear(row);
     memset(row->value, 0, series_column_count * sizeof *row->value);
     row_set(row, series_direction, head.number);
@@ -116,11 +116,11 @@ static const uint8_t *next_row(const uint8_t *record, struct table_cursor *curso
 }
 
 static const struct record_kind series_records = {
-    .room = sizeof(struct series_head) + BINS_MOST * sizeof(struct series_bin),
+    .room = sizeof(struct series_head) + BINS_MOST * sizeof(struct time_bin),
     .next = next_row,
 };
 
-static void put_bins(uint8_t *out, const struct series_head *head, const struct series_bin *bins) {
+static void put_bins(uint8_t *out, const struct series_head *head, const struct time_bin *bins) {
     struct small_bin *small = (struct small_bin *)out;
     struct narrow_bin *narrow = (struct narrow_bin *)out;
     if (head->form == BINS_WIDE)
@@ -131,8 +131,7 @@ static void put_bins(uint8_t *out, const struct series_head *head, const struct 
         small[i] = AS(struct small_bin, &bins[i]);
 }
 
-bool series_record_add(struct table *table, struct series_head *head,
-                       const struct series_bin *bins) {
+bool series_record_add(struct table *table, struct series_head *head, const struct time_bin *bins) {
     if (!head->count)
         return true;
     uint8_t *record = table_begin_record(table, &series_records);

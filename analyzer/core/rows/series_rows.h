@@ -24,7 +24,6 @@ struct series_head {
 
 /* Adds the direction's bins, `head->count` of them, as rows to the group that is begun. False
  * without memory. */
-bool series_record_add(struct table *table, struct series_head *head,
-                       const struct series_bin *bins);
+bool series_record_add(struct table *table, struct series_head *head, const struct time_bin *bins);
 
 #endif

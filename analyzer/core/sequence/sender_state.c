@@ -163,10 +163,10 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     struct sequence_window *window = &source->window;
     struct sequence_summary *counts = judge->counts;
     int64_t before = window->highest;
-    enum sequence_arrival arrival = sequence_window_take(window, source->map, position);
-    if (arrival < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES)
+    enum sequence_arrival decoded = sequence_window_take(window, source->map, position);
+    if (decoded < ARRIVAL_DUPLICATE && window->highest - position < SEQUENCE_FRAMES)
         source->frames[(uint64_t)position % SEQUENCE_FRAMES] = item->frame;
-    switch (arrival) {
+    switch (decoded) {
     case ARRIVAL_NEXT: break;
     case ARRIVAL_AHEAD:
         tell_lost(judge, item, before + 1, (uint64_t)(position - before - 1),

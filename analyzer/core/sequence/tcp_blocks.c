@@ -4,9 +4,8 @@
 #include <string.h>
 
 struct block_stream *block_stream_begin(int64_t start, int64_t length,
-                                        const struct block_header *header,
-                                        struct allowance *allowance) {
-    struct block_stream *blocks = allowance_take(allowance, sizeof *blocks);
+                                        const struct block_header *header, struct pool *pool) {
+    struct block_stream *blocks = pool_alloc(pool, sizeof *blocks);
     if (!blocks)
         return NULL;
     *blocks = (struct block_stream){.start = start, .length = length};
@@ -18,11 +17,11 @@ struct block_stream *block_stream_begin(int64_t start, int64_t length,
     return blocks;
 }
 
-void block_stream_free(struct block_stream *blocks, struct allowance *allowance) {
+void block_stream_free(struct block_stream *blocks, struct pool *pool) {
     if (!blocks)
         return;
-    allowance_release(allowance, blocks->open, blocks->room, sizeof *blocks->open);
-    allowance_give(allowance, blocks, sizeof *blocks);
+    pool_release(pool, blocks->open, blocks->room, sizeof *blocks->open);
+    pool_free(pool, blocks, sizeof *blocks);
 }
 
 static struct open_block *open_at(const struct block_stream *blocks, uint64_t i) {
@@ -30,7 +29,7 @@ static struct open_block *open_at(const struct block_stream *blocks, uint64_t i)
 }
 
 /* The list is unwrapped as it grows: room is a power of two, so what had wrapped moves behind. */
-static bool has_room(struct block_stream *blocks, struct allowance *allowance) {
+static bool has_room(struct block_stream *blocks, struct pool *pool) {
     uint32_t old_room = blocks->room;
     struct open_block *old = NULL;
     if (blocks->open_count < old_room)
@@ -38,25 +37,25 @@ static bool has_room(struct block_stream *blocks, struct allowance *allowance) {
     if (old_room >= BLOCKS_OPEN_MOST)
         return false;
     uint32_t room = old_room ? 2 * old_room : 4;
-    struct open_block *grown = allowance_take(allowance, room * sizeof *grown);
+    struct open_block *grown = pool_alloc(pool, room * sizeof *grown);
     if (!grown)
         return false;
     old = blocks->open;
     for (uint64_t i = 0; i < blocks->open_count; i++)
         grown[(blocks->delivered + i) % room] = *open_at(blocks, i);
-    allowance_release(allowance, old, old_room, sizeof *old);
+    pool_release(pool, old, old_room, sizeof *old);
     blocks->open = grown;
     blocks->room = room;
     return true;
 }
 
-static bool open_up_to(struct block_stream *blocks, uint64_t number, struct allowance *allowance) {
+static bool open_up_to(struct block_stream *blocks, uint64_t number, struct pool *pool) {
     if (number < blocks->delivered)
         return true;
     if (number - blocks->delivered >= BLOCKS_OPEN_MOST)
         return false;
     while (blocks->delivered + blocks->open_count <= number) {
-        if (!has_room(blocks, allowance))
+        if (!has_room(blocks, pool))
             return false;
         memset(open_at(blocks, blocks->open_count), 0, sizeof(struct open_block));
         blocks->open_count++;
@@ -138,12 +137,12 @@ static bool is_astray(const struct block_stream *blocks, const struct block_segm
 }
 
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
-                       struct allowance *allowance, const struct block_listener *listener) {
+                       struct pool *pool, const struct block_listener *listener) {
     if (blocks->lost || segment->start < blocks->start || segment->end <= segment->start)
         return;
     uint64_t first = (uint64_t)((segment->start - blocks->start) / blocks->length);
     uint64_t last = (uint64_t)((segment->end - 1 - blocks->start) / blocks->length);
-    if (is_astray(blocks, segment) || !open_up_to(blocks, last, allowance)) {
+    if (is_astray(blocks, segment) || !open_up_to(blocks, last, pool)) {
         blocks->lost = true;
         return;
     }

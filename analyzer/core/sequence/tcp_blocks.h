@@ -51,9 +51,8 @@ struct block_listener {
 /* The stream's tracker, from its first header (or a length that the user gives, then with
  * `header` NULL); NULL without memory. */
 struct block_stream *block_stream_begin(int64_t start, int64_t length,
-                                        const struct block_header *header,
-                                        struct allowance *allowance);
-void block_stream_free(struct block_stream *blocks, struct allowance *allowance);
+                                        const struct block_header *header, struct pool *pool);
+void block_stream_free(struct block_stream *blocks, struct pool *pool);
 
 /* The segment [start, end) was seen; `header` is what it begins with, or NULL. `highest` and
  * `gaps` say what of the stream has been seen after it. */
@@ -66,7 +65,7 @@ struct block_segment {
     const struct range_set *gaps;
 };
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
-                       struct allowance *allowance, const struct block_listener *listener);
+                       struct pool *pool, const struct block_listener *listener);
 /* What is left open, at the end. */
 void block_stream_finish(struct block_stream *blocks, const struct block_listener *listener);
 

@@ -27,8 +27,8 @@ struct sequence_belief {
 
 _Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
 
-static void give_up(struct sequence_track *track, struct allowance *allowance) {
-    sequence_free(track, allowance);
+static void give_up(struct sequence_track *track, struct pool *pool) {
+    sequence_free(track, pool);
     track->format = SEQUENCE_NONE;
 }
 
@@ -56,11 +56,10 @@ static struct sequence_source *reuse_source(const struct sequence_belief *belief
 }
 
 static struct sequence_source *add_source(struct sequence_belief *belief, uint64_t key,
-                                          const struct sequence_judge *judge,
-                                          struct allowance *allowance) {
+                                          const struct sequence_judge *judge, struct pool *pool) {
     struct sequence_source *source = NULL;
     if (belief->source_count < SOURCES_MOST)
-        source = allowance_take(allowance, sizeof *source);
+        source = pool_alloc(pool, sizeof *source);
     if (source)
         belief->sources[belief->source_count++] = source;
     else
@@ -79,12 +78,11 @@ static bool is_another_run(const struct sequence_layout *layout, uint64_t old, u
 
 static struct sequence_source *begin_source(struct sequence_belief *belief,
                                             const struct sequence_judge *judge,
-                                            const struct sequence_item *item,
-                                            struct allowance *allowance) {
+                                            const struct sequence_item *item, struct pool *pool) {
     uint64_t key = item->reading.key;
     const struct sequence_source *newest = find_source(belief, belief->newest_key);
     uint64_t frame_before = newest ? newest->last_frame : 0;
-    struct sequence_source *source = add_source(belief, key, judge, allowance);
+    struct sequence_source *source = add_source(belief, key, judge, pool);
     if (source && is_another_run(judge->layout, belief->newest_key, key)) {
         judge->counts->restarts++;
         sequence_tell(judge, SEQUENCE_RESTART, item, frame_before);
@@ -125,7 +123,7 @@ static void put_candidate(struct sequence_belief *belief, const struct sequence_
 /* A packet of a source not heard before: believed with its second packet in sequence (RFC 3550
  * A.1), or when it says that it is the first and is whole. Until then it is no packet of ours. */
 static void admit(struct sequence_belief *belief, const struct sequence_judge *judge,
-                  const struct sequence_item *item, struct allowance *allowance) {
+                  const struct sequence_item *item, struct pool *pool) {
     const struct sequence_reading *reading = &item->reading;
     struct sequence_item before;
     struct sequence_source *source = NULL;
@@ -134,7 +132,7 @@ static void admit(struct sequence_belief *belief, const struct sequence_judge *j
         has_before ? sequence_step(judge->layout, before.reading.sequence, reading->sequence) : 0;
     bool follows = step >= 1 && step <= judge->layout->follow_most;
     if (follows || (reading->first && !reading->corrupt))
-        source = begin_source(belief, judge, follows ? &before : item, allowance);
+        source = begin_source(belief, judge, follows ? &before : item, pool);
     if (!source) {
         judge->counts->other_packets++;
         put_candidate(belief, item);
@@ -148,37 +146,36 @@ static void admit(struct sequence_belief *belief, const struct sequence_judge *j
 }
 
 static void judge_any(struct sequence_belief *belief, const struct sequence_judge *judge,
-                      const struct sequence_item *item, struct allowance *allowance) {
+                      const struct sequence_item *item, struct pool *pool) {
     struct sequence_source *source = find_source(belief, item->reading.key);
     if (source)
         judge_item(belief, source, judge, item);
     else
-        admit(belief, judge, item, allowance);
+        admit(belief, judge, item, pool);
 }
 
 /* --- from trial to belief -------------------------------------------------------------------- */
 
 static void replay(const struct sequence_trial *trial, struct sequence_belief *belief,
-                   const struct sequence_judge *judge, struct allowance *allowance) {
+                   const struct sequence_judge *judge, struct pool *pool) {
     for (uint32_t i = 0; i < trial->count; i++) {
         const struct sequence_kept *kept = &trial->kept[i];
         struct sequence_item item = {
             .time_ns = kept->time_ns, .frame = kept->frame, .time_known = kept->time_known};
         if (sequence_read_kept(&item.reading, judge->layout, kept))
-            judge_any(belief, judge, &item, allowance);
+            judge_any(belief, judge, &item, pool);
         else
             judge->counts->other_packets++;
     }
 }
 
 static void believe(struct sequence_track *track, const struct sequence_layout *layout,
-                    uint64_t key, struct allowance *allowance,
-                    const struct sequence_listener *listener) {
+                    uint64_t key, struct pool *pool, const struct sequence_listener *listener) {
     struct sequence_trial *trial = track->more;
-    struct sequence_belief *belief = allowance_take(allowance, sizeof *belief);
+    struct sequence_belief *belief = pool_alloc(pool, sizeof *belief);
     struct sequence_judge judge = {layout, NULL, listener};
     if (!belief) {
-        give_up(track, allowance);
+        give_up(track, pool);
         return;
     }
     memset(belief, 0, sizeof *belief);
@@ -187,13 +184,13 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
     belief->counts.counter_bits = layout->bits;
     belief->counts.other_packets = (uint64_t)track->tried + track->beside - trial->count;
     judge.counts = &belief->counts;
-    if (!add_source(belief, key, &judge, allowance)) {
-        allowance_give(allowance, belief, sizeof *belief);
-        give_up(track, allowance);
+    if (!add_source(belief, key, &judge, pool)) {
+        pool_free(pool, belief, sizeof *belief);
+        give_up(track, pool);
         return;
     }
-    replay(trial, belief, &judge, allowance);
-    allowance_give(allowance, trial, sizeof *trial);
+    replay(trial, belief, &judge, pool);
+    pool_free(pool, trial, sizeof *trial);
     track->more = belief;
     track->format = (uint8_t)layout->format;
     track->layout = (uint8_t)(layout - sequence_layouts);
@@ -202,14 +199,14 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
 /* The list begins with the second of two packets that look alike: most flows never need it. Returns
  * false without memory. */
 static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
-                     struct allowance *allowance) {
+                     struct pool *pool) {
     struct sequence_trial *trial = track->more;
     if (!trial && !(track->first.present && sequence_look_alike(&track->first, kept))) {
         track->first = *kept;
         return true;
     }
     if (!trial) {
-        trial = track->more = allowance_take(allowance, sizeof *trial);
+        trial = track->more = pool_alloc(pool, sizeof *trial);
         if (!trial)
             return false;
         trial->count = 1;
@@ -220,27 +217,27 @@ static bool add_kept(struct sequence_track *track, const struct sequence_kept *k
 }
 
 static void try_packet(struct sequence_track *track, const struct sequence_packet *packet,
-                       struct allowance *allowance, const struct sequence_listener *listener) {
+                       struct pool *pool, const struct sequence_listener *listener) {
     if (sequence_is_beside_rtp(packet->payload, packet->captured)) {
         if (++track->beside == BESIDE_MOST)
-            give_up(track, allowance);
+            give_up(track, pool);
         return;
     }
     uint64_t key;
     struct sequence_kept kept = sequence_keep(packet);
     track->tried++;
     if (sequence_is_any(&kept)) {
-        if (!add_kept(track, &kept, allowance)) {
-            give_up(track, allowance);
+        if (!add_kept(track, &kept, pool)) {
+            give_up(track, pool);
             return;
         }
         const struct sequence_layout *layout =
             track->more ? sequence_trial_believed(track->more, &key) : NULL;
         if (layout)
-            believe(track, layout, key, allowance, listener);
+            believe(track, layout, key, pool, listener);
     }
     if (track->format == SEQUENCE_UNKNOWN && track->tried == TRIED_MOST)
-        give_up(track, allowance);
+        give_up(track, pool);
 }
 
 /* A second look at what is believed for its times alone: what stands still or runs is no clock. */
@@ -264,9 +261,9 @@ static bool is_no_clock(struct sequence_belief *belief, const struct sequence_la
 /* --- what others call ------------------------------------------------------------------------ */
 
 void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
-                        struct allowance *allowance, const struct sequence_listener *listener) {
+                        struct pool *pool, const struct sequence_listener *listener) {
     if (track->format == SEQUENCE_UNKNOWN) {
-        try_packet(track, packet, allowance, listener);
+        try_packet(track, packet, pool, listener);
         return;
     }
     struct sequence_belief *belief = track->more;
@@ -279,9 +276,9 @@ void sequence_take_more(struct sequence_track *track, const struct sequence_pack
     if (!read)
         belief->counts.other_packets++;
     else if (is_no_clock(belief, judge.layout, &item))
-        give_up(track, allowance);
+        give_up(track, pool);
     else
-        judge_any(belief, &judge, &item, allowance);
+        judge_any(belief, &judge, &item, pool);
 }
 
 static bool is_believing(const struct sequence_track *track) {
@@ -309,14 +306,14 @@ void sequence_summary(struct sequence_track *track, const struct sequence_listen
     }
 }
 
-void sequence_free(struct sequence_track *track, struct allowance *allowance) {
+void sequence_free(struct sequence_track *track, struct pool *pool) {
     if (is_believing(track)) {
         struct sequence_belief *belief = track->more;
         for (uint32_t i = 0; i < belief->source_count; i++)
-            allowance_give(allowance, belief->sources[i], sizeof *belief->sources[i]);
-        allowance_give(allowance, belief, sizeof *belief);
+            pool_free(pool, belief->sources[i], sizeof *belief->sources[i]);
+        pool_free(pool, belief, sizeof *belief);
     } else if (track->more) {
-        allowance_give(allowance, track->more, sizeof(struct sequence_trial));
+        pool_free(pool, track->more, sizeof(struct sequence_trial));
     }
     *track = (struct sequence_track){0};
 }

@@ -27,14 +27,13 @@ struct sequence_track {
 };
 
 void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
-                        struct allowance *allowance, const struct sequence_listener *listener);
+                        struct pool *pool, const struct sequence_listener *listener);
 
 /* Takes the next packet. `listener` may be NULL. */
 static inline void sequence_take(struct sequence_track *track, const struct sequence_packet *packet,
-                                 struct allowance *allowance,
-                                 const struct sequence_listener *listener) {
+                                 struct pool *pool, const struct sequence_listener *listener) {
     if (track->format != SEQUENCE_NONE)
-        sequence_take_more(track, packet, allowance, listener);
+        sequence_take_more(track, packet, pool, listener);
 }
 
 /* What there is to say; a packet that still waits for its judgement gets it as if nothing followed.
@@ -43,6 +42,6 @@ void sequence_summary(struct sequence_track *track, const struct sequence_listen
                       struct sequence_summary *summary);
 
 /* After this the track is new. */
-void sequence_free(struct sequence_track *track, struct allowance *allowance);
+void sequence_free(struct sequence_track *track, struct pool *pool);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-static int64_t add_bytes(struct text_store *store, const void *bytes, size_t size) {
+static int64_t add_bytes(struct string_table *store, const void *bytes, size_t size) {
     uint64_t offset;
     uint16_t length = (uint16_t)size;
     uint8_t *place = arena_reserve(&store->arena, size + sizeof length, &offset);
@@ -18,20 +18,21 @@ static int64_t add_bytes(struct text_store *store, const void *bytes, size_t siz
     return (int64_t)offset;
 }
 
-int64_t text_store_add(struct text_store *store, const char *text) {
+int64_t string_table_add(struct string_table *store, const char *text) {
     char clean[TEXT_MAX + 1];
-    return add_bytes(store, clean, valid_text_copy(clean, sizeof clean, text, strlen(text)));
+    return add_bytes(store, clean, utf8_copy(clean, sizeof clean, text, strlen(text)));
 }
 
-int64_t text_store_add_path(struct text_store *store, const char *path) {
+int64_t string_table_add_path(struct string_table *store, const char *path) {
     return add_bytes(store, path, strnlen(path, TEXT_MAX));
 }
 
-int64_t text_store_add_address(struct text_store *store, unsigned version, const uint8_t *address) {
+int64_t string_table_add_address(struct string_table *store, unsigned version,
+                                 const uint8_t *address) {
     return add_bytes(store, address, version == 4 ? 4 : 16);
 }
 
-const char *text_store_get(const struct text_store *store, int64_t number, size_t *size) {
+const char *string_table_get(const struct string_table *store, int64_t number, size_t *size) {
     const uint8_t *entry = arena_at(&store->arena, (uint64_t)number);
     uint16_t length;
     memcpy(&length, entry, sizeof length);
@@ -59,10 +60,10 @@ static size_t ipv4_text(const char *bytes, char *buffer) {
     return (size_t)(out - buffer);
 }
 
-size_t text_store_address(const struct text_store *store, int64_t number,
-                          char buffer[static ADDRESS_TEXT_MAX]) {
+size_t string_table_address(const struct string_table *store, int64_t number,
+                            char buffer[static ADDRESS_TEXT_MAX]) {
     size_t size;
-    const char *bytes = text_store_get(store, number, &size);
+    const char *bytes = string_table_get(store, number, &size);
     if (size == 4) /* without the C library's formatted printing */
         return ipv4_text(bytes, buffer);
     if (!inet_ntop(AF_INET6, bytes, buffer, ADDRESS_TEXT_MAX))
@@ -70,6 +71,6 @@ size_t text_store_address(const struct text_store *store, int64_t number,
     return strlen(buffer);
 }
 
-void text_store_free(struct text_store *store) {
+void string_table_free(struct string_table *store) {
     arena_free(&store->arena);
 }

@@ -16,7 +16,7 @@
 #define ORIGIN_LEAST  (INT64_C(1) << 48)
 #define ROW_BYTES_MAX (2 * MASK_BYTES + COLUMNS_MAX * VARINT_MAX)
 
-void table_init(struct table *table, enum table_number number, const struct text_store *texts,
+void table_init(struct table *table, enum table_number number, const struct string_table *texts,
                 bool grouped) {
     *table = (struct table){.schema = &schemas[number], .texts = texts, .grouped = grouped};
 }

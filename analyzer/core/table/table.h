@@ -39,7 +39,7 @@ struct record_kind {
 
 struct table {
     const struct schema *schema;
-    const struct text_store *texts;
+    const struct string_table *texts;
     const struct record_kind *records; /* NULL: each row is packed by itself */
     uint64_t record_offset;            /* of the record that is begun */
     struct arena rows;
@@ -80,7 +80,7 @@ static inline bool row_known(const struct row *row, unsigned column) {
     return row->known[column / 64] >> column % 64 & 1;
 }
 
-void table_init(struct table *table, enum table_number number, const struct text_store *texts,
+void table_init(struct table *table, enum table_number number, const struct string_table *texts,
                 bool grouped);
 void table_free(struct table *table);
 

@@ -14,7 +14,7 @@ int64_t path_rtt(const struct tcp_connection *connection) {
 }
 
 int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream) {
-    const struct sample_set *down = &stream->rtt, *up = &peer_of(connection, stream)->rtt;
+    const struct histogram *down = &stream->rtt, *up = &peer_of(connection, stream)->rtt;
     if (up->count)
         return up->least;
     if (connection->handshake_rtt_ns < 0)

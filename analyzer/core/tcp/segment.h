@@ -43,11 +43,11 @@ struct event {
 
 struct segment_context {
     struct tcp_connection *connection;
-    struct tcp_stream *sender;     /* the half-connection that the segment belongs to */
-    struct tcp_stream *receiver;   /* the other one, whose data the segment acknowledges */
-    const struct tcp_header *tcp;  /* NULL for a later IP fragment of a segment */
-    const struct sighting *packet; /* metadata that needs no TCP header */
-    struct allowance *allowance;   /* memory for lists */
+    struct tcp_stream *sender;        /* the half-connection that the segment belongs to */
+    struct tcp_stream *receiver;      /* the other one, whose data the segment acknowledges */
+    const struct tcp_header *tcp;     /* NULL for a later IP fragment of a segment */
+    const struct packet_info *packet; /* metadata that needs no TCP header */
+    struct pool *pool;                /* memory for lists */
     const struct event_sink *sink;
     struct flow *flow; /* opaque here: for the sink */
     void *context;     /* the sink's */
@@ -98,9 +98,9 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
                                         int64_t end, int64_t length) {
     struct unacked_segment *segment = unacked_next(&sender->unacked);
     if (!segment)
-        segment = unacked_push(&sender->unacked,
-                               seg->receiver->base_known ? MAX_UNACKED : MAX_UNACKED_ONE_WAY,
-                               seg->allowance);
+        segment =
+            unacked_push(&sender->unacked,
+                         seg->receiver->base_known ? MAX_UNACKED : MAX_UNACKED_ONE_WAY, seg->pool);
     if (!segment)
         return;
     segment->end = end;

@@ -23,7 +23,7 @@ const struct tcp_recovery_state no_recovery;
 struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
                                           struct tcp_stream *stream) {
     if (!stream->recovery) {
-        stream->recovery = allowance_take(seg->allowance, sizeof *stream->recovery);
+        stream->recovery = pool_alloc(seg->pool, sizeof *stream->recovery);
         if (stream->recovery)
             memset(stream->recovery, 0, sizeof *stream->recovery);
     }
@@ -38,7 +38,7 @@ int64_t min_rtt(const struct tcp_stream *stream) {
     return sack_rtt ? min64(sack_rtt, stream->rtt.least) : stream->rtt.least;
 }
 
-void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct allowance *allowance) {
+void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool) {
     int64_t rtt_us = rtt_ns / 1000 < INT32_MAX ? rtt_ns / 1000 : INT32_MAX;
     if (!stream->rtt.count) {
         stream->srtt_us = (uint32_t)rtt_us;
@@ -48,7 +48,7 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct allowance 
         stream->rttvar_us = (uint32_t)(stream->rttvar_us + (size - stream->rttvar_us) / 4);
         stream->srtt_us = (uint32_t)(stream->srtt_us + error / 8);
     }
-    sample_set_add(&stream->rtt, rtt_ns, allowance);
+    histogram_add(&stream->rtt, rtt_ns, pool);
 }
 
 /* Returns the last frame that the sender sent at least `ns` before the current segment, 0 if its
@@ -69,7 +69,7 @@ static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
 static struct stall_list *stalls_of(const struct segment_context *seg,
                                     struct tcp_recovery_state *recovery) {
     if (!recovery->stalls && recovery != seg->sink->spare(seg)) {
-        recovery->stalls = allowance_take(seg->allowance, sizeof *recovery->stalls);
+        recovery->stalls = pool_alloc(seg->pool, sizeof *recovery->stalls);
         if (recovery->stalls)
             memset(recovery->stalls, 0, sizeof *recovery->stalls);
     }
@@ -104,26 +104,25 @@ void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_
     }
 }
 
-static void free_recovery(struct tcp_recovery_state *recovery, struct allowance *allowance) {
-    allowance_release(allowance, recovery->records, recovery->record_capacity,
-                      sizeof *recovery->records);
-    allowance_release(allowance, recovery->stalls, 1, sizeof *recovery->stalls);
-    allowance_give(allowance, recovery, sizeof *recovery);
+static void free_recovery(struct tcp_recovery_state *recovery, struct pool *pool) {
+    pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
+    pool_release(pool, recovery->stalls, 1, sizeof *recovery->stalls);
+    pool_free(pool, recovery, sizeof *recovery);
 }
 
-void stream_free(struct tcp_stream *stream, struct allowance *allowance) {
-    range_set_free(&stream->gaps, allowance);
-    unacked_free(&stream->unacked, allowance);
-    sample_set_free(&stream->rtt, allowance);
-    allowance_release(allowance, stream->accounting, 1, sizeof *stream->accounting);
+void stream_free(struct tcp_stream *stream, struct pool *pool) {
+    range_set_free(&stream->gaps, pool);
+    unacked_free(&stream->unacked, pool);
+    histogram_free(&stream->rtt, pool);
+    pool_release(pool, stream->accounting, 1, sizeof *stream->accounting);
     stream->accounting = NULL;
-    allowance_release(allowance, stream->fingerprints, stream->fingerprint_capacity,
-                      sizeof *stream->fingerprints);
+    pool_release(pool, stream->fingerprints, stream->fingerprint_capacity,
+                 sizeof *stream->fingerprints);
     stream->fingerprints = NULL;
     stream->fingerprint_capacity = 0;
-    block_stream_free(stream->blocks, allowance);
+    block_stream_free(stream->blocks, pool);
     stream->blocks = NULL;
     if (stream->recovery)
-        free_recovery(stream->recovery, allowance);
+        free_recovery(stream->recovery, pool);
     stream->recovery = NULL;
 }

@@ -43,14 +43,14 @@ struct packet_fingerprint {
     uint16_t ip_id;         /* IPv4 identification, 0 if unusable */
     uint8_t ttl : 2;        /* low bits of the TTL: a router decrements it */
     uint8_t port_moved : 6; /* port of the last duplicate, XOR `port` */
-    uint8_t port : 6;       /* capture port (struct sighting) of the original */
+    uint8_t port : 6;       /* capture port (struct packet_info) of the original */
     uint8_t copies : 2;     /* duplicates so far, 3 for more */
 };
 
 /* Whether a duplicate within MIRROR_GAP_NS can be the network's rather than the capture's. */
 enum duplicate_origin {
     DUPLICATE_TWO_PORTS,  /* other link addresses, or a router in between: the capture's */
-    DUPLICATE_REPORTABLE, /* the receiver would report a second arrival by DSACK */
+    DUPLICATE_REPORTABLE, /* the receiver would report a second decoded by DSACK */
     DUPLICATE_UNPROVEN
 };
 
@@ -201,7 +201,7 @@ struct tcp_stream {
     struct unacked_segments unacked;
     struct time_accounting *accounting; /* NULL below ACCOUNTING_MIN_PACKETS */
     struct range_set gaps;              /* data below snd_nxt that was not seen */
-    struct sample_set rtt;              /* from the capture point to the receiver and back, ns */
+    struct histogram rtt;               /* from the capture point to the receiver and back, ns */
     uint32_t srtt_us, rttvar_us;        /* RFC 6298, of the same samples */
     int32_t window;                 /* last announced, bytes; -1 if it or its scale is unknown */
     int32_t window_min, window_max; /* below 2^30 (RFC 7323 section 2.3) */
@@ -312,13 +312,13 @@ static inline uint32_t packet_signature(const struct tcp_header *tcp, uint16_t c
 int64_t min_rtt(const struct tcp_stream *stream);
 
 /* Adds an RTT sample (RFC 6298 section 2). */
-void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct allowance *allowance);
+void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, struct pool *pool);
 
 /* Writes frames before and after the longest RTO stalls, longest first, such as "340-341, 90-120";
  * an empty string if there are none. */
 void stalls_to_text(const struct tcp_recovery_state *recovery, char text[STALLS_TEXT_SIZE]);
 
 /* Returns all memory of the stream to the pool. */
-void stream_free(struct tcp_stream *stream, struct allowance *allowance);
+void stream_free(struct tcp_stream *stream, struct pool *pool);
 
 #endif

@@ -9,10 +9,10 @@ static void unwrap(struct unacked_segments *ring, uint32_t old_room) {
         ring->segments[old_room + i] = ring->segments[i];
 }
 
-static bool grow(struct unacked_segments *ring, uint32_t most, struct allowance *allowance) {
+static bool grow(struct unacked_segments *ring, uint32_t most, struct pool *pool) {
     uint32_t old_room = ring->room, room = old_room;
-    if (!allowance_grow(allowance, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
-                        most > old_room ? most : old_room))
+    if (!pool_grow(pool, (void **)&ring->segments, &room, sizeof *ring->segments, 2,
+                   most > old_room ? most : old_room))
         return false;
     ring->room = (uint16_t)room;
     unwrap(ring, old_room);
@@ -20,8 +20,8 @@ static bool grow(struct unacked_segments *ring, uint32_t most, struct allowance 
 }
 
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
-                                     struct allowance *allowance) {
-    if (!grow(ring, most, allowance)) {
+                                     struct pool *pool) {
+    if (!grow(ring, most, pool)) {
         if (!ring->room)
             return NULL;
         ring->head = (uint16_t)((ring->head + 1) & (ring->room - 1));
@@ -73,7 +73,7 @@ const struct unacked_segment *unacked_find(const struct unacked_segments *ring, 
     return unacked_at(ring, i);
 }
 
-void unacked_free(struct unacked_segments *ring, struct allowance *allowance) {
-    allowance_release(allowance, ring->segments, ring->room, sizeof *ring->segments);
+void unacked_free(struct unacked_segments *ring, struct pool *pool) {
+    pool_release(pool, ring->segments, ring->room, sizeof *ring->segments);
     *ring = (struct unacked_segments){0};
 }

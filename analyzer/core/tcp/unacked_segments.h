@@ -44,7 +44,7 @@ static inline struct unacked_segment *unacked_next(struct unacked_segments *ring
     return ring->count < ring->room ? unacked_at(ring, ring->count++) : NULL;
 }
 struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t most,
-                                     struct allowance *allowance);
+                                     struct pool *pool);
 
 /* Removes all segments that end at or below `position`. */
 struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
@@ -55,6 +55,6 @@ void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
 /* Returns the segment that holds the byte at `position`, NULL if it is unknown. */
 const struct unacked_segment *unacked_find(const struct unacked_segments *ring, int64_t position);
 
-void unacked_free(struct unacked_segments *ring, struct allowance *allowance);
+void unacked_free(struct unacked_segments *ring, struct pool *pool);
 
 #endif

@@ -21,7 +21,7 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
                                         int64_t position) {
     int64_t now = seg->packet->time_ns, unseen = 0;
     if (receiver->gaps.count)
-        unseen = range_set_acknowledge(&receiver->gaps, position, now, seg->allowance);
+        unseen = range_set_acknowledge(&receiver->gaps, position, now, seg->pool);
     /* One byte above snd_nxt may be a FIN that the capture missed: it is not claimed. */
     bool maybe_fin = position == receiver->snd_nxt + 1 && !receiver->fin_seen;
     if (position > receiver->snd_nxt && !maybe_fin) {
@@ -35,7 +35,7 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
                               .acked = true};
             unseen += position - receiver->snd_nxt;
             recovery_state(seg, receiver)->unknown_bytes +=
-                (uint64_t)range_set_open(&receiver->gaps, gap, seg->allowance);
+                (uint64_t)range_set_open(&receiver->gaps, gap, seg->pool);
         }
         receiver->snd_nxt = position;
     }
@@ -68,7 +68,7 @@ static inline void keep_ack_history(const struct segment_context *seg,
  * segment that was retransmitted (Karn), nor from an ACK that a gap or a timer delayed. */
 static int64_t rtt_sample(const struct segment_context *seg, const struct ack_result *acked,
                           uint32_t dup_acks) {
-    const struct sample_set *rtt = &seg->receiver->rtt;
+    const struct histogram *rtt = &seg->receiver->rtt;
     if (!acked->count || acked->no_sample || dup_acks || !seg->packet->time_known)
         return RTT_UNKNOWN;
     int64_t waited = seg->packet->time_ns - acked->newest_ns;
@@ -102,7 +102,7 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)
-        add_rtt_sample(receiver, rtt_ns, seg->allowance);
+        add_rtt_sample(receiver, rtt_ns, seg->pool);
 }
 
 /* --- other ACKs ------------------------------------------------------------------------------ */

@@ -147,7 +147,7 @@ static NOINLINE void begin_accounting(const struct segment_context *seg) {
     struct half_connection half = {seg->sender, seg->receiver};
     if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
         return;
-    struct time_accounting *accounting = allowance_take(seg->allowance, sizeof *accounting);
+    struct time_accounting *accounting = pool_alloc(seg->pool, sizeof *accounting);
     if (!accounting)
         return;
     memset(accounting, 0, sizeof *accounting);

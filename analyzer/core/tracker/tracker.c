@@ -44,7 +44,7 @@ static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_
                       .tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : 0,
                       .ip_id = seg->packet->ip_id,
                       .timestamps = has_timestamps(seg)};
-    recovery->unknown_bytes += (uint64_t)range_set_open(&sender->gaps, gap, seg->allowance);
+    recovery->unknown_bytes += (uint64_t)range_set_open(&sender->gaps, gap, seg->pool);
     recovery->gaps_opened++;
     /* Behind a suspected RTO, this was lost with it. The new data above shows how far the sender
      * had sent before (F-RTO, RFC 5682 section 2.1). */
@@ -103,7 +103,7 @@ static NOINLINE void take_old(struct segment_context *seg, int64_t start, int64_
     int64_t repeated = take_before_capture(seg, start, end);
     if (start < first)
         start = min64(end, first);
-    struct gap_fill fill = range_set_fill(&sender->gaps, start, end, seg->allowance, &given_up);
+    struct gap_fill fill = range_set_fill(&sender->gaps, start, end, seg->pool, &given_up);
     seg->effect.unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
     bool counted = fill.bytes && take_fill(seg, start, end, &fill);
@@ -131,7 +131,7 @@ static NOINLINE void take_old_fin(struct segment_context *seg, int64_t at, bool 
         }
         return;
     }
-    struct gap_fill fill = range_set_fill(&sender->gaps, at, at + 1, seg->allowance, &given_up);
+    struct gap_fill fill = range_set_fill(&sender->gaps, at, at + 1, seg->pool, &given_up);
     if (!fill.bytes)
         return;
     recovery_state(seg, sender)->unknown_bytes += (uint64_t)given_up;

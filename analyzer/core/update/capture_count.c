@@ -137,7 +137,7 @@ static void reasons_text(const struct capture_count *count, char *text, size_t r
 
 static void put_file(struct analysis *analysis, struct row *row,
                      const struct interface *interface) {
-    const struct damage *damage = capture_set_damage(analysis->captures, interface->file_index);
+    const struct damage *damage = merged_input_damage(analysis->captures, interface->file_index);
     row_set_path(analysis, row, interfaces_file, interface->file);
     row_set_text(analysis, row, interfaces_format, interface->format);
     row_set_text(analysis, row, interfaces_compression, interface->compression);
@@ -209,8 +209,8 @@ static void put_counts(struct analysis *analysis, struct row *row,
 }
 
 void capture_count_rows(struct analysis *analysis) {
-    for (size_t i = 0; i < capture_set_interfaces(analysis->captures); i++) {
-        const struct interface *interface = capture_set_interface(analysis->captures, i);
+    for (size_t i = 0; i < merged_input_interfaces(analysis->captures); i++) {
+        const struct interface *interface = merged_input_interface(analysis->captures, i);
         struct capture_count *count = capture_count_of(analysis, (uint32_t)i);
         struct row row;
         if (!count)

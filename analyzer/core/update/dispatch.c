@@ -14,7 +14,7 @@
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
-#define NO_PATH           0  /* of a packet without encapsulations; see path_table.h */
+#define NO_PATH           0  /* of a packet without encapsulations; see encapsulation_table.h */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
     if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
@@ -23,7 +23,8 @@ static uint32_t wire_bytes_of(const struct packet *packet) {
     return frame + ETHERNET_AROUND;
 }
 
-static inline void see_frame(struct sighting *seen, const struct packet *packet, int64_t time_ns) {
+static inline void see_frame(struct packet_info *seen, const struct packet *packet,
+                             int64_t time_ns) {
     seen->time_ns = time_ns;
     seen->frame = packet->frame;
     seen->capture = packet->interface;
@@ -36,7 +37,7 @@ static inline bool is_tcp(const struct headers *headers) {
 }
 
 /* The length of the transport's payload is what the headers say if they were read up to it. */
-static NOINLINE void see_other_length(struct sighting *seen, const struct headers *headers) {
+static NOINLINE void see_other_length(struct packet_info *seen, const struct headers *headers) {
     bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
     bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
     uint32_t payload = known ? headers->payload_length : 0;
@@ -45,7 +46,7 @@ static NOINLINE void see_other_length(struct sighting *seen, const struct header
     seen->reset_bytes = reset ? payload : 0;
 }
 
-static inline void see_headers(struct sighting *seen, const struct headers *headers, bool tcp) {
+static inline void see_headers(struct packet_info *seen, const struct headers *headers, bool tcp) {
     seen->payload_bytes = headers->payload_length;
     seen->reset_bytes = 0;
     seen->payload_known = true;
@@ -104,135 +105,136 @@ static inline bool has_payload(const struct headers *headers, bool tcp) {
 }
 
 /* What only some packets bring; returns what it was. */
-static inline unsigned see_rest(struct arrival_rest *rest, const struct headers *headers,
+static inline unsigned see_rest(struct packet_extras *rest, const struct headers *headers,
                                 bool tcp) {
     unsigned parts = 0;
     if (tcp && (headers->tcp.sack_count || headers->tcp.options & TCP_OPTION_MSS)) {
         memcpy(rest->tcp, (const char *)&headers->tcp + TCP_FIXED_BYTES, sizeof rest->tcp);
-        parts |= REST_TCP;
+        parts |= EXTRA_TCP;
     }
     if (has_payload(headers, tcp)) {
         see_payload(&rest->payload, headers);
-        parts |= REST_PAYLOAD;
+        parts |= EXTRA_PAYLOAD;
     }
     if (headers->fragment || (!tcp && is_icmp_error(headers))) {
         rest->headers = headers;
-        parts |= REST_HEADERS;
+        parts |= EXTRA_HEADERS;
     }
     return parts;
 }
 
 static NOINLINE uint32_t path_of(const struct analysis *analysis, const struct headers *headers) {
-    return path_table_number(analysis->paths, headers->path, headers->path_depth);
+    return encapsulation_table_number(analysis->paths, headers->path, headers->path_depth);
 }
 
 /* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
  * that calls it, as it would lack registers there. */
 __attribute__((noinline, flatten)) void
-packet_prepare(struct analysis *analysis, struct arrival *arrival, struct arrival_rest *rest,
-               struct headers *headers, const struct packet *packet, int64_t time_ns) {
-    see_frame(&arrival->seen, packet, time_ns);
+packet_prepare(struct analysis *analysis, struct decoded_packet *decoded,
+               struct packet_extras *rest, struct headers *headers, const struct packet *packet,
+               int64_t time_ns) {
+    see_frame(&decoded->seen, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
-    see_headers(&arrival->seen, headers, tcp);
-    arrival->parts = 0;
-    arrival->keyed = false;
-    arrival->hash = 0;
-    arrival->rest = 0;
+    see_headers(&decoded->seen, headers, tcp);
+    decoded->parts = 0;
+    decoded->keyed = false;
+    decoded->hash = 0;
+    decoded->rest = 0;
     if (headers->layer < LAYER_NETWORK)
         return;
-    arrival->keyed = true;
+    decoded->keyed = true;
     uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(analysis, headers);
-    struct flow_key key = flow_key_of(headers, path, &arrival->swapped);
-    arrival->hash = flow_key_hash(analysis->flows, &key);
-    arrival->key = key;
-    arrival->is_tcp = tcp;
+    struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
+    decoded->hash = flow_key_hash(analysis->flows, &key);
+    decoded->key = key;
+    decoded->is_tcp = tcp;
     if (tcp) {
         headers->tcp.signature = packet_signature(&headers->tcp, headers->transport_checksum,
-                                                  arrival->seen.payload_bytes);
-        memcpy(arrival->tcp, &headers->tcp, sizeof arrival->tcp);
+                                                  decoded->seen.payload_bytes);
+        memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
     }
-    arrival->parts = (uint8_t)see_rest(rest, headers, tcp);
+    decoded->parts = (uint8_t)see_rest(rest, headers, tcp);
 }
 
-static NOINLINE void log_step_back(struct worker *worker, const struct arrival *arrival,
+static NOINLINE void log_step_back(struct worker *worker, const struct decoded_packet *decoded,
                                    int64_t step_back_ns) {
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
-    event_log(worker, NULL, 0, &arrival->seen,
+    event_log(worker, NULL, 0, &decoded->seen,
               &(struct event){.kind = WORD_TIME_BACKWARD,
                               .place = WORD_CAPTURE,
-                              .related_frame = arrival->seen.frame - 1,
+                              .related_frame = decoded->seen.frame - 1,
                               .detail = detail});
 }
 
-/* Of an arrival with parts. */
-static const struct arrival_rest *rest_of(const struct worker *worker,
-                                          const struct arrival *arrival) {
-    return &worker->rests[arrival->rest];
+/* Of an decoded with parts. */
+static const struct packet_extras *rest_of(const struct worker *worker,
+                                           const struct decoded_packet *decoded) {
+    return &worker->extras[decoded->rest];
 }
 
 /* What few packets bring. Returns the payload's beginning, NULL without one. */
 static NOINLINE const struct payload_start *take_rest(struct worker *worker,
-                                                      const struct arrival *arrival) {
-    const struct arrival_rest *rest = rest_of(worker, arrival);
-    if (arrival->parts & REST_STEP_BACK)
-        log_step_back(worker, arrival, rest->step_back_ns);
-    return arrival->parts & REST_PAYLOAD ? &rest->payload : NULL;
+                                                      const struct decoded_packet *decoded) {
+    const struct packet_extras *rest = rest_of(worker, decoded);
+    if (decoded->parts & EXTRA_STEP_BACK)
+        log_step_back(worker, decoded, rest->step_back_ns);
+    return decoded->parts & EXTRA_PAYLOAD ? &rest->payload : NULL;
 }
 
 /* The header as a whole again. */
 static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
-                                 const struct arrival *arrival) {
-    const struct arrival_rest *rest = rest_of(worker, arrival);
-    memcpy(tcp, arrival->tcp, sizeof arrival->tcp);
-    if (arrival->parts & REST_TCP)
+                                 const struct decoded_packet *decoded) {
+    const struct packet_extras *rest = rest_of(worker, decoded);
+    memcpy(tcp, decoded->tcp, sizeof decoded->tcp);
+    if (decoded->parts & EXTRA_TCP)
         memcpy((char *)tcp + TCP_FIXED_BYTES, rest->tcp, sizeof rest->tcp);
 }
 
 /* It is made part of those that call it: once for TCP, once for all others. */
-static ALWAYS_INLINE void take_of(struct worker *worker, const struct arrival *arrival,
+static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
                                   const struct tcp_header *tcp) {
-    const struct sighting *seen = &arrival->seen;
+    const struct packet_info *seen = &decoded->seen;
     const struct payload_start *payload = NULL;
     unsigned number;
-    if (!LIKELY(!arrival->parts))
-        payload = take_rest(worker, arrival);
-    if (!LIKELY(arrival->keyed))
+    if (!LIKELY(!decoded->parts))
+        payload = take_rest(worker, decoded);
+    if (!LIKELY(decoded->keyed))
         return;
     if (!LIKELY(!seen->fragment)) {
-        fragment_take(worker, arrival, rest_of(worker, arrival));
+        fragment_update(worker, decoded, rest_of(worker, decoded));
         return;
     }
     struct flow *flow =
-        flow_lookup(worker, arrival->hash, &arrival->key, arrival->swapped, tcp, seen, &number);
+        flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, seen, &number);
     if (!flow)
         return;
     flow_direction(flow, number)->data_packets += seen->payload_bytes > 0;
-    packet_account(worker, flow, number, tcp, NULL, seen, payload);
-    if (!tcp && arrival->parts & REST_HEADERS)
-        icmp_relate(worker, arrival, rest_of(worker, arrival));
+    flow_update(worker, flow, number, tcp, NULL, seen, payload);
+    if (!tcp && decoded->parts & EXTRA_HEADERS)
+        icmp_error_update(worker, decoded, rest_of(worker, decoded));
 }
 
-static NOINLINE void take_other(struct worker *worker, const struct arrival *arrival) {
-    take_of(worker, arrival, NULL);
+static NOINLINE void take_other(struct worker *worker, const struct decoded_packet *decoded) {
+    take_of(worker, decoded, NULL);
 }
 
-_Static_assert(offsetof(struct arrival, tcp) % _Alignof(struct tcp_header) == 0, "aligned");
+_Static_assert(offsetof(struct decoded_packet, tcp) % _Alignof(struct tcp_header) == 0, "aligned");
 
 /* The usual header is read where it lies: without SACK blocks and a segment size nobody reads what
  * it has not. */
-NOINLINE void packet_take(struct worker *worker, const struct arrival *arrival) {
-    const struct tcp_header *tcp = (const void *)arrival->tcp;
+NOINLINE void packet_dispatch(struct worker *worker, const struct decoded_packet *decoded) {
+    const struct tcp_header *tcp = (const void *)decoded->tcp;
     struct tcp_header whole;
-    if (!LIKELY(arrival->is_tcp)) {
-        take_other(worker, arrival);
+    if (!LIKELY(decoded->is_tcp)) {
+        take_other(worker, decoded);
         return;
     }
-    if (!LIKELY(!arrival->parts)) {
-        restore_tcp(&whole, worker, arrival);
+    if (!LIKELY(!decoded->parts)) {
+        restore_tcp(&whole, worker, decoded);
         tcp = &whole;
     }
-    take_of(worker, arrival, tcp);
+    take_of(worker, decoded, tcp);
 }

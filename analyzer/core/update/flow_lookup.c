@@ -91,7 +91,7 @@ static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
 static struct worker *next_to_get(struct analysis *analysis) {
     struct worker *next = analysis->workers;
     for (unsigned i = 1; i < WORKERS; i++)
-        if ((ptrdiff_t)(analysis->workers[i].allowance.used - next->allowance.used) > 0)
+        if ((ptrdiff_t)(analysis->workers[i].pool.used - next->pool.used) > 0)
             next = &analysis->workers[i];
     return next;
 }
@@ -105,7 +105,7 @@ void flow_expire(struct analysis *analysis) {
         end_flow(worker, flow, WORD_IDLE);
     }
     batch_order_end(analysis);
-    datagram_table_expire(analysis->datagrams, analysis->now_ns);
+    reassembly_expire(analysis->datagrams, analysis->now_ns);
 }
 
 /* Only a SYN proves who began (RFC 9293 section 3.5). */
@@ -142,7 +142,7 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
 
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
-                               const struct sighting *seen) {
+                               const struct packet_info *seen) {
     struct analysis *analysis = worker->analysis;
     struct flow *flow = analysis->flow_count < UINT32_MAX
                             ? add_flow(worker, hash, key, seen->time_ns + TCP_ENDED_NS)
@@ -169,13 +169,13 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
 
 /* No flow is over without a SYN, nor by less silence than this. */
 static inline bool may_be_over(const struct flow *flow, const struct tcp_header *tcp,
-                               const struct sighting *seen) {
+                               const struct packet_info *seen) {
     return (tcp && tcp->flags & TCP_SYN) || seen->time_ns > flow->last_ns + TCP_ENDED_NS;
 }
 
 /* Why the flow found is not the packet's, or WORD_NONE. */
 static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
-                                     const struct tcp_header *tcp, const struct sighting *seen) {
+                                     const struct tcp_header *tcp, const struct packet_info *seen) {
     if (tcp && tcp->flags & TCP_SYN &&
         starts_new_connection(&flow->tcp, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
@@ -186,7 +186,7 @@ static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
 static __attribute__((noinline, cold)) struct flow *
 replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
-             const struct sighting *seen) {
+             const struct packet_info *seen) {
     analysis_lock(worker->analysis);
     if (before)
         end_flow(worker, before, end);
@@ -205,7 +205,7 @@ static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
 
 inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                 bool swapped, const struct tcp_header *tcp,
-                                const struct sighting *seen, unsigned *direction) {
+                                const struct packet_info *seen, unsigned *direction) {
     struct flow *flow = find_flow(worker, hash, key);
     enum word end =
         flow && may_be_over(flow, tcp, seen) ? end_before(flow, swapped, tcp, seen) : WORD_NONE;

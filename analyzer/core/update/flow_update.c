@@ -46,7 +46,7 @@ static void note_any_time(struct flow *flow, struct direction *direction, int64_
 
 /* The first of its direction, or one that was stored late or without its time. */
 static NOINLINE void note_any(struct flow *flow, struct direction *direction,
-                              const struct sighting *seen) {
+                              const struct packet_info *seen) {
     if (!direction->packets) {
         direction->ttl_min = direction->ttl_max = seen->ttl;
         direction->dscp = seen->traffic_class >> 2;
@@ -56,7 +56,7 @@ static NOINLINE void note_any(struct flow *flow, struct direction *direction,
 }
 
 static inline void note_time(struct flow *flow, struct direction *direction,
-                             const struct sighting *seen) {
+                             const struct packet_info *seen) {
     int64_t now = seen->time_ns;
     if (!seen->time_known || !direction->timed || now < direction->last_ns) {
         note_any(flow, direction, seen);
@@ -70,7 +70,7 @@ static inline void note_time(struct flow *flow, struct direction *direction,
         flow->last_ns = now;
 }
 
-static void note_hops(struct direction *direction, const struct sighting *seen) {
+static void note_hops(struct direction *direction, const struct packet_info *seen) {
     if (seen->ttl < direction->ttl_min)
         direction->ttl_min = seen->ttl;
     if (seen->ttl > direction->ttl_max)
@@ -79,7 +79,7 @@ static void note_hops(struct direction *direction, const struct sighting *seen) 
 
 /* The sums lie between conditions: side by side they are added as vectors, which takes more. */
 static ALWAYS_INLINE void count_packet(struct flow *flow, struct direction *direction,
-                                       const struct sighting *seen) {
+                                       const struct packet_info *seen) {
     note_time(flow, direction, seen);
     direction->packets++;
     note_hops(direction, seen);
@@ -102,24 +102,23 @@ static uint32_t bounded(int64_t bytes) {
 _Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
 
 /* Without one (-1) there is none less. */
-static void note_window(struct series_bin *bin, int32_t window) {
+static void note_window(struct time_bin *bin, int32_t window) {
     if ((uint32_t)window < bin->window)
         bin->window = (uint32_t)window;
 }
 
 /* One more than none is 0: any is as much. Without one (-1) it never is. */
-static void note_flight(struct series_bin *bin, int64_t flight) {
+static void note_flight(struct time_bin *bin, int64_t flight) {
     if (flight >= (uint32_t)(bin->flight + 1))
         bin->flight = bounded(flight);
 }
 
-static inline struct series_bin *bin_of(struct worker *worker, struct direction *direction,
-                                        const struct sighting *seen) {
-    return series_bins_at(&direction->series, seen->time_ns, direction->packets,
-                          &worker->allowance);
+static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
+                                      const struct packet_info *seen) {
+    return time_bins_at(&direction->series, seen->time_ns, direction->packets, &worker->pool);
 }
 
-static inline void draw_packet(struct series_bin *bin, const struct sighting *seen,
+static inline void draw_packet(struct time_bin *bin, const struct packet_info *seen,
                                const struct segment_effect *effect) {
     bin->packets++;
     bin->wire_bytes += seen->wire_bytes;
@@ -132,7 +131,7 @@ static inline void draw_packet(struct series_bin *bin, const struct sighting *se
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
 }
 
-static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t window) {
+static inline void draw_stream(struct time_bin *bin, int64_t flight, int32_t window) {
     note_flight(bin, flight);
     note_window(bin, window);
 }
@@ -140,11 +139,11 @@ static inline void draw_stream(struct series_bin *bin, int64_t flight, int32_t w
 /* A round trip and a closed window belong to the data's direction, at the time of the
  * acknowledgment. */
 static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
-                                              const struct sighting *seen,
+                                              const struct packet_info *seen,
                                               const struct segment_effect *effect) {
     if (effect->rtt_ns < 0 && effect->window)
         return;
-    struct series_bin *bin = bin_of(worker, acknowledged, seen);
+    struct time_bin *bin = bin_of(worker, acknowledged, seen);
     if (!bin)
         return;
     if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
@@ -154,7 +153,8 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
 
 static NOINLINE void list_packet(struct analysis *analysis, const struct flow *flow,
                                  unsigned direction, const struct tcp_header *tcp,
-                                 const struct sighting *seen, const struct segment_effect *effect) {
+                                 const struct packet_info *seen,
+                                 const struct segment_effect *effect) {
     struct row row;
     if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
         analysis->totals.packet_rows_dropped++;
@@ -186,12 +186,12 @@ static NOINLINE void list_packet(struct analysis *analysis, const struct flow *f
 /* In streams where nobody told of blocks they begin with one. */
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_context *seg,
                                          struct flow *flow, unsigned number, bool stream,
-                                         const struct sighting *seen,
+                                         const struct packet_info *seen,
                                          const struct payload_start *payload) {
     if (stream && (payload || flow->with_blocks))
-        block_account_segment(worker, flow, number, seen, payload, &seg->effect);
+        sequence_update_segment(worker, flow, number, seen, payload, &seg->effect);
     if (payload && flow->key.protocol == IP_UDP)
-        block_account_datagram(worker, flow, number, seen, payload);
+        sequence_update_datagram(worker, flow, number, seen, payload);
 }
 
 /* Of most of its parts, set one by one: the rest need not be cleared. */
@@ -202,7 +202,8 @@ static inline void begin_effect(struct segment_effect *effect) {
 }
 
 static inline void begin_segment(struct segment_context *seg, struct worker *worker,
-                                 struct flow *flow, unsigned number, const struct sighting *seen) {
+                                 struct flow *flow, unsigned number,
+                                 const struct packet_info *seen) {
     seg->connection = &flow->tcp;
     seg->sender = &flow->tcp.streams[number];
     seg->receiver = &flow->tcp.streams[1 - number];
@@ -210,8 +211,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->sink = &sink;
     seg->flow = flow;
     seg->context = worker;
-    seg->allowance =
-        LIKELY(flow->drawn || flow->listed_packets) ? &worker->allowance : &worker->nothing;
+    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->pool : &worker->nothing;
     seg->frame = (uint32_t)seen->frame;
     if (!LIKELY(seen->frame <= UINT32_MAX))
         seg->frame = 0;
@@ -219,10 +219,10 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
 }
 
 /* It is made part of those that call it. */
-ALWAYS_INLINE void packet_account(struct worker *worker, struct flow *flow, unsigned number,
-                                  const struct tcp_header *tcp, const uint32_t *sequence,
-                                  const struct sighting *seen,
-                                  const struct payload_start *payload) {
+ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
+                               const struct tcp_header *tcp, const uint32_t *sequence,
+                               const struct packet_info *seen,
+                               const struct payload_start *payload) {
     struct segment_context seg;
     int64_t flight = -1;
     struct direction *own = flow_direction(flow, number), *across = flow_across(flow, number);
@@ -245,7 +245,7 @@ ALWAYS_INLINE void packet_account(struct worker *worker, struct flow *flow, unsi
     if (flow->drawn) {
         account_blocks(worker, &seg, flow, number, tcp || sequence, seen, payload);
         if (seen->time_known) {
-            struct series_bin *bin = bin_of(worker, own, seen);
+            struct time_bin *bin = bin_of(worker, own, seen);
             if (bin)
                 draw_packet(bin, seen, &seg.effect);
             if (bin && is_tcp)

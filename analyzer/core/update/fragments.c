@@ -16,7 +16,7 @@ static void count_datagram(struct datagram *datagram, const struct flow *flow, u
 
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
                              unsigned number, const struct tcp_header *tcp,
-                             const struct sighting *seen, const struct payload_start *payload) {
+                             const struct packet_info *seen, const struct payload_start *payload) {
     bool first = !seen->fragment_offset;
     uint32_t sequence = datagram->tcp_sequence + seen->fragment_offset - datagram->transport_header;
     struct direction *direction = &flow->directions[number];
@@ -28,7 +28,7 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     }
     bool continues = !first && datagram->first_seen && datagram->transport_header &&
                      flow->key.protocol == IP_TCP;
-    packet_account(worker, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
+    flow_update(worker, flow, number, tcp, continues ? &sequence : NULL, seen, payload);
 }
 
 static void learn_first(struct datagram *datagram, const struct headers *headers) {
@@ -45,7 +45,7 @@ static void learn_first(struct datagram *datagram, const struct headers *headers
 
 /* The flow of a datagram's fragments, by the ports that its first one told. */
 static struct flow *flow_of_datagram(struct worker *worker, const struct datagram *datagram,
-                                     const struct tcp_header *tcp, const struct sighting *seen,
+                                     const struct tcp_header *tcp, const struct packet_info *seen,
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
@@ -55,7 +55,7 @@ static struct flow *flow_of_datagram(struct worker *worker, const struct datagra
 
 void fragment_replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
-        const struct sighting *seen = &datagram->waiting[i];
+        const struct packet_info *seen = &datagram->waiting[i];
         unsigned number;
         struct flow *flow = flow_of_datagram(worker, datagram, NULL, seen, &number);
         if (flow)
@@ -64,15 +64,15 @@ void fragment_replay_waiting(struct worker *worker, struct datagram *datagram) {
     datagram->waiting_count = 0;
 }
 
-void fragment_take(struct worker *worker, const struct arrival *arrival,
-                   const struct arrival_rest *rest) {
+void fragment_update(struct worker *worker, const struct decoded_packet *decoded,
+                     const struct packet_extras *rest) {
     const struct headers *headers = rest->headers;
     const struct tcp_header *tcp = headers_tcp(headers);
-    const struct sighting *seen = &arrival->seen;
+    const struct packet_info *seen = &decoded->seen;
     enum fragment_verdict verdict;
     unsigned number;
-    struct datagram *datagram = datagram_table_take(worker->analysis->datagrams, headers,
-                                                    arrival->key.path, seen, &verdict);
+    struct datagram *datagram =
+        reassembly_take(worker->analysis->datagrams, headers, decoded->key.path, seen, &verdict);
     bool first = !headers->fragment_offset;
     if (!datagram) {
         worker->analysis->out_of_memory = true;
@@ -91,7 +91,7 @@ void fragment_take(struct worker *worker, const struct arrival *arrival,
                                   .bytes = headers->fragment_length,
                                   .related_frame = datagram->first_frame});
     account_fragment(worker, datagram, flow, number, tcp, seen,
-                     first && arrival->parts & REST_PAYLOAD ? &rest->payload : NULL);
+                     first && decoded->parts & EXTRA_PAYLOAD ? &rest->payload : NULL);
     if (first)
         fragment_replay_waiting(worker, datagram);
 }

@@ -26,7 +26,7 @@ static const struct icmp_meaning meanings[] = {
     {4, 5, ANY, "redirect"},
     {4, 11, 0, "TTL exceeded"},
     {4, 11, 1, "reassembly time exceeded"},
-    {4, 12, ANY, "parameter problem"},
+    {4, 12, ANY, "parameter error"},
     {6, 1, 0, "no route"},
     {6, 1, 1, "administratively prohibited"},
     {6, 1, 3, "address unreachable"},
@@ -35,7 +35,7 @@ static const struct icmp_meaning meanings[] = {
     {6, 2, ANY, "packet too big"},
     {6, 3, 0, "hop limit exceeded"},
     {6, 3, 1, "reassembly time exceeded"},
-    {6, 4, ANY, "parameter problem"},
+    {6, 4, ANY, "parameter error"},
 };
 
 static const char *meaning_of(const struct headers *headers) {
@@ -55,8 +55,8 @@ static void describe(const struct headers *headers, char *text, size_t room) {
         snprintf(text + used, room - (size_t)used, ", MTU %u", icmp->mtu);
 }
 
-void icmp_relate(struct worker *worker, const struct arrival *arrival,
-                 const struct arrival_rest *rest) {
+void icmp_error_update(struct worker *worker, const struct decoded_packet *decoded,
+                       const struct packet_extras *rest) {
     const struct icmp_header *icmp = &rest->headers->icmp;
     struct headers quoted = {.protocol = icmp->quoted_protocol,
                              .ip_version = rest->headers->ip_version,
@@ -66,13 +66,13 @@ void icmp_relate(struct worker *worker, const struct arrival *arrival,
     char detail[96];
     memcpy(quoted.source, icmp->quoted_source, sizeof quoted.source);
     memcpy(quoted.destination, icmp->quoted_destination, sizeof quoted.destination);
-    struct flow_key key = flow_key_of(&quoted, arrival->key.path, &swapped);
+    struct flow_key key = flow_key_of(&quoted, decoded->key.path, &swapped);
     struct flow *flow = flow_table_find(worker->analysis->flows,
                                         flow_key_hash(worker->analysis->flows, &key), &key);
     if (!flow)
         return;
     flow->icmp_errors++;
     describe(rest->headers, detail, sizeof detail);
-    event_log(worker, flow, swapped ^ flow->swapped, &arrival->seen,
+    event_log(worker, flow, swapped ^ flow->swapped, &decoded->seen,
               &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

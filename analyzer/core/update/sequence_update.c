@@ -11,7 +11,7 @@
 struct block_place {
     struct worker *worker;
     struct flow *flow;
-    const struct sighting *seen;
+    const struct packet_info *seen;
     unsigned direction;
     uint64_t row; /* of the packet's block, EVENT_NONE without one */
 };
@@ -63,7 +63,7 @@ static void amend_verdict(struct analysis *analysis, uint64_t row, enum word ver
 /* A judgement may be of a packet some before the one at hand. */
 static void tell_sequence(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
-    struct sighting seen = *place->seen;
+    struct packet_info seen = *place->seen;
     char detail[64];
     seen.frame = event->frame;
     seen.time_ns = event->time_ns;
@@ -108,7 +108,7 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
 
 /* A datagram that is a block of its own. */
 static uint64_t add_datagram(const struct block_place *place, const struct payload_start *payload) {
-    const struct sighting *seen = place->seen;
+    const struct packet_info *seen = place->seen;
     struct block_header header;
     struct row row;
     if (!block_read_header(&header, payload->bytes, payload->count))
@@ -128,9 +128,9 @@ static uint64_t add_datagram(const struct block_place *place, const struct paylo
     return add_block_row(place->worker, &row);
 }
 
-NOINLINE void block_account_datagram(struct worker *worker, struct flow *flow, unsigned number,
-                                     const struct sighting *seen,
-                                     const struct payload_start *payload) {
+NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned number,
+                                       const struct packet_info *seen,
+                                       const struct payload_start *payload) {
     struct sequence_track *track = &flow->udp[number].sequence;
     if (track->format == SEQUENCE_NONE)
         return;
@@ -144,7 +144,7 @@ NOINLINE void block_account_datagram(struct worker *worker, struct flow *flow, u
                                      .time_known = seen->time_known,
                                      .corrupt = payload->corrupt};
     struct sequence_listener listener = {tell_sequence, &place};
-    sequence_take(track, &packet, &worker->allowance, &listener);
+    sequence_take(track, &packet, &worker->pool, &listener);
 }
 
 static void tell_block(void *context, const struct delivered_block *block) {
@@ -183,16 +183,16 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
     flow->with_blocks = true;
     if (header)
         stream->blocks =
-            block_stream_begin(effect->sequence, header->length, header, &worker->allowance);
+            block_stream_begin(effect->sequence, header->length, header, &worker->pool);
     else if (stream->syn_seen)
-        stream->blocks = block_stream_begin(0, told, NULL, &worker->allowance);
+        stream->blocks = block_stream_begin(0, told, NULL, &worker->pool);
     return stream->blocks;
 }
 
-NOINLINE void block_account_segment(struct worker *worker, struct flow *flow, unsigned number,
-                                    const struct sighting *seen,
-                                    const struct payload_start *payload,
-                                    const struct segment_effect *effect) {
+NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned number,
+                                      const struct packet_info *seen,
+                                      const struct payload_start *payload,
+                                      const struct segment_effect *effect) {
     struct tcp_stream *stream = &flow->tcp.streams[number];
     struct block_header header;
     bool headed = payload && block_read_header(&header, payload->bytes, payload->count);
@@ -212,7 +212,7 @@ NOINLINE void block_account_segment(struct worker *worker, struct flow *flow, un
                                               .header = headed ? &header : NULL,
                                               .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
-                      &worker->allowance, &listener);
+                      &worker->pool, &listener);
 }
 
 static void put_sequence(struct row *row, const struct sequence_summary *sum) {
@@ -233,7 +233,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
 static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
                             struct row *row) {
     struct sequence_track *track = &flow->udp[number].sequence;
-    struct sighting last = {.capture = flow->first_capture};
+    struct packet_info last = {.capture = flow->first_capture};
     struct block_place place = {worker, flow, &last, number, EVENT_NONE};
     struct sequence_listener listener = {tell_sequence, &place};
     struct sequence_summary sum;

@@ -185,11 +185,11 @@ static NOINLINE bool find_original(struct segment_context *seg) {
 }
 
 /* Returns false without memory. */
-static NOINLINE bool make_room(struct tcp_stream *stream, struct allowance *allowance) {
+static NOINLINE bool make_room(struct tcp_stream *stream, struct pool *pool) {
     uint32_t old = stream->fingerprint_capacity;
     stream->next_fingerprint = 0;
-    if (!allowance_grow(allowance, (void **)&stream->fingerprints, &stream->fingerprint_capacity,
-                        sizeof *stream->fingerprints, 4, MAX_FINGERPRINTS))
+    if (!pool_grow(pool, (void **)&stream->fingerprints, &stream->fingerprint_capacity,
+                   sizeof *stream->fingerprints, 4, MAX_FINGERPRINTS))
         return old;
     memset(stream->fingerprints + old, 0,
            (stream->fingerprint_capacity - old) * sizeof *stream->fingerprints);
@@ -201,8 +201,7 @@ bool take_duplicate(struct segment_context *seg, bool old) {
     struct tcp_stream *sender = seg->sender;
     if (old && seg->packet->time_known && find_original(seg))
         return true;
-    if (sender->next_fingerprint < sender->fingerprint_capacity ||
-        make_room(sender, seg->allowance))
+    if (sender->next_fingerprint < sender->fingerprint_capacity || make_room(sender, seg->pool))
         sender->fingerprints[sender->next_fingerprint++] =
             (struct packet_fingerprint){.time = fingerprint_time(seg->packet->time_ns),
                                         .frame = seg->frame,

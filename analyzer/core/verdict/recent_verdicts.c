@@ -86,7 +86,7 @@ bool is_mirrored_throughout(const struct tcp_stream *stream) {
 }
 
 /* Rule V8.6: a mirror duplicate stays one if the receiver would have sent a DSACK for a second
- * arrival, acknowledged the data and sent none. */
+ * decoded, acknowledged the data and sent none. */
 static bool may_be_network_duplicate(const struct tcp_stream *stream,
                                      const struct retransmission_record *record) {
     bool not_dsacked = record->origin == DUPLICATE_REPORTABLE && stream->snd_una_known &&
@@ -137,9 +137,8 @@ static void forget(const struct segment_context *seg, struct tcp_recovery_state 
 static struct retransmission_record *next_record(const struct segment_context *seg,
                                                  struct tcp_recovery_state *recovery) {
     bool full = recovery->record_count == recovery->record_capacity;
-    if (full &&
-        allowance_grow(seg->allowance, (void **)&recovery->records, &recovery->record_capacity,
-                       sizeof *recovery->records, 4, MAX_RECORDS)) {
+    if (full && pool_grow(seg->pool, (void **)&recovery->records, &recovery->record_capacity,
+                          sizeof *recovery->records, 4, MAX_RECORDS)) {
         recovery->record_next = recovery->record_count;
         full = false;
     }

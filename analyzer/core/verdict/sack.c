@@ -115,7 +115,7 @@ static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *
  * within less than the RTT answers an earlier transmission (step 2 of that section). */
 static void note_delivered(const struct segment_context *seg, struct tcp_recovery_state *recovery,
                            const struct retransmission_record *record) {
-    const struct sample_set *rtt = &seg->receiver->rtt;
+    const struct histogram *rtt = &seg->receiver->rtt;
     if (!record->duplicate && !record->spurious && seg->packet->time_known &&
         (!rtt->count || seg->packet->time_ns - record->time_ns >= rtt->least))
         recovery->rack_xmit_ns = max64(recovery->rack_xmit_ns, record->time_ns);
@@ -182,7 +182,7 @@ static enum echo echo_of(const struct segment_context *seg,
     return (int32_t)(seg->tcp->timestamp_echo - record->tsval) < 0 ? ECHO_EARLIER : ECHO_THIS;
 }
 
-/* The ACK itself reports a second arrival: then it echoes the second one (RFC 7323 section 4.3),
+/* The ACK itself reports a second decoded: then it echoes the second one (RFC 7323 section 4.3),
  * and the ACK of the first was lost. */
 static bool is_dsacked(const struct segment_context *seg,
                        const struct retransmission_record *record) {

@@ -23,7 +23,7 @@ static int64_t missing(const uint8_t *seen, int64_t start, int64_t end) {
 }
 
 static void check_random_fills(void) {
-    struct allowance allowance = {.most = 1 << 20};
+    struct pool pool = {.most = 1 << 20};
     struct range_set list = {0};
     uint8_t seen[SPAN];
     int64_t highest = 0, given_up = 0;
@@ -31,12 +31,12 @@ static void check_random_fills(void) {
     for (unsigned i = 0; i < 2000; i++) {
         int64_t start = random_below(SPAN - 100), end = start + 1 + random_below(100);
         if (start > highest)
-            CHECK_INT(
-                range_set_open(&list, (struct gap){.start = highest, .end = start}, &allowance), 0);
+            CHECK_INT(range_set_open(&list, (struct gap){.start = highest, .end = start}, &pool),
+                      0);
         int64_t old_end = end < highest ? end : highest;
         if (start < highest) {
             int64_t expected = missing(seen, start, old_end);
-            struct gap_fill fill = range_set_fill(&list, start, old_end, &allowance, &given_up);
+            struct gap_fill fill = range_set_fill(&list, start, old_end, &pool, &given_up);
             CHECK_INT(fill.bytes, expected);
             CHECK_INT(given_up, 0);
         }
@@ -44,52 +44,50 @@ static void check_random_fills(void) {
         highest = end > highest ? end : highest;
         CHECK_INT(range_set_bytes(&list), missing(seen, 0, highest));
     }
-    range_set_free(&list, &allowance);
-    CHECK_INT(allowance.used, 0);
+    range_set_free(&list, &pool);
+    CHECK_INT(pool.used, 0);
 }
 
 static void check_bound(void) {
-    struct allowance allowance = {.most = 1 << 20};
+    struct pool pool = {.most = 1 << 20};
     struct range_set list = {0};
     int64_t given_up = 0;
     for (int64_t i = 0; i < 2 * GAPS_MOST; i++)
-        given_up +=
-            range_set_open(&list, (struct gap){.start = 10 * i, .end = 10 * i + 5}, &allowance);
+        given_up += range_set_open(&list, (struct gap){.start = 10 * i, .end = 10 * i + 5}, &pool);
     CHECK(list.count <= GAPS_MOST);
     CHECK_INT(range_set_bytes(&list) + given_up, 5 * 2 * GAPS_MOST);
-    range_set_free(&list, &allowance);
+    range_set_free(&list, &pool);
 }
 
 static void check_acknowledged_gaps(void) {
-    struct allowance allowance = {.most = 1 << 20};
+    struct pool pool = {.most = 1 << 20};
     struct range_set list = {0};
     int64_t given_up = 0;
-    range_set_open(&list, (struct gap){.start = 100, .end = 200, .opener_frame = 7}, &allowance);
-    range_set_open(&list, (struct gap){.start = 300, .end = 400, .opener_frame = 8}, &allowance);
-    CHECK_INT(range_set_acknowledge(&list, 350, 9, &allowance), 150);
-    CHECK_INT(range_set_acknowledge(&list, 350, 9, &allowance), 0);
+    range_set_open(&list, (struct gap){.start = 100, .end = 200, .opener_frame = 7}, &pool);
+    range_set_open(&list, (struct gap){.start = 300, .end = 400, .opener_frame = 8}, &pool);
+    CHECK_INT(range_set_acknowledge(&list, 350, 9, &pool), 150);
+    CHECK_INT(range_set_acknowledge(&list, 350, 9, &pool), 0);
     CHECK_INT(range_set_bytes(&list), 50);
-    struct gap_fill fill = range_set_fill(&list, 150, 360, &allowance, &given_up);
+    struct gap_fill fill = range_set_fill(&list, 150, 360, &pool, &given_up);
     CHECK_INT(fill.bytes, 50 + 60);
     CHECK_INT(fill.acked_bytes, 50 + 50);
     CHECK_INT(fill.gap.opener_frame, 7);
-    range_set_free(&list, &allowance);
+    range_set_free(&list, &pool);
 }
 
-static void check_no_allowance(void) {
-    struct allowance allowance = {.most = 0};
+static void check_no_pool(void) {
+    struct pool pool = {.most = 0};
     struct range_set list = {0};
-    CHECK_INT(
-        range_set_open(&list, (struct gap){.start = 0, .end = 10, .opener_frame = 0}, &allowance),
-        10);
+    CHECK_INT(range_set_open(&list, (struct gap){.start = 0, .end = 10, .opener_frame = 0}, &pool),
+              10);
     CHECK_INT(range_set_bytes(&list), 0);
-    range_set_free(&list, &allowance);
+    range_set_free(&list, &pool);
 }
 
 int main(void) {
     check_random_fills();
     check_bound();
     check_acknowledged_gaps();
-    check_no_allowance();
+    check_no_pool();
     return 0;
 }

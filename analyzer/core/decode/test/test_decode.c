@@ -53,12 +53,12 @@ static void check_prefixes(const struct packet *whole) {
 }
 
 static void check_file(const char *path) {
-    struct problem problem = {0};
-    struct capture_set *set = capture_set_open(&path, 1, &problem);
+    struct error error = {0};
+    struct merged_input *set = merged_input_open(&path, 1, &error);
     struct packet packet;
-    while (set && capture_set_read(set, &packet, 1) == 1)
+    while (set && merged_input_read(set, &packet, 1) == 1)
         check_prefixes(&packet);
-    capture_set_close(set);
+    merged_input_close(set);
 }
 
 static void check_folder(const char *folder) {

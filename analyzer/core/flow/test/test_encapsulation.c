@@ -14,9 +14,9 @@
 /* The crafted ids cost 90 times as much as others when the hash had no seed. */
 #define RATIO_MOST 3
 
-static uint32_t number_of(struct path_table *table, uint32_t id) {
+static uint32_t number_of(struct encapsulation_table *table, uint32_t id) {
     struct path_step step = {.kind = PATH_VXLAN, .id = id};
-    return path_table_number(table, &step, 1);
+    return encapsulation_table_number(table, &step, 1);
 }
 
 /* FNV-1a without a seed, by which paths were found once: the worst case for it must be harmless. */
@@ -42,11 +42,11 @@ static int64_t cost_of(const uint32_t *ids) {
     for (unsigned run = 0; run < RUNS; run++) {
         struct timespec from, to;
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
-        struct path_table *table = path_table_open();
+        struct encapsulation_table *table = encapsulation_table_open();
         for (unsigned pass = 0; pass < 2; pass++)
             for (uint32_t i = 0; i < PATHS_MOST; i++)
                 number_of(table, ids[i]);
-        path_table_close(table);
+        encapsulation_table_close(table);
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
         int64_t spent = (to.tv_sec - from.tv_sec) * INT64_C(1000000000) + to.tv_nsec - from.tv_nsec;
         least = spent < least ? spent : least;
@@ -63,35 +63,35 @@ static void check_crafted_ids(void) {
 }
 
 static void check_numbers(void) {
-    struct path_table *table = path_table_open();
+    struct encapsulation_table *table = encapsulation_table_open();
     char text[PATH_TEXT_MAX];
-    CHECK_INT(path_table_number(table, NULL, 0), 0);
+    CHECK_INT(encapsulation_table_number(table, NULL, 0), 0);
     for (uint32_t i = 1; i < PATHS_MOST; i++)
         CHECK_INT(number_of(table, i * 7), i);
     for (uint32_t i = 1; i < PATHS_MOST; i++)
         CHECK_INT(number_of(table, i * 7), i);
-    path_table_text(table, 300, text);
+    encapsulation_table_text(table, 300, text);
     CHECK(!strcmp(text, "vxlan 2100"));
-    path_table_text(table, 0, text);
+    encapsulation_table_text(table, 0, text);
     CHECK(!strcmp(text, ""));
     /* Full: further chains share the last number, and those of before keep theirs. */
     CHECK_INT(number_of(table, 1), PATHS_MOST - 1);
     CHECK_INT(number_of(table, 2), PATHS_MOST - 1);
     CHECK_INT(number_of(table, 7), 1);
-    path_table_close(table);
+    encapsulation_table_close(table);
 }
 
 static void check_chains(void) {
-    struct path_table *table = path_table_open();
+    struct encapsulation_table *table = encapsulation_table_open();
     struct path_step steps[] = {{PATH_VLAN, 10}, {PATH_VXLAN, 7}, {PATH_IPIP, 0}};
     char text[PATH_TEXT_MAX];
     for (unsigned depth = 1; depth <= 3; depth++)
-        CHECK_INT(path_table_number(table, steps, depth), depth);
+        CHECK_INT(encapsulation_table_number(table, steps, depth), depth);
     for (unsigned depth = 1; depth <= 3; depth++)
-        CHECK_INT(path_table_number(table, steps, depth), depth);
-    path_table_text(table, 3, text);
+        CHECK_INT(encapsulation_table_number(table, steps, depth), depth);
+    encapsulation_table_text(table, 3, text);
     CHECK(!strcmp(text, "vlan 10 / vxlan 7 / ipip"));
-    path_table_close(table);
+    encapsulation_table_close(table);
 }
 
 int main(void) {

@@ -18,13 +18,13 @@ static int64_t expected_quantile(const int64_t *sorted, size_t count, unsigned p
 
 static void check_quantiles(size_t count, double tolerance) {
     static int64_t samples[MOST];
-    struct allowance allowance = {.most = 1 << 20};
-    struct sample_set set = {0};
+    struct pool pool = {.most = 1 << 20};
+    struct histogram set = {0};
     uint32_t state = 7;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         samples[i] = 1000 + (int64_t)(state >> 4) * (1 + i % 50);
-        sample_set_add(&set, samples[i], &allowance);
+        histogram_add(&set, samples[i], &pool);
     }
     qsort(samples, count, sizeof *samples, compare);
     CHECK_INT(set.count, count);
@@ -32,30 +32,30 @@ static void check_quantiles(size_t count, double tolerance) {
     CHECK_INT(set.greatest, samples[count - 1]);
     for (unsigned per_mille = 10; per_mille <= 990; per_mille += 98) {
         double expected = (double)expected_quantile(samples, count, per_mille);
-        double got = (double)sample_set_quantile(&set, per_mille, &allowance);
+        double got = (double)histogram_quantile(&set, per_mille, &pool);
         CHECK(got >= expected * (1 - tolerance) && got <= expected * (1 + tolerance));
     }
-    sample_set_free(&set, &allowance);
-    CHECK_INT(allowance.used, 0);
+    histogram_free(&set, &pool);
+    CHECK_INT(pool.used, 0);
 }
 
 static void check_negative_is_zero(void) {
-    struct allowance allowance = {.most = 1 << 20};
-    struct sample_set set = {0};
-    sample_set_add(&set, -5, &allowance);
+    struct pool pool = {.most = 1 << 20};
+    struct histogram set = {0};
+    histogram_add(&set, -5, &pool);
     CHECK_INT(set.least, 0);
-    CHECK_INT(sample_set_quantile(&set, 500, &allowance), 0);
-    sample_set_free(&set, &allowance);
+    CHECK_INT(histogram_quantile(&set, 500, &pool), 0);
+    histogram_free(&set, &pool);
 }
 
 static void check_extremes(void) {
-    struct allowance allowance = {.most = 1 << 20};
-    struct sample_set set = {0};
+    struct pool pool = {.most = 1 << 20};
+    struct histogram set = {0};
     for (int i = 0; i < 200; i++)
-        sample_set_add(&set, i % 2 ? INT64_MAX : 0, &allowance);
-    CHECK_INT(sample_set_quantile(&set, 100, &allowance), 0);
-    CHECK(sample_set_quantile(&set, 990, &allowance) > INT64_MAX / 100 * 98);
-    sample_set_free(&set, &allowance);
+        histogram_add(&set, i % 2 ? INT64_MAX : 0, &pool);
+    CHECK_INT(histogram_quantile(&set, 100, &pool), 0);
+    CHECK(histogram_quantile(&set, 990, &pool) > INT64_MAX / 100 * 98);
+    histogram_free(&set, &pool);
 }
 
 int main(void) {

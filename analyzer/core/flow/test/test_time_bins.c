@@ -5,12 +5,11 @@
 
 #include "common/check.h"
 
-static void add(struct series_bins *series, int64_t time_ns, uint64_t packets,
-                struct allowance *allowance) {
-    struct series_bin *bin = series_bins_at(series, time_ns, packets, allowance);
+static void add(struct time_bins *series, int64_t time_ns, uint64_t packets, struct pool *pool) {
+    struct time_bin *bin = time_bins_at(series, time_ns, packets, pool);
     CHECK(bin);
-    int64_t start = series_bins_start_ns(series, bin->index);
-    CHECK(time_ns >= start && time_ns < start + series_bins_width_ns(series));
+    int64_t start = time_bins_start_ns(series, bin->index);
+    CHECK(time_ns >= start && time_ns < start + time_bins_width_ns(series));
     bin->packets++;
     bin->lost += 2;
     bin->wire_bytes += 3;
@@ -21,7 +20,7 @@ static void add(struct series_bins *series, int64_t time_ns, uint64_t packets,
 }
 
 /* Whatever was counted of a packet is in the bin that it was counted in. */
-static void check_counts(const struct series_bin *bin) {
+static void check_counts(const struct time_bin *bin) {
     CHECK_INT(bin->lost, bin->packets * 2u);
     CHECK_INT(bin->wire_bytes, bin->packets * 3u);
     CHECK_INT(bin->ip_bytes, bin->packets * 4u);
@@ -30,7 +29,7 @@ static void check_counts(const struct series_bin *bin) {
     CHECK_INT(bin->retransmitted_bytes, bin->packets * 7u);
 }
 
-static uint64_t check_order(const struct series_bins *series) {
+static uint64_t check_order(const struct time_bins *series) {
     uint64_t packets = 0;
     for (uint32_t i = 0; i < series->count; i++) {
         CHECK(!i || series->bins[i - 1].index < series->bins[i].index);
@@ -42,36 +41,36 @@ static uint64_t check_order(const struct series_bins *series) {
 }
 
 static void check_stream(int64_t start_ns, int64_t step_ns, uint64_t packets, int64_t width_most) {
-    struct allowance allowance = {.most = 1 << 24};
-    struct series_bins series = {0};
+    struct pool pool = {.most = 1 << 24};
+    struct time_bins series = {0};
     for (uint64_t i = 0; i < packets; i++)
-        add(&series, start_ns + (int64_t)i * step_ns, i + 1, &allowance);
+        add(&series, start_ns + (int64_t)i * step_ns, i + 1, &pool);
     CHECK_INT(check_order(&series), packets);
-    CHECK(series_bins_width_ns(&series) <= width_most);
-    series_bins_free(&series, &allowance);
-    CHECK_INT(allowance.used, 0);
+    CHECK(time_bins_width_ns(&series) <= width_most);
+    time_bins_free(&series, &pool);
+    CHECK_INT(pool.used, 0);
 }
 
 static void check_disorder(void) {
-    struct allowance allowance = {.most = 1 << 24};
-    struct series_bins series = {0};
+    struct pool pool = {.most = 1 << 24};
+    struct time_bins series = {0};
     uint32_t state = 3;
     for (uint64_t i = 0; i < 50000; i++) {
         state = state * 1664525u + 1013904223u;
-        add(&series, (int64_t)(state >> 4) * 1000 - 100000000000, i + 1, &allowance);
+        add(&series, (int64_t)(state >> 4) * 1000 - 100000000000, i + 1, &pool);
     }
     CHECK_INT(check_order(&series), 50000);
-    series_bins_free(&series, &allowance);
+    time_bins_free(&series, &pool);
 }
 
 static void check_extremes(void) {
-    struct allowance allowance = {.most = 1 << 24};
-    struct series_bins series = {0};
-    add(&series, INT64_C(1) << 62, 1, &allowance);
-    add(&series, -(INT64_C(1) << 61), 2, &allowance);
-    add(&series, 0, 3, &allowance);
+    struct pool pool = {.most = 1 << 24};
+    struct time_bins series = {0};
+    add(&series, INT64_C(1) << 62, 1, &pool);
+    add(&series, -(INT64_C(1) << 61), 2, &pool);
+    add(&series, 0, 3, &pool);
     CHECK_INT(check_order(&series), 3);
-    series_bins_free(&series, &allowance);
+    time_bins_free(&series, &pool);
 }
 
 int main(void) {

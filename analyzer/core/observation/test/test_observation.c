@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets to rows of passage.h, and rows to Arrow: crafted files whose rows are known. */
+/* Packets to rows of observation.h, and rows to Arrow: crafted files whose rows are known. */
 #include "observation/observation_stream.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#include "common/check.h"
 #include "common/block.h"
+#include "common/check.h"
 
 #define RAW_IP 101
 #define ROWS   4096
 
-static char path[] = "/tmp/wiretale-passage-XXXXXX";
+static char path[] = "/tmp/wiretale-observation-XXXXXX";
 static FILE *file;
 
 static void put32(uint32_t value) {
@@ -70,18 +70,18 @@ static void put_block(uint8_t *bytes, uint64_t sequence, uint32_t length) {
     block_fill_pattern(bytes, &header, 0, length);
 }
 
-static struct passage rows[ROWS];
+static struct observation rows[ROWS];
 
-static size_t read_file(struct passage_counts *counts) {
+static size_t read_file(struct observation_counts *counts) {
     const char *paths[] = {path};
-    struct problem problem = {0};
+    struct error error = {0};
     CHECK(!fclose(file));
-    struct passage_reader *reader = passage_reader_open(paths, 1, &problem);
+    struct observation_reader *reader = observation_reader_open(paths, 1, &error);
     CHECK(reader);
-    size_t count = passage_read(reader, rows, ROWS);
-    CHECK_INT(passage_read(reader, rows + count, 1), 0);
-    *counts = passage_reader_counts(reader);
-    passage_reader_close(reader);
+    size_t count = observation_read(reader, rows, ROWS);
+    CHECK_INT(observation_read(reader, rows + count, 1), 0);
+    *counts = observation_reader_counts(reader);
+    observation_reader_close(reader);
     return count;
 }
 
@@ -92,7 +92,7 @@ static void end_file(void) {
 
 static void check_datagrams(void) {
     uint8_t packet[2000] = {0};
-    struct passage_counts counts;
+    struct observation_counts counts;
     begin_file();
     put_ip(packet, 17, 8 + 100, 77, 0, true);
     put_udp(packet + 20, 100);
@@ -112,7 +112,7 @@ static void check_datagrams(void) {
     CHECK_INT(rows[0].number, 5);
     CHECK_INT(rows[0].payload, 100);
     CHECK_INT(rows[0].ip_id, 77);
-    CHECK_INT(rows[0].datagram, PASSAGE_UNKNOWN);
+    CHECK_INT(rows[0].datagram, OBSERVATION_UNKNOWN);
     CHECK(!strcmp(rows[0].ends, "17|10.0.0.1|5000|10.0.0.2|6000|"));
     CHECK(rows[0].ends_told && !rows[1].ends_told && rows[2].ends_told);
     CHECK_INT(rows[1].number, 5);
@@ -125,7 +125,7 @@ static void check_datagrams(void) {
 
 static void check_fragments(void) {
     uint8_t packet[2000] = {0};
-    struct passage_counts counts;
+    struct observation_counts counts;
     begin_file();
     for (unsigned id = 1; id <= 2; id++) {
         put_ip(packet, 17, 80, id, 0, false);
@@ -151,7 +151,7 @@ static void check_fragments(void) {
 
 static void check_blocks_of_one_datagram(void) {
     static uint8_t packet[20 + 8 + 3 * 200 + 50];
-    struct passage_counts counts;
+    struct observation_counts counts;
     begin_file();
     put_ip(packet, 17, sizeof packet - 20, 1, 0, true);
     put_udp(packet + 20, sizeof packet - 28);
@@ -174,7 +174,7 @@ static void check_blocks_of_one_datagram(void) {
 
 static void check_segments(void) {
     uint8_t packet[200] = {0};
-    struct passage_counts counts;
+    struct observation_counts counts;
     begin_file();
     put_ip(packet, 6, 20 + 50, 1, 0, true);
     store16(packet + 20, 80);
@@ -197,17 +197,17 @@ static void check_segments(void) {
 
 static unsigned ended;
 
-static void note_end(void *owner, struct passage_reader *reader) {
+static void note_end(void *owner, struct observation_reader *reader) {
     CHECK(owner == &ended);
     ended++;
-    passage_reader_close(reader);
+    observation_reader_close(reader);
 }
 
 static void note_release(void *owner) {
     CHECK(owner == &ended);
 }
 
-static const struct passage_listener listener = {note_end, note_release, &ended};
+static const struct observation_listener listener = {note_end, note_release, &ended};
 
 static void check_stream(void) {
     static uint8_t packet[64];
@@ -222,7 +222,7 @@ static void check_stream(void) {
     for (unsigned n = 0; n < 20000; n++)
         put_packet(n, packet, 32, 32);
     CHECK(!fclose(file));
-    CHECK_INT(passage_stream_export(paths, 1, &listener, &stream), 0);
+    CHECK_INT(observation_stream_export(paths, 1, &listener, &stream), 0);
     CHECK_INT(stream.get_schema(&stream, &schema), 0);
     CHECK(!strcmp(schema.children[0]->name, "packet"));
     CHECK(!strcmp(schema.children[schema.n_children - 1]->name, "ends"));
@@ -247,7 +247,7 @@ static void check_stream_of_nothing(void) {
     struct ArrowArrayStream stream;
     struct ArrowArray batch;
     const char *paths[] = {"/nonexistent/x.pcap"};
-    CHECK_INT(passage_stream_export(paths, 1, &listener, &stream), 0);
+    CHECK_INT(observation_stream_export(paths, 1, &listener, &stream), 0);
     CHECK(stream.get_next(&stream, &batch) != 0);
     CHECK(strstr(stream.get_last_error(&stream), "No such file"));
     stream.release(&stream);

@@ -29,14 +29,14 @@ static bool same_packet(const struct packet *ours, const struct pcap_pkthdr *hea
 
 /* libpcap gives up at an interface of another link type and at blocks of a broken length; we go on
  * behind the former and stop at the latter, never before it. */
-static void compare(const char *path, pcap_t *theirs, struct capture_set *ours) {
+static void compare(const char *path, pcap_t *theirs, struct merged_input *ours) {
     struct pcap_pkthdr *header;
     const uint8_t *data;
     struct packet packet;
     for (uint64_t frame = 1; pcap_next_ex(theirs, &header, &data) == 1; frame++) {
-        if (capture_set_read(ours, &packet, 1) != 1) {
+        if (merged_input_read(ours, &packet, 1) != 1) {
             fprintf(stderr, "%s: libpcap has a frame %llu, we do not: %s\n", path,
-                    (unsigned long long)frame, capture_set_damage(ours, 0)->text);
+                    (unsigned long long)frame, merged_input_damage(ours, 0)->text);
             exit(1);
         }
         CHECK_INT(packet.frame, frame);
@@ -46,18 +46,18 @@ static void compare(const char *path, pcap_t *theirs, struct capture_set *ours) 
         }
         packets_compared++;
     }
-    shorter_in_libpcap += capture_set_read(ours, &packet, 1) == 1;
+    shorter_in_libpcap += merged_input_read(ours, &packet, 1) == 1;
 }
 
 static void compare_file(const char *path) {
     char error[PCAP_ERRBUF_SIZE];
-    struct problem problem = {0};
-    struct capture_set *ours = capture_set_open(&path, 1, &problem);
+    struct error error = {0};
+    struct merged_input *ours = merged_input_open(&path, 1, &error);
     pcap_t *theirs =
         pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
     files++;
     if (theirs && !ours) {
-        fprintf(stderr, "libpcap reads it, we do not: %s\n", problem.text);
+        fprintf(stderr, "libpcap reads it, we do not: %s\n", error.text);
         exit(1);
     }
     refused_by_libpcap += !theirs && ours;
@@ -65,7 +65,7 @@ static void compare_file(const char *path) {
         compare(path, theirs, ours);
     if (theirs)
         pcap_close(theirs);
-    capture_set_close(ours);
+    merged_input_close(ours);
 }
 
 static bool is_capture_name(const char *name) {
@@ -99,14 +99,14 @@ static void compare_folder(const char *folder) {
 }
 
 static void check_not_a_capture(void) {
-    struct problem problem = {0};
+    struct error error = {0};
     const char *path = "/proc/version", *missing = "/nonexistent/x.pcap";
-    CHECK(!capture_set_open(&path, 1, &problem));
-    CHECK_INT(problem.kind, PROBLEM_UNREADABLE);
-    CHECK(strstr(problem.text,
+    CHECK(!merged_input_open(&path, 1, &error));
+    CHECK_INT(error.kind, ERROR_UNREADABLE);
+    CHECK(strstr(error.text,
                  "/proc/version is not a capture: expected a pcap or pcapng magic number"));
-    CHECK(!capture_set_open(&missing, 1, &problem));
-    CHECK(strstr(problem.text, "No such file"));
+    CHECK(!merged_input_open(&missing, 1, &error));
+    CHECK(strstr(error.text, "No such file"));
 }
 
 int main(void) {

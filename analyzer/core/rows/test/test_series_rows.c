@@ -23,19 +23,19 @@ static bool is_huge(unsigned flow, uint32_t bin) {
     return flow % 4 == 1 && bin == 1;
 }
 
-static struct series_bin bin_of(unsigned flow, unsigned direction, uint32_t i) {
+static struct time_bin bin_of(unsigned flow, unsigned direction, uint32_t i) {
     uint64_t bytes = is_huge(flow, i) ? HUGE_BIN : flow % 4 == 2 ? 100000 + i : 1000 + i;
-    return (struct series_bin){.wire_bytes = bytes + 38,
-                               .ip_bytes = bytes,
-                               .payload_bytes = bytes - 40,
-                               .unique_bytes = bytes - 50,
-                               .retransmitted_bytes = 10,
-                               .index = 3 * i,
-                               .packets = flow * 2 + direction,
-                               .rtt_us = i % 2 ? BIN_RTT_NONE : 7 + i,
-                               .flight = i % 3 ? BIN_BYTES_NONE : i,
-                               .window = i % 5 ? BIN_BYTES_NONE : 0,
-                               .lost = i % 7};
+    return (struct time_bin){.wire_bytes = bytes + 38,
+                             .ip_bytes = bytes,
+                             .payload_bytes = bytes - 40,
+                             .unique_bytes = bytes - 50,
+                             .retransmitted_bytes = 10,
+                             .index = 3 * i,
+                             .packets = flow * 2 + direction,
+                             .rtt_us = i % 2 ? BIN_RTT_NONE : 7 + i,
+                             .flight = i % 3 ? BIN_BYTES_NONE : i,
+                             .window = i % 5 ? BIN_BYTES_NONE : 0,
+                             .lost = i % 7};
 }
 
 static struct series_head head_of(unsigned flow, unsigned direction) {
@@ -53,7 +53,7 @@ static struct series_head head_of(unsigned flow, unsigned direction) {
 }
 
 static void fill(struct table *table) {
-    static struct series_bin bins[BINS_MOST];
+    static struct time_bin bins[BINS_MOST];
     for (unsigned flow = FLOWS; flow-- > 0;) { /* flows end in any order */
         CHECK(table_begin_group(table, flow));
         for (unsigned direction = 0; direction < 2; direction++) {
@@ -77,7 +77,7 @@ static int64_t bits_a_second(uint64_t bytes, int64_t ns) {
 static void check_row(const struct row *row, unsigned flow, unsigned direction, uint32_t i,
                       uint64_t so_far) {
     struct series_head head = head_of(flow, direction);
-    struct series_bin bin = bin_of(flow, direction, i);
+    struct time_bin bin = bin_of(flow, direction, i);
     int64_t start = GRID * 1000000 + 3 * WIDTH * i;
     bool stream = head.tcp && head.payload_known;
     check_value(row, series_flow, true, flow);
@@ -157,7 +157,7 @@ static void check_groups(const struct table *table) {
 }
 
 int main(void) {
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     table_init(&table, TABLE_series, &texts, true);
     fill(&table);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/block.h"
 #include "common/check.h"
 #include "sequence/tracker.h"
-#include "common/block.h"
 
 #define MILLISECOND 1000000
 #define SECOND      1000000000LL
@@ -39,7 +39,7 @@ static inline uint32_t random_below(uint32_t bound) {
 
 struct probe {
     struct sequence_track track;
-    struct allowance allowance;
+    struct pool pool;
     struct sequence_listener listener;
     enum form form;
     uint32_t captured; /* most bytes of a payload that the capture has */
@@ -58,7 +58,7 @@ static inline void note(void *context, const struct sequence_event *event) {
 
 static inline void begin(struct probe *probe, enum form form) {
     *probe = (struct probe){.form = form, .captured = 2000, .length = 64, .key = 0x01020304};
-    probe->allowance.most = 1 << 20;
+    probe->pool.most = 1 << 20;
     probe->listener = (struct sequence_listener){note, probe};
 }
 
@@ -69,9 +69,9 @@ static inline struct sequence_summary summary_of(struct probe *probe) {
 }
 
 static inline void end(struct probe *probe) {
-    sequence_free(&probe->track, &probe->allowance);
-    CHECK_INT(probe->allowance.used, 0);
-    allowance_close(&probe->allowance);
+    sequence_free(&probe->track, &probe->pool);
+    CHECK_INT(probe->pool.used, 0);
+    pool_close(&probe->pool);
 }
 
 static inline void take(struct probe *probe, const uint8_t *payload, uint32_t length,
@@ -81,7 +81,7 @@ static inline void take(struct probe *probe, const uint8_t *payload, uint32_t le
     uint8_t *copy = malloc(captured ? captured : 1);
     memcpy(copy, payload, captured);
     struct sequence_packet packet = {copy, captured, length, time_ns, ++probe->frame, true, false};
-    sequence_take(&probe->track, &packet, &probe->allowance, &probe->listener);
+    sequence_take(&probe->track, &packet, &probe->pool, &probe->listener);
     free(copy);
 }
 

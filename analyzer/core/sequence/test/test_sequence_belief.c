@@ -47,7 +47,7 @@ static void check_other_clocks(void) {
             int64_t time_ns = START + (int64_t)sequence * MILLISECOND;
             struct sequence_packet packet = {payload,  64, 64,   i ? INT64_MIN : time_ns,
                                              sequence, !i, false};
-            sequence_take(&probe.track, &packet, &probe.allowance, NULL);
+            sequence_take(&probe.track, &packet, &probe.pool, NULL);
         }
         struct sequence_summary summary = summary_of(&probe);
         CHECK_INT(summary.format, SEQUENCE_IPERF3);
@@ -75,7 +75,7 @@ static void check_clock_that_is_set_back(void) {
 
 static void check_unbelieved(struct probe *probe) {
     CHECK_INT(summary_of(probe).format, SEQUENCE_NONE);
-    CHECK_INT(probe->allowance.used, 0);
+    CHECK_INT(probe->pool.used, 0);
     end(probe);
 }
 
@@ -275,8 +275,8 @@ static void check_noise(unsigned flows) {
                 fprintf(stderr, "noise %d is taken for format %d\n", flow.noise, format);
             CHECK(format == SEQUENCE_UNKNOWN || format == SEQUENCE_NONE);
         }
-        sequence_free(&probe.track, &probe.allowance);
-        CHECK_INT(probe.allowance.used, 0);
+        sequence_free(&probe.track, &probe.pool);
+        CHECK_INT(probe.pool.used, 0);
     }
     end(&probe);
 }
@@ -293,7 +293,7 @@ static void check_belief_is_given_up(void) {
             CHECK_INT(summary_of(&probe).format, SEQUENCE_IPERF3);
     }
     CHECK_INT(summary_of(&probe).format, SEQUENCE_NONE);
-    CHECK_INT(probe.allowance.used, 0);
+    CHECK_INT(probe.pool.used, 0);
     end(&probe);
 }
 

@@ -435,7 +435,7 @@ static void check_bounds(void) {
     for (size_t most = 0; most < 12000; most += 100) {
         struct probe probe;
         begin(&probe, BLOCKS);
-        probe.allowance.most = most;
+        probe.pool.most = most;
         for (unsigned run = 0; run < 5; run++) {
             probe.key = run;
             send_all(&probe, 0, 20);
@@ -443,7 +443,7 @@ static void check_bounds(void) {
         enum sequence_format format = summary_of(&probe).format;
         CHECK(format == SEQUENCE_NONE || format == SEQUENCE_BLOCKS);
         CHECK(most < 6000 || summary_of(&probe).received == 105);
-        CHECK(probe.allowance.used <= most);
+        CHECK(probe.pool.used <= most);
         end(&probe);
     }
 }
@@ -451,12 +451,12 @@ static void check_bounds(void) {
 static void check_memory_of_one_flow(void) {
     struct probe probe;
     begin(&probe, RTP);
-    probe.allowance.most = 1 << 20;
+    probe.pool.most = 1 << 20;
     for (uint64_t i = 0; i < 10000; i++) {
         probe.key = (uint32_t)i / 4;
         send_next(&probe, i % 4 < 3 ? i : i + 5000); /* which waits for one that follows */
     }
-    CHECK(probe.allowance.used < 40000);
+    CHECK(probe.pool.used < 40000);
     struct sequence_summary summary = summary_of(&probe);
     CHECK(summary.sources > 2000);
     CHECK_INT(summary.lost, 0);

@@ -21,7 +21,7 @@ static bool is_known(uint64_t i, unsigned column) {
 }
 
 static void check_rows(void) {
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     struct table_cursor cursor = {0};
     struct row row;
@@ -45,7 +45,7 @@ static void check_rows(void) {
 
 /* A reader of some columns comes to the same rows. */
 static void check_first_columns(void) {
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     struct table_cursor cursor = {0};
     struct row row;
@@ -69,7 +69,7 @@ static void check_first_columns(void) {
 /* Flows end in any order and are read back by number; some have no rows. */
 static void check_groups(void) {
     static const uint32_t order[] = {5, 0, 9, 3, 4};
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     struct table_cursor cursor = {0};
     struct row row;
@@ -107,7 +107,7 @@ static void check_chosen(bool grouped) {
     static const struct flow_choice some = {flows, 3};
     static const struct column_pack packs[] = {{series_start_ns, 'd', false, 0, 1},
                                                {series_flow, 'B', false, 0, 1}};
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     struct row row;
     double starts[4];
@@ -131,7 +131,7 @@ static void check_chosen(bool grouped) {
 
 static void check_packed(void) {
     static const int64_t values[] = {1000, 1500, INT64_MIN, INT64_MAX, 0};
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     struct table table;
     struct row row;
     int32_t narrow[5];
@@ -162,27 +162,27 @@ static void check_packed(void) {
 
 static void check_texts(void) {
     static const uint8_t loopback[16] = {[15] = 1};
-    struct text_store texts = {0};
+    struct string_table texts = {0};
     char address[ADDRESS_TEXT_MAX];
     size_t size;
-    int64_t plain = text_store_add(&texts, "eth0");
-    int64_t broken = text_store_add(&texts, "a\xFF"
-                                            "b");
+    int64_t plain = string_table_add(&texts, "eth0");
+    int64_t broken = string_table_add(&texts, "a\xFF"
+                                              "b");
     static const uint8_t host[4] = {192, 0, 2, 10};
-    int64_t ipv4 = text_store_add_address(&texts, 4, host);
-    CHECK_INT(text_store_address(&texts, ipv4, address), 10);
+    int64_t ipv4 = string_table_add_address(&texts, 4, host);
+    CHECK_INT(string_table_address(&texts, ipv4, address), 10);
     CHECK(!strcmp(address, "192.0.2.10"));
-    int64_t ipv6 = text_store_add_address(&texts, 6, loopback);
+    int64_t ipv6 = string_table_add_address(&texts, 6, loopback);
     CHECK(plain >= 0 && broken >= 0 && ipv6 >= 0);
-    CHECK(!memcmp(text_store_get(&texts, plain, &size), "eth0", 4) && size == 4);
-    CHECK(!memcmp(text_store_get(&texts, broken, &size),
+    CHECK(!memcmp(string_table_get(&texts, plain, &size), "eth0", 4) && size == 4);
+    CHECK(!memcmp(string_table_get(&texts, broken, &size),
                   "a\xEF\xBF\xBD"
                   "b",
                   5) &&
           size == 5);
-    CHECK_INT(text_store_address(&texts, ipv6, address), 3);
+    CHECK_INT(string_table_address(&texts, ipv6, address), 3);
     CHECK(!memcmp(address, "::1", 3));
-    text_store_free(&texts);
+    string_table_free(&texts);
 }
 
 int main(void) {

@@ -15,13 +15,13 @@ static struct analysis *open_analysis(uint32_t flows_most) {
     struct analysis *analysis = calloc(1, sizeof *analysis);
     pthread_mutex_init(&analysis->lock, NULL);
     analysis->packets_only = true; /* no rows */
-    analysis->allowance_left = (size_t)64 << 20;
+    analysis->memory_left = (size_t)64 << 20;
     for (unsigned i = 0; i < WORKERS; i++)
         analysis->workers[i] =
-            (struct worker){.analysis = analysis, .allowance = {.pool = &analysis->allowance_left}};
+            (struct worker){.analysis = analysis, .pool = {.budget = &analysis->memory_left}};
     analysis->flows = flow_table_open(flows_most, true);
-    analysis->datagrams = datagram_table_open(datagram_finish, &analysis->workers[0],
-                                              &analysis->workers[0].allowance);
+    analysis->datagrams =
+        reassembly_open(datagram_finish, &analysis->workers[0], &analysis->workers[0].pool);
     flow_table_expired(analysis->flows, 0, flow_due_ns);
     return analysis;
 }
@@ -31,9 +31,9 @@ static void close_analysis(struct analysis *analysis) {
     for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));)
         flow_release(&analysis->workers[0], flow);
     flow_table_close(analysis->flows);
-    datagram_table_close(analysis->datagrams);
+    reassembly_close(analysis->datagrams);
     for (unsigned i = 0; i < WORKERS; i++)
-        allowance_close(&analysis->workers[i].allowance);
+        pool_close(&analysis->workers[i].pool);
     batch_order_free(&analysis->order);
     pthread_mutex_destroy(&analysis->lock);
     free(analysis);
@@ -41,16 +41,16 @@ static void close_analysis(struct analysis *analysis) {
 
 static struct flow *look_up(struct worker *worker, uint32_t number, int64_t time_ns) {
     struct flow_key key = {.protocol = 17, .ip_version = 4};
-    struct sighting seen = {.time_ns = time_ns, .time_known = true};
+    struct packet_info seen = {.time_ns = time_ns, .time_known = true};
     unsigned direction;
     memcpy(key.address[0], &number, sizeof number);
     return flow_lookup(worker, flow_key_hash(worker->analysis->flows, &key), &key, false, NULL,
                        &seen, &direction);
 }
 
-static size_t chunks_of(const struct allowance *allowance) {
+static size_t chunks_of(const struct pool *pool) {
     size_t count = 0;
-    for (void *chunk = allowance->chunks; chunk; count++)
+    for (void *chunk = pool->chunks; chunk; count++)
         memcpy(&chunk, chunk, sizeof chunk);
     return count;
 }
@@ -63,7 +63,7 @@ static void live_through(struct analysis *analysis, unsigned worker, uint32_t ro
         struct flow *flow = look_up(own, round * FLOWS + i, now_ns);
         CHECK(flow);
         flow->last_ns = now_ns;
-        CHECK(series_bins_at(&flow->directions[0].series, now_ns, 1, &own->allowance));
+        CHECK(time_bins_at(&flow->directions[0].series, now_ns, 1, &own->pool));
     }
     analysis->now_ns = now_ns + 900 * NS_A_SECOND;
     flow_expire(analysis);
@@ -73,10 +73,10 @@ static void live_through(struct analysis *analysis, unsigned worker, uint32_t ro
 static void check_memory_goes_back(unsigned worker) {
     struct analysis *analysis = open_analysis(FLOWS);
     live_through(analysis, worker, 0);
-    size_t first = chunks_of(&analysis->workers[worker].allowance);
+    size_t first = chunks_of(&analysis->workers[worker].pool);
     for (uint32_t round = 1; round < ROUNDS; round++)
         live_through(analysis, worker, round);
-    CHECK_INT(chunks_of(&analysis->workers[worker].allowance), first);
+    CHECK_INT(chunks_of(&analysis->workers[worker].pool), first);
     close_analysis(analysis);
 }
 
