@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of the control connection, and their fields. A table of fields describes each kind of line:
+ * it is the parser, the bounds and the formatter in one, so that both ends agree. Reading copies
+ * the line once and cuts it in place; it allocates nothing. */
 #include "control/control.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "common/clock.h"
 
-#define RTO_MAX_MS_OPTION 44 /* TCP_RTO_MAX_MS, since Linux 6.15 */
+#define RTO_MAX_MS_OPTION 44 /* TCP_RTO_MAX_MS, since Linux 6.15; older kernels refuse it */
 #define RTO_MAX_MS        1000
 
-/* Blocks may fill the path: lines are tried again every second and not ever more rarely. A kernel
- * that cannot is as good as the path lets it. */
+/* Blocks may fill the path and drop lines. The RTO doubles with each timeout (RFC 6298 5.5), so it
+ * is bounded: otherwise the peer hears nothing for longer than CONTROL_SILENCE_NS. */
 void control_begin(struct control *control, int fd) {
     int max = RTO_MAX_MS;
     control->fd = fd;
@@ -30,7 +35,7 @@ static bool is_text(const char *line) {
     return true;
 }
 
-/* Out of what has been read. */
+/* Takes a line out of the bytes that were read. */
 static enum control_result cut_line(struct control *control, char *line) {
     char *end = memchr(control->in, '\n', control->have);
     if (!end)
@@ -102,4 +107,147 @@ bool control_send(struct control *control, const char *format, ...) {
         return false;
     line[length] = '\n';
     return send_all(control->fd, line, (size_t)length + 1);
+}
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.,:/+"
+
+bool line_is(const char *line, const char *word) {
+    size_t length = strlen(word);
+    return !strncmp(line, word, length) && (line[length] == ' ' || !line[length]);
+}
+
+/* At most 19 digits, so that the number cannot wrap. */
+static bool read_number(const char *value, uint64_t max, uint64_t *number) {
+    size_t digits = strspn(value, "0123456789");
+    if (!digits || digits > 19 || value[digits])
+        return false;
+    *number = strtoull(value, NULL, 10);
+    return *number <= max;
+}
+
+/* Excludes signs, hexadecimal, "inf" and "nan", which strtod() accepts. */
+static bool read_decimal(const char *value, double *number) {
+    char *end;
+    if (!value[0] || !strchr("0123456789", value[0]) ||
+        strspn(value, "0123456789.e+-") != strlen(value))
+        return false;
+    *number = strtod(value, &end);
+    return !*end && isfinite(*number) && *number >= 0 && *number < 1e15;
+}
+
+static bool read_word(const char *value, const struct line_field *field, uint64_t *number) {
+    for (uint64_t i = 0; i < field->max; i++)
+        if (!strcmp(field->words[i], value)) {
+            *number = i;
+            return true;
+        }
+    return false;
+}
+
+static int hex_digit(char c) {
+    const char *digits = "0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Undoes %XX. A zero byte would end the text early, so it is refused. */
+static bool read_text(const char *value, uint64_t room, char *text) {
+    size_t used = 0;
+    for (; *value; value++) {
+        int c = (unsigned char)*value;
+        if (c == '%') {
+            int high = hex_digit(value[1]), low = high < 0 ? -1 : hex_digit(value[2]);
+            c = low < 0 ? 0 : high * 16 + low;
+            value += 2;
+        } else if (!strchr(PLAIN, c)) {
+            return false;
+        }
+        if (!c || used + 1 >= room)
+            return false;
+        text[used++] = (char)c;
+    }
+    text[used] = 0;
+    return true;
+}
+
+static bool read_value(const char *value, const struct line_field *field, void *into) {
+    void *at = (char *)into + field->offset;
+    switch (field->kind) {
+    case FIELD_NUMBER: return read_number(value, field->max, at);
+    case FIELD_DECIMAL: return read_decimal(value, at);
+    case FIELD_WORD: return read_word(value, field, at);
+    case FIELD_TEXT: return read_text(value, field->max, at);
+    }
+    return false;
+}
+
+static const struct line_field *find_field(const char *name, const struct line_field *fields,
+                                           size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(fields[i].name, name))
+            return &fields[i];
+    return NULL;
+}
+
+const char *line_read(const char *line, const struct line_field *fields, size_t count, void *into) {
+    char copy[LINE_SIZE];
+    if (strlen(line) >= sizeof copy)
+        return "a line of more than 4096 bytes";
+    strcpy(copy, line);
+    char *rest = copy, *item = strsep(&rest, " ");
+    while ((item = strsep(&rest, " "))) {
+        char *value = strchr(item, '=');
+        if (!value)
+            return "a field without a value";
+        *value++ = 0;
+        const struct line_field *field = find_field(item, fields, count);
+        if (!field)
+            return "an unknown field";
+        if (!read_value(value, field, into))
+            return "a value out of its bounds";
+    }
+    return NULL;
+}
+
+static size_t write_text(char *to, size_t room, const char *text) {
+    size_t used = 0;
+    for (; *text && used + 4 < room; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (strchr(PLAIN, c))
+            to[used++] = (char)c;
+        else
+            used += (size_t)sprintf(to + used, "%%%02X", c);
+    }
+    to[used] = 0;
+    return used;
+}
+
+static size_t write_value(char *to, size_t room, const struct line_field *field, const void *at) {
+    switch (field->kind) {
+    case FIELD_NUMBER: return (size_t)snprintf(to, room, "%llu", *(const unsigned long long *)at);
+    case FIELD_DECIMAL: return (size_t)snprintf(to, room, "%.17g", *(const double *)at);
+    case FIELD_WORD: return write_text(to, room, field->words[*(const uint64_t *)at]);
+    case FIELD_TEXT: return write_text(to, room, at);
+    }
+    return 0;
+}
+
+/* Such a field is left out of the line. */
+static bool is_nothing(const struct line_field *field, const void *at) {
+    switch (field->kind) {
+    case FIELD_DECIMAL: return *(const double *)at == 0;
+    case FIELD_TEXT: return !*(const char *)at;
+    default: return *(const uint64_t *)at == 0;
+    }
+}
+
+void line_write(char line[LINE_SIZE], const char *word, const struct line_field *fields,
+                size_t count, const void *from) {
+    size_t used = (size_t)snprintf(line, LINE_SIZE, "%s", word);
+    for (size_t i = 0; i < count; i++) {
+        const void *at = (const char *)from + fields[i].offset;
+        if (is_nothing(&fields[i], at) || used + strlen(fields[i].name) + 3 >= LINE_SIZE)
+            continue;
+        used += (size_t)sprintf(line + used, " %s=", fields[i].name);
+        used += write_value(line + used, LINE_SIZE - used, &fields[i], at);
+    }
 }

@@ -1,18 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command `receive`: serves transfers until a signal, or until --tests of them have run.
  * Running transfers are always finished and reported before the program ends. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/options.h"
 #include "receive/listener.h"
-#include "receive/receive_options.h"
 #include "receive/session_set.h"
+#include "report/report.h"
 #include "session/exchange.h"
 #include "transfer/content.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
+
+#define LONG   (1000000 * NS_PER_S)
+#define STRUCT struct receive_options
+
+static bool take_format(void *into, const char *value, const char **expected) {
+    *expected = RATE_LETTERS;
+    ((struct receive_options *)into)->format = value[0];
+    return strlen(value) == 1 && rate_unit_of(*value);
+}
+
+static bool take_ports(void *into, const char *value, const char **expected) {
+    *expected = PORT_RANGE_EXPECTED;
+    return local_plan_take_ports(&((struct receive_options *)into)->local, value);
+}
+
+static const struct option_row rows[] = {
+    HEADING("sockets"),
+    PORT_OF("port", 'p', port, "TCP port of control and data connections [5010]"),
+    SET("ipv4", '4', family, AF_INET, "use IPv4 only"),
+    SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
+    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "listen at this address only"),
+    TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
+    TAKEN("data-ports", 0, "A-B", take_ports, "UDP ports of data [chosen by the system]"),
+    SIZE_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
+            "socket buffers of data, unless the sender asks for a size"),
+    HEADING("tests"),
+    SET("once", '1', tests, 1, "run one test, then end"),
+    COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
+    COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
+             "tests run at once [1]; further senders are refused"),
+    SIZE_OF("max-bytes", 0, max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
+    TIME_OF("max-time", 0, max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
+    COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
+    TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
+            "silence that ends a test [as the sender asks, 1 s]"),
+    TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
+    HEADING("files"),
+    TEXT_OF("output-dir", 'o', output_dir, "DIR",
+            "write received files here [only compare their checksums]"),
+    FLAG("overwrite", 0, overwrite, "replace files that exist in DIR [refuse them]"),
+    FLAG("stdout", 0, to_stdout, "write files to standard output, and reports to standard error"),
+    HEADING("output"),
+    FLAG("json", 'J', json, "print one JSON object per test, on one line"),
+    TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
+            "print a line every TIME while a test runs"),
+    TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
+          "unit of rates as in ttcp: lower case bits, upper case bytes"),
+    FLAG("quiet", 'q', quiet, "print no tables"),
+    HELP_AND_VERSION,
+};
+
+static const struct command_line command = {
+    .description = "Runs tests for `@ send`: counts lost, late and corrupt blocks and\n"
+                   "reports them to both ends.\n",
+    .usage = "@ receive [options]\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
+    .examples = "  # tests of anyone who reaches the port, until stopped\n"
+                "  @ receive\n"
+                "  # one test, for a script\n"
+                "  @ receive --once --json > test.json\n"
+                "  # files from senders with a key\n"
+                "  @ receive --key ~/wiretale.key --output-dir incoming \\\n"
+                "      --max-bytes 10G\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    a test was cut short (--once, --tests)\n"
+                  "  4    a file or folder cannot be used, or the output failed\n"
+                  "  5    a permission or the port is missing\n"
+                  "  130  interrupted\n",
+};
+
+/* A directory that cannot be written to must be an error now and not in the first transfer. */
+static void check_output_dir(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
+        fail(EXIT_IO, "--output-dir %s: %s", path, strerror(errno));
+    close(fd);
+}
+
+static void read_options(struct receive_options *options, int argc, char **argv) {
+    *options = (struct receive_options){.port = DEFAULT_PORT,
+                                        .family = AF_UNSPEC,
+                                        .parallel = 1,
+                                        .max_streams = 128,
+                                        .max_bytes = UINT64_C(1000000000000),
+                                        .max_ns = 3600 * NS_PER_S};
+    options_read(&command, options, argc, argv, NULL, 0);
+    if (options->output_dir)
+        check_output_dir(options->output_dir);
+    if (options->to_stdout && options->parallel > 1)
+        fail(EXIT_USAGE, "--stdout: expected no --parallel, because bytes would mix");
+    if (options->overwrite && !options->output_dir)
+        fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
+}
 
 static bool has_run_all(const struct session_set *sessions) {
     uint64_t tests = sessions->options->tests;
@@ -41,7 +142,7 @@ int receive_main(int argc, char **argv) {
     struct listener listener = {.sessions = &sessions};
     struct key key;
     char error[ERROR_SIZE] = "out of memory";
-    receive_options_read(&options, argc, argv);
+    read_options(&options, argc, argv);
     unsigned long long port = options.port;
     if (options.key) {
         key_read(&key, options.key);

@@ -15,7 +15,6 @@
 #include "common/log.h"
 #include "control/handshake.h"
 #include "report/report.h"
-#include "report/totals.h"
 #include "session/exchange.h"
 #include "session/exchange_lines.h"
 #include "stream/stream.h"

@@ -3,8 +3,23 @@
 #ifndef WIRETALE_SESSION_SET_H
 #define WIRETALE_SESSION_SET_H
 
-#include "receive/receive_options.h"
 #include "transfer/transfer.h"
+
+/* The command line of `receive`. */
+struct receive_options {
+    const char *key, *output_dir; /* NULL: not given */
+    uint64_t port;
+    uint64_t family;                         /* AF_UNSPEC, AF_INET, AF_INET6 */
+    uint64_t tests;                          /* transfers to run; 0: until stopped */
+    uint64_t parallel;                       /* transfers at once */
+    uint64_t max_streams, max_bytes, max_ns; /* limits of a transfer */
+    uint64_t idle_ns;                        /* 0: as the sender asks */
+    uint64_t interval_ns;                    /* between lines while a transfer runs; 0: none */
+    uint64_t buffer;                         /* bytes; 0: as the sender asks */
+    struct local_plan local;
+    bool json, quiet, to_stdout, overwrite;
+    char format; /* letter of -f */
+};
 
 struct session {
     enum { SESSION_FREE, SESSION_RUNNING, SESSION_FINISHED } state; /* under the set's lock */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and programs read of a test. docs/traffic.md says how each figure is computed. */
+/* Reports of a transfer, as a table for people or as JSON for programs (docs/traffic.md defines
+ * each figure), and the sums that they contain. */
 #ifndef WIRETALE_REPORT_H
 #define WIRETALE_REPORT_H
 
@@ -9,19 +10,54 @@
 
 struct report_style {
     const char *role; /* "send" or "receive" */
-    const char *host; /* as it was given; NULL: none */
-    bool json, quiet;
-    char format; /* letter of -f; 0: Mbit/s and KB/s */
+    const char *host; /* as the command line has it; NULL: none */
+    bool json, quiet; /* quiet: no table */
+    char format;      /* letter of -f; 0: Mbit/s and KB/s */
     FILE *out;
 };
 
-/* False, and it says so, when it could not be written. A reader that went away is none of that: it
- * has what it wanted. */
+/* Prints the report. If it cannot be written, returns false after a message; a reader that closed
+ * the pipe is not an error. */
 bool report_transfer(const struct transfer *transfer, const struct report_style *style);
+/* Prints the change since the previous interval, a line for each direction. */
 void report_interval(struct transfer *transfer, uint64_t from_ns, uint64_t to_ns,
                      const struct report_style *style);
-
 void report_json(const struct transfer *transfer, const struct report_style *style);
-void report_table(const struct transfer *transfer, const struct report_style *style);
+
+/* Reports of all streams of a direction, added. */
+struct direction_totals {
+    bool sender_known, receiver_known; /* false if a stream's report is missing */
+    struct stream_report sender, receiver;
+};
+struct direction_totals direction_totals_of(const struct direction *direction);
+
+/* Returns the report of a stream's sender, else of its receiver; NULL if there is none. */
+const struct stream_report *stream_report_of(const struct stream *stream, bool sender);
+/* Adds counts and CPU times, but neither times nor errors. */
+void stream_report_add(struct stream_report *sum, const struct stream_report *one);
+
+/* Returns the blocks that were sent and never received; -1 if not `known`. */
+int64_t blocks_lost(bool known, const struct stream_report *sent, const struct stream_report *got);
+
+/* Returns whether all blocks and reports were exchanged, and the file if there is one. */
+bool transfer_is_complete(const struct transfer *transfer);
+
+/* Returns the rate of block bytes, or -1 if it is unknown. N received datagrams have N - 1 gaps, so
+ * the bytes of one are not counted. */
+double report_bytes_per_s(const struct transfer *transfer, const struct stream_report *report,
+                          bool sender);
+/* Returns whether a rate of the senders (else of the receivers) exceeds that of the link, and so
+ * cannot be the rate on the wire; -1 if unknown. */
+int transfer_exceeds_link(const struct transfer *transfer, bool sender);
+
+/* Unit of a printed rate, by the letter of -f as in ttcp and PCATTCP: lower case for bits, upper
+ * case for bytes; k, m and g are 1024, 1024^2 and 1024^3. Returns NULL for another letter. */
+struct rate_unit {
+    char letter;
+    const char *name; /* of the amount: "Kbit", "KB" */
+    double bytes;     /* in one unit */
+};
+const struct rate_unit *rate_unit_of(char letter);
+#define RATE_LETTERS "one of k, K, m, M, g, G"
 
 #endif

@@ -2,7 +2,6 @@
 /* Lines while a test runs: what has changed since the line before. */
 #include "common/json.h"
 #include "report/report.h"
-#include "report/totals.h"
 
 static struct live_sums sum_of(struct direction *direction) {
     struct live_sums sum = {0};

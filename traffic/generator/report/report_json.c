@@ -4,7 +4,6 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "report/report.h"
-#include "report/totals.h"
 #include "transfer/stream_report.h"
 
 static double seconds(uint64_t ns) {

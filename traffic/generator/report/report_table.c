@@ -4,7 +4,6 @@
 
 #include "common/log.h"
 #include "report/report.h"
-#include "report/totals.h"
 
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = rate_unit_of(style->format);
@@ -98,7 +97,7 @@ static void put_warnings(const struct report_style *style, const struct transfer
                 link);
 }
 
-void report_table(const struct transfer *transfer, const struct report_style *style) {
+static void report_table(const struct transfer *transfer, const struct report_style *style) {
     const struct transfer_plan *plan = &transfer->plan;
     char address[ADDRESS_SIZE];
     endpoint_name(&transfer->peer, address);

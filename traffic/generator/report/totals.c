@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/totals.h"
+#include "report/report.h"
 
 #include <stddef.h>
 #include <string.h>

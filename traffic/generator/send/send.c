@@ -2,20 +2,23 @@
 /* The command `send`: connects to the receiver, proves the key, asks for a transfer, runs it and
  * reports. With --wait, an attempt that may succeed later (nothing listens, the receiver is busy)
  * is repeated; a refusal for another reason ends the program. */
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "commands.h"
+#include "common/clock.h"
 #include "common/log.h"
+#include "common/options.h"
+#include "common/units.h"
 #include "control/handshake.h"
 #include "report/report.h"
-#include "report/totals.h"
-#include "send/send_options.h"
 #include "session/exchange.h"
 #include "session/exchange_lines.h"
 #include "stream/stream.h"
@@ -23,6 +26,223 @@
 #define ANSWER_NS      (10 * NS_PER_S) /* for each answer of the receiver */
 #define RETRY_NS       (200 * NS_PER_MS)
 #define NOT_A_RECEIVER "the program at that port is not a wiretale receiver"
+
+struct send_options {
+    const char *host;
+    const char *key, *file, *size; /* NULL: not given */
+    uint64_t port;
+    uint64_t wait_ns;     /* to repeat attempts for */
+    uint64_t connect_ns;  /* of one attempt */
+    uint64_t interval_ns; /* between lines while the transfer runs; 0: none */
+    struct transfer_plan plan;
+    struct local_plan local;
+    uint64_t family; /* AF_UNSPEC, AF_INET, AF_INET6 */
+    bool json, quiet, is_poisson;
+    char format; /* letter of -f */
+};
+
+static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
+static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
+
+static bool take_rate(void *into, const char *value, const char **expected) {
+    struct transfer_plan *plan = &((struct send_options *)into)->plan;
+    *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
+    plan->rate_pps = 0;
+    if (!units_parse_decimal(value, UNIT_RATE, &plan->rate_bps)) {
+        plan->rate_bps = 0;
+        if (!units_parse_decimal(value, UNIT_PACKET_RATE, &plan->rate_pps))
+            return false;
+    }
+    return (plan->rate_bps >= 1 || plan->rate_pps >= 1e-3) && plan->rate_bps < 1e13 &&
+           plan->rate_pps < 1e10;
+}
+
+struct code_point {
+    const char *name;
+    unsigned value;
+};
+
+/* RFC 2474, 2597, 3246, 5865, 8622. */
+static const struct code_point code_points[] = {
+    {"cs0", 0},   {"cs1", 8},   {"cs2", 16},  {"cs3", 24},  {"cs4", 32},  {"cs5", 40},
+    {"cs6", 48},  {"cs7", 56},  {"af11", 10}, {"af12", 12}, {"af13", 14}, {"af21", 18},
+    {"af22", 20}, {"af23", 22}, {"af31", 26}, {"af32", 28}, {"af33", 30}, {"af41", 34},
+    {"af42", 36}, {"af43", 38}, {"ef", 46},   {"va", 44},   {"le", 1},
+};
+
+static bool take_dscp(void *into, const char *value, const char **expected) {
+    uint64_t *to = &((struct send_options *)into)->plan.socket.dscp_plus_1, number;
+    *expected = "0 to 63, or a name as in ef, af41, cs1";
+    for (size_t i = 0; i < sizeof code_points / sizeof *code_points; i++)
+        if (!strcasecmp(value, code_points[i].name)) {
+            *to = code_points[i].value + 1;
+            return true;
+        }
+    if (!units_parse_whole(value, UNIT_COUNT, "", &number) || number > 63)
+        return false;
+    *to = number + 1;
+    return true;
+}
+
+static bool take_congestion(void *into, const char *value, const char **expected) {
+    struct socket_plan *plan = &((struct send_options *)into)->plan.socket;
+    *expected = "a name of at most 15 characters";
+    return *value && snprintf(plan->congestion, sizeof plan->congestion, "%s", value) <
+                         (int)sizeof plan->congestion;
+}
+
+static bool take_format(void *into, const char *value, const char **expected) {
+    *expected = RATE_LETTERS;
+    ((struct send_options *)into)->format = value[0];
+    return strlen(value) == 1 && rate_unit_of(*value);
+}
+
+static bool take_ports(void *into, const char *value, const char **expected) {
+    *expected = PORT_RANGE_EXPECTED;
+    return local_plan_take_ports(&((struct send_options *)into)->local, value);
+}
+
+#define LONG   (1000000 * NS_PER_S)
+#define STRUCT struct send_options
+
+static const struct option_row rows[] = {
+    HEADING("blocks (of each stream; without an amount: 10 s)"),
+    SET("udp", 'u', plan.protocol, PROTOCOL_UDP, "send over UDP"),
+    SET("tcp", 0, plan.protocol, PROTOCOL_TCP, "send over TCP (the default)"),
+    TEXT_OF("size", 'l', size, "SIZES",
+            "bytes of a block, at least 32: 64, a range 64-1472:8, or a list 64,512,1472 taken in "
+            "turn [131072, over UDP 1472]"),
+    COUNT_OF("count", 'n', plan.count, "N", 1, INT64_MAX, "number of blocks"),
+    SIZE_OF("bytes", 0, plan.bytes, "BYTES", 1, INT64_MAX,
+            "at least this many bytes, in whole blocks"),
+    TIME_OF("time", 't', plan.time_ns, "TIME", 1, LONG, "duration: 10, 1.5s, 200ms, 2m"),
+    TEXT_OF("file", 'F', file, "PATH",
+            "send this file instead of the pattern; - is standard input"),
+    TAKEN("rate", 'b', "RATE", take_rate,
+          "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps [no limit]"),
+    FLAG("poisson", 0, is_poisson, "gaps of a Poisson process instead of equal ones"),
+    COUNT_OF("burst", 0, plan.burst, "N", 1, 1000000, "send N blocks at once, then wait N gaps"),
+    COUNT_OF("streams", 'P', plan.streams, "N", 1, MAX_STREAMS,
+             "number of parallel streams, one thread each [1]"),
+    SET("reverse", 'R', plan.direction, DIRECTION_REVERSE, "the receiver sends"),
+    SET("both", 0, plan.direction, DIRECTION_BOTH, "both ends send at the same time"),
+    WORD_OF("direction", 0, plan.direction, "forward|reverse|both", direction_words,
+            "same as --reverse or --both, spelled out"),
+    TIME_OF("start-offset", 0, plan.start_offset_ns, "TIME", 0, LONG,
+            "wait this long before the first block"),
+    TIME_OF("stagger", 0, plan.stagger_ns, "TIME", 0, LONG,
+            "start each stream this long after the one before"),
+    COUNT_OF("run", 0, plan.run, "N", 1, UINT32_MAX, "number of the test in its blocks [random]"),
+    SET("no-check", 0, plan.unchecked, 1, "do not verify the pattern at the receiver"),
+    SET("offload", 0, plan.offload, 1,
+        "UDP segmentation offload: faster, but captures on this host show joined datagrams"),
+    SET("no-offload", 0, plan.offload, 0, "send real datagrams (the default)"),
+    HEADING("sockets"),
+    PORT_OF("port", 'p', port, "port of the receiver [5010]"),
+    SET("ipv4", '4', family, AF_INET, "use IPv4 only"),
+    SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
+    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "local address"),
+    TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
+    TAKEN("data-ports", 0, "A-B", take_ports,
+          "local UDP ports that receive with --reverse or --both"),
+    TAKEN("dscp", 0, "N", take_dscp, "differentiated services: 0 to 63, or ef, af41, cs1"),
+    COUNT_OF("ttl", 0, plan.socket.ttl, "N", 1, 255, "time to live, hop limit"),
+    WORD_OF("df", 0, plan.socket.path_mtu, "do|dont|want|probe", path_mtu_words,
+            "don't fragment and path MTU discovery (IP_MTU_DISCOVER)"),
+    SIZE_OF("buffer", 'w', plan.socket.buffer, "BYTES", 1, 1 << 30, "socket buffers at both ends"),
+    SET("no-delay", 'N', plan.socket.no_delay, 1, "TCP_NODELAY"),
+    TAKEN("congestion", 'C', "NAME", take_congestion, "congestion control: cubic, reno, bbr"),
+    SIZE_OF("mss", 'M', plan.socket.mss, "BYTES", 88, 32767, "TCP_MAXSEG"),
+    HEADING("receiver"),
+    TIME_OF("wait", 0, wait_ns, "TIME", 0, LONG,
+            "keep retrying for this long until the receiver accepts [0]"),
+    TIME_OF("queue", 0, wait_ns, "TIME", 0, LONG, "same as --wait"),
+    TIME_OF("connect-timeout", 0, connect_ns, "TIME", 1, 3600 * NS_PER_S,
+            "give up one attempt to connect after this time [5]"),
+    TIME_OF("idle", 0, plan.idle_ns, "TIME", NS_PER_MS, LONG, "silence that ends a test [1]"),
+    TEXT_OF("key", 0, key, "FILE", "file with the receiver's key"),
+    HEADING("output"),
+    FLAG("json", 'J', json, "print one JSON object, on one line"),
+    TIME_OF("interval", 'i', interval_ns, "TIME", 10 * NS_PER_MS, LONG,
+            "print a line every TIME while the test runs"),
+    TAKEN("format", 'f', "k|K|m|M|g|G", take_format,
+          "unit of rates as in ttcp: lower case bits, upper case bytes"),
+    FLAG("quiet", 'q', quiet, "print no table"),
+    HELP_AND_VERSION,
+};
+
+static const struct command_line command = {
+    .description = "Sends numbered blocks over TCP or UDP to `@ receive`, and\n"
+                   "reports what both ends saw.\n",
+    .usage = "@ send HOST [options]\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
+    .arguments = "  HOST                  name or address of the receiver's host\n",
+    .examples = "  # TCP for 10 s\n"
+                "  @ send 192.0.2.7\n"
+                "  # 10,000 datagrams at 10 Mbit/s, for a script\n"
+                "  @ send 192.0.2.7 --udp --size 1472 --count 10000 \\\n"
+                "      --rate 10M --json\n"
+                "  # a file, once the receiver is there\n"
+                "  @ send server --wait 30 --file data.bin --key ~/wiretale.key\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage\n"
+                  "  3    the test was cut short, or a file did not arrive\n"
+                  "  4    no receiver, or it refused; a file or the output failed\n"
+                  "  5    a permission or resource is missing\n"
+                  "  130  interrupted (143 by SIGTERM)\n",
+};
+
+/* Returns NULL, or the contradiction between options. */
+static const char *find_contradiction(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    bool has_rate = plan->rate_bps > 0 || plan->rate_pps > 0;
+    if ((options->is_poisson || plan->burst) && !has_rate)
+        return "--poisson and --burst: expected a --rate as well";
+    if (options->is_poisson && plan->burst)
+        return "--poisson and --burst: expected only one of them";
+    if (options->size && strlen(options->size) >= sizeof plan->sizes_text)
+        return "--size: expected at most 1000 characters";
+    if (!plan->content)
+        return NULL;
+    if (plan->count || plan->bytes || plan->time_ns)
+        return "--file: expected no --count, --bytes or --time, because the whole file is sent";
+    if (plan->streams != 1)
+        return "--file: expected one stream, so --streams 1";
+    if (plan->direction != DIRECTION_FORWARD)
+        return "--file: expected no --reverse or --both, because a file goes forward";
+    return NULL;
+}
+
+static enum pacing choose_pacing(const struct send_options *options) {
+    const struct transfer_plan *plan = &options->plan;
+    if (plan->rate_bps <= 0 && plan->rate_pps <= 0)
+        return PACING_NONE;
+    if (options->is_poisson)
+        return PACING_POISSON;
+    return plan->burst ? PACING_BURST : PACING_CONSTANT;
+}
+
+static void read_options(struct send_options *options, int argc, char **argv) {
+    struct transfer_plan *plan = &options->plan;
+    *options = (struct send_options){.port = DEFAULT_PORT,
+                                     .connect_ns = 5 * NS_PER_S,
+                                     .plan = {.streams = 1, .idle_ns = NS_PER_S},
+                                     .family = AF_UNSPEC};
+    if (!options_read(&command, options, argc, argv, &options->host, 1))
+        fail(EXIT_USAGE, "expected a HOST; see `%s --help`", program_name());
+    plan->content = options->file != NULL;
+    options->local.family = (int)options->family;
+    const char *error = find_contradiction(options);
+    if (error)
+        fail(EXIT_USAGE, "%s", error);
+    plan->pacing = choose_pacing(options);
+    if (!plan->count && !plan->bytes && !plan->time_ns && !plan->content)
+        plan->time_ns = 10 * NS_PER_S;
+    if (options->size)
+        strcpy(plan->sizes_text, options->size);
+    plan->interval_ns = options->interval_ns;
+}
 
 enum outcome { OUTCOME_READY, OUTCOME_AGAIN, OUTCOME_NEVER };
 
@@ -125,7 +345,7 @@ static enum outcome greet(struct sender *sender) {
 
 static enum outcome ask(struct sender *sender) {
     char line[LINE_SIZE];
-    transfer_plan_to_line(&sender->transfer.plan, line, sizeof line);
+    transfer_plan_to_line(&sender->transfer.plan, line);
     control_send(&sender->transfer.control, "%s", line);
     for (;;) {
         enum outcome outcome = read_answer(sender, line);
@@ -227,7 +447,7 @@ int send_main(int argc, char **argv) {
     struct send_options *options = &sender.options;
     int code;
     sender.transfer.wake = sender.transfer.control.fd = -1;
-    send_options_read(options, argc, argv);
+    read_options(options, argc, argv);
     exchange_watch_signals();
     prepare(&sender);
     if (attempt_until_deadline(&sender) == OUTCOME_READY) {

@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "session/exchange_lines.h"
 #include "session/host_info.h"
-#include "stream/stream.h"
+#include "stream/stream_thread.h"
 
 #define TICK_NS     (100 * NS_PER_MS)
 #define PROGRESS_NS NS_PER_S

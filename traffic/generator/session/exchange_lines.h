@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of a running test. */
+/* The lines of a transfer, after the handshake. A receiver is the end that receives a direction.
+ *
+ *     line      from               fields
+ *     port      receiver           way, stream, port: of a UDP socket; before "start"
+ *     progress  both, every 1 s
+ *     stop      both               reason, text: senders must stop and report
+ *     sent      sender of a way    way, stream and counts: one line for each stream
+ *     end       sender of a way    way, checksum: all blocks are sent and reported
+ *     received  receiver of a way  way, stream and counts: one line for each stream
+ *     done      receiver of a way  way, checksum: all blocks that will arrive have arrived
+ *
+ * The field "way" is the direction. Nothing in the data path marks its end; "end" does. */
 #ifndef WIRETALE_EXCHANGE_LINES_H
 #define WIRETALE_EXCHANGE_LINES_H
 
 #include "transfer/transfer.h"
 
-/* Takes what the other end said: NULL, or what is wrong with it. */
+/* Applies a line of the peer. Returns NULL, or the reason why it is wrong at this time. */
 const char *exchange_take_line(struct transfer *transfer, const char *line);
 
-/* Says what each stream of a way sent or received, then that this was all. */
+/* Each returns false if the peer did not take the lines within a second. */
+
+/* Sends the own report of each stream of a direction, then "end" or "done". */
 bool exchange_send_reports(struct transfer *transfer, struct direction *direction);
 bool exchange_send_stop(struct transfer *transfer, const char *reason);
-
-/* Ports of UDP sockets, before the start. */
+/* Announces the port of each stream's UDP socket. */
 bool exchange_send_ports(struct transfer *transfer, struct direction *direction, const int *ports);
 
 #endif

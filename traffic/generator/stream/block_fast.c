@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tiled pattern for speed: the tile is made once, and each word costs a load, an xor and a store.
- * Loops over a whole tile have a length that the compiler knows, so that it makes vectors of them.
- * Untiled patterns, of senders of earlier versions, go through block.h. */
+/* The tiled pattern: the tile of 64 words is computed once, so that each word of a block costs a
+ * load, an xor and a store. Loops over a whole tile have a constant length, which lets the compiler
+ * vectorize them; pieces at the ends of a range go through block.h, and so do untiled patterns of
+ * earlier versions. */
 #include "stream/block_fast.h"
 
 #define VECTORIZED __attribute__((optimize("O3")))
 
 static uint64_t tile[BLOCK_TILE_WORDS]; /* in network byte order */
 
-/* Before main(): no thread sees it half done. */
+/* Runs before main(), so that no thread can see an incomplete tile. */
 __attribute__((constructor)) static void make_tile(void) {
     for (unsigned i = 0; i < BLOCK_TILE_WORDS; i++)
         tile[i] = htobe64(block_tile(i));
@@ -22,7 +23,7 @@ static inline __attribute__((always_inline)) void fill_part(uint8_t *to, uint64_
     }
 }
 
-/* The bits that differ, of all words together. */
+/* Returns the bits that differ in any word. */
 static inline __attribute__((always_inline)) uint64_t
 compare_part(const uint8_t *bytes, uint64_t key, size_t first, size_t count) {
     uint64_t differs = 0;
@@ -34,7 +35,7 @@ compare_part(const uint8_t *bytes, uint64_t key, size_t first, size_t count) {
     return differs;
 }
 
-/* Words from `number` to the end of its tile, at most `count`. */
+/* Returns the words from `number` to the end of its tile, at most `count`. */
 static size_t rest_of_tile(uint64_t number, size_t count) {
     size_t rest = BLOCK_TILE_WORDS - number % BLOCK_TILE_WORDS;
     return rest < count ? rest : count;
@@ -71,7 +72,8 @@ VECTORIZED static bool words_are_right(const uint8_t *bytes, uint64_t seed, uint
     return !differs;
 }
 
-/* The whole words within [from, from + count) of the pattern: bytes before them, and how many. */
+/* Returns the bytes before the first whole word of the pattern in [from, from + count), and sets
+ * the number of whole words. */
 static size_t whole_words(size_t from, size_t count, size_t *words) {
     size_t start = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES : (from + 7) / 8 * 8;
     size_t skip = start - from;
@@ -79,6 +81,7 @@ static size_t whole_words(size_t from, size_t count, size_t *words) {
     return skip;
 }
 
+/* Bounds `count` by the end of the block. */
 static size_t within_block(const struct block_header *header, size_t from, size_t count) {
     size_t left = from < header->length ? header->length - from : 0;
     return count < left ? count : left;

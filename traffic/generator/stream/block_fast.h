@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.h for speed: the same bytes, many words at once. */
+/* Blocks at line rate: the same bytes as common/block.h, but whole words at once, because the
+ * generic functions would take longer than the send itself. Both are compared byte for byte in
+ * test/test_block_fast.c. */
 #ifndef WIRETALE_BLOCK_FAST_H
 #define WIRETALE_BLOCK_FAST_H
 
@@ -7,8 +9,8 @@
 
 #include "common/block.h"
 
-/* The blocks of a file have its bytes in place of the pattern, and this magic ("WTC1"), so that
- * nobody takes them for damaged. All else is as in block.h. */
+/* Magic "WTC1" of blocks that contain a file in place of the pattern. Readers of BLOCK_MAGIC ignore
+ * them, so a file is never reported as a damaged pattern. The header is that of block.h. */
 #define CONTENT_MAGIC 0x57544331u
 
 static inline void block_put_header(uint8_t *bytes, uint32_t magic, const struct block_header *h) {
@@ -21,7 +23,8 @@ static inline void block_put_header(uint8_t *bytes, uint32_t magic, const struct
     memcpy(bytes, words, sizeof words);
 }
 
-/* What the 32 bytes say, to be compared with what is expected; returns the magic. */
+/* Decodes 32 bytes without checks and returns the magic; the caller compares both with the block
+ * that it expects. */
 static inline uint32_t block_get_header(const uint8_t *bytes, struct block_header *h) {
     uint64_t words[4];
     memcpy(words, bytes, sizeof words);
@@ -37,10 +40,10 @@ static inline uint32_t block_get_header(const uint8_t *bytes, struct block_heade
     return (uint32_t)(first >> 32);
 }
 
-/* As block_fill_pattern(). */
+/* Writes the pattern of bytes [from, from + count) of a block to `buf`, as block_fill_pattern(). */
 void block_fill(uint8_t *buf, const struct block_header *header, size_t from, size_t count);
 
-/* As block_check_pattern(): whether all is right. */
+/* Returns whether these bytes are the pattern of the block, as block_check_pattern(). */
 bool block_is_right(const uint8_t *bytes, const struct block_header *header, size_t from,
                     size_t count);
 

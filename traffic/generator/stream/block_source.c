@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The next block of a stream and the end of its amount. */
 #include "stream/block_source.h"
 
 void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
@@ -16,8 +17,8 @@ uint64_t block_source_due_ns(const struct block_source *source) {
     return pacer_due_ns(&source->pacer);
 }
 
-/* What was due before the end and has not gone by then, since the machine could not, does not go.
- */
+/* With a rate, a block that is due at or after the end is never sent, and neither is one that was
+ * due earlier if the machine could not send it in time. */
 static bool time_is_over(const struct block_source *source, uint64_t now_ns) {
     bool paced = source->plan->pacing != PACING_NONE;
     return now_ns >= source->end_ns || (paced && pacer_due_ns(&source->pacer) >= source->end_ns);
@@ -38,6 +39,7 @@ bool block_source_is_due(struct block_source *source, uint64_t now_ns) {
     return source->plan->pacing == PACING_NONE || pacer_due_ns(&source->pacer) <= now_ns;
 }
 
+/* The flag tells an analyzer that a shorter stream was not truncated. */
 static bool is_last(const struct block_source *source, uint32_t length) {
     const struct transfer_plan *plan = source->plan;
     return (plan->count && source->sequence + 1 == plan->count) ||

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks of a stream, one after the other, until its amount is used up. */
+/* The sequence of blocks of one stream: their sizes and headers, when each is due, and when the
+ * plan's amount is reached (count, bytes, time, or the end of the file). Both senders draw from it;
+ * it never waits and never sends. */
 #ifndef WIRETALE_BLOCK_SOURCE_H
 #define WIRETALE_BLOCK_SOURCE_H
 
@@ -10,27 +12,29 @@
 
 struct block_source {
     const struct transfer_plan *plan;
-    struct content *content; /* NULL: the pattern */
+    struct content *content; /* of a file; NULL: blocks contain the pattern */
     struct pacer pacer;
     uint16_t stream;
-    uint64_t sequence, bytes; /* of the next block; made so far */
-    uint64_t end_ns;          /* monotonic; UINT64_MAX: no such limit */
-    uint32_t last_length;
+    uint64_t sequence;    /* of the next block */
+    uint64_t bytes;       /* of all blocks so far, with headers */
+    uint64_t end_ns;      /* monotonic; UINT64_MAX: no time limit */
+    uint32_t last_length; /* bytes of the latest block, which may be the short end of a file */
     bool is_done;
 };
 
 void block_source_begin(struct block_source *source, const struct transfer_plan *plan,
                         struct content *content, uint16_t stream, uint64_t start_ns);
 
-/* Whether a block may go at `now_ns`; when not, the source is done or the next is due later. */
+/* Returns whether a block is due at `now_ns`. If not, the source is done or the next block is due
+ * at block_source_due_ns(). */
 bool block_source_is_due(struct block_source *source, uint64_t now_ns);
-/* When it is. */
 uint64_t block_source_due_ns(const struct block_source *source);
 
-/* Its header, but for the time. Of content the body is written, too: `body` has room for it. */
+/* Fills the header of the next block, except for `sent_ns`. If there is content, also reads the
+ * body into `body`, which must have room for it. Returns false at the end of the file. */
 bool block_source_next(struct block_source *source, struct block_header *header, uint8_t *body);
 
-/* The length of a block that was made. */
+/* Returns the bytes of block `number`, which block_source_next() has returned. */
 static inline uint32_t block_source_length(const struct block_source *source, uint64_t number) {
     if (source->content && number + 1 == source->sequence)
         return source->last_length;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pacing. Gaps are constant, exponential (a Poisson process), or zero within a burst that is
+ * followed by the sum of its gaps: all have the same mean. */
 #include "stream/pacer.h"
 
 #include <math.h>
@@ -7,8 +9,8 @@
 #include "common/block.h"
 #include "common/clock.h"
 
-#define SPIN_NS  40000u           /* about what a sleep ends late */
-#define PIECE_NS (50 * NS_PER_MS) /* of sleep, between two looks at `stop` */
+#define SPIN_NS  40000u           /* by which a sleep may end late */
+#define PIECE_NS (50 * NS_PER_MS) /* longest sleep before `stop` is read again */
 
 void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns) {
@@ -22,7 +24,8 @@ void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t
     };
 }
 
-/* In (0, 1]; xorshift64*, S. Vigna: An experimental exploration of Marsaglia's generators. */
+/* Returns a number in (0, 1], so that its logarithm exists: xorshift64*, S. Vigna, "An experimental
+ * exploration of Marsaglia's xorshift generators". */
 static double random_part(struct pacer *pacer) {
     pacer->random ^= pacer->random >> 12;
     pacer->random ^= pacer->random << 25;
@@ -61,6 +64,6 @@ bool pacer_wait(uint64_t until_ns, const atomic_bool *stop) {
     }
 }
 
-void pacer_wake_exactly(void) {
+void pacer_set_timer_slack(void) {
     prctl(PR_SET_TIMERSLACK, 1);
 }

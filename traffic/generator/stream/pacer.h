@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the next block is due. Times are absolute, so that nothing drifts: a sender that was held
- * up catches up. */
+/* Due times of blocks. They are computed from the start and never from the previous send, so that
+ * errors do not add up: a sender that was held up sends the missed blocks at once. With a rate of R
+ * bit/s, a block is due at start + 8 * (bytes before it) / R. */
 #ifndef WIRETALE_PACER_H
 #define WIRETALE_PACER_H
 
@@ -11,30 +12,33 @@
 #include "transfer/transfer_plan.h"
 
 struct pacer {
-    uint64_t start_ns;  /* monotonic */
-    double due_ns;      /* of the next block, since the start */
-    double ns_per_byte; /* one of the two is 0 */
-    double ns_per_block;
+    uint64_t start_ns;   /* monotonic */
+    double due_ns;       /* of the next block, since the start */
+    double ns_per_byte;  /* 0 if the rate is in blocks */
+    double ns_per_block; /* 0 if the rate is in bits */
     enum pacing pacing;
-    uint64_t burst, in_burst;
-    double burst_ns; /* of the blocks of this burst */
-    uint64_t random;
+    uint64_t burst, in_burst; /* blocks; of the current burst */
+    double burst_ns;          /* gaps of the blocks in the current burst */
+    uint64_t random;          /* state of xorshift64*, never 0 */
 };
 
+/* The seed is derived from run and stream, so that a run can be repeated. */
 void pacer_begin(struct pacer *pacer, const struct transfer_plan *plan, uint64_t stream,
                  uint64_t start_ns);
 
-/* A block of so many bytes takes the time that is due: from it follows when the next one is. */
+/* Advances the due time after a block of `bytes`. */
 void pacer_advance(struct pacer *pacer, uint32_t bytes);
 
+/* Returns the monotonic time at which the next block is due. */
 static inline uint64_t pacer_due_ns(const struct pacer *pacer) {
     return pacer->start_ns + (uint64_t)pacer->due_ns;
 }
 
-/* Sleeps until shortly before, then looks at the clock. Ends early, with false, when `*stop`. */
+/* Waits until `until_ns` of the monotonic clock: sleeps until shortly before, then reads the clock
+ * in a loop, because a sleep ends late. Returns false early if `*stop` becomes true. */
 bool pacer_wait(uint64_t until_ns, const atomic_bool *stop);
 
-/* So that this thread's sleeps end when they should. */
-void pacer_wake_exactly(void);
+/* Lets sleeps of this thread end on time: the default timer slack is 50 us. */
+void pacer_set_timer_slack(void);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of bytes into blocks. Block k must be number k with the length of the plan: one whose
- * header says otherwise is corrupt, and the next is looked for where it should be. */
+/* Receives a stream of bytes and divides it into blocks. Block k must have number k and the length
+ * of the plan, so the position of each header is known: a block whose header differs counts as
+ * corrupt, and the next one is expected where the plan places it. TCP delivers in order and without
+ * loss, so nothing else can be wrong. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +11,23 @@
 #include "stream/block_fast.h"
 #include "stream/stream.h"
 
-#define BUFFER_BYTES (1u << 17) /* the pattern is checked while the copy is still in a cache */
-#define WAKE_BYTES   ((int)BUFFER_BYTES) /* that are waited for when nothing is paced */
+#define BUFFER_BYTES (1u << 17) /* the pattern is checked while the bytes are in the cache */
+#define WAKE_BYTES   ((int)BUFFER_BYTES) /* SO_RCVLOWAT without pacing */
 
 struct tcp_receiver {
     struct stream *stream;
     const struct transfer_plan *plan;
     struct stream_times times;
     uint64_t last_ns;
-    struct block_header header; /* expected, of the block at hand */
+    struct block_header header; /* expected, of the current block */
     uint8_t partial[BLOCK_HEADER_BYTES];
     uint32_t offset; /* in the block */
     bool is_wrong;
     uint64_t blocks, bytes, corrupt;
 };
 
-/* What the plan expects, in place of what the header says; whether the two agree. */
+/* Replaces the received header by the expected one. Returns whether they agree. Only the last block
+ * of a file may be shorter. */
 static bool expect(struct tcp_receiver *receiver, uint32_t magic, struct block_header *header) {
     const struct transfer_plan *plan = receiver->plan;
     uint32_t length = transfer_plan_size(plan, receiver->blocks);
@@ -47,7 +50,7 @@ static void take_header(struct tcp_receiver *receiver, const uint8_t *bytes) {
     receiver->is_wrong = !expect(receiver, magic, &receiver->header);
 }
 
-/* Returns how many bytes of the header there were. */
+/* Collects the header, which may arrive in pieces. Returns the bytes used. */
 static size_t take_head(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
     size_t need = BLOCK_HEADER_BYTES - receiver->offset, piece = count < need ? count : need;
     if (piece == BLOCK_HEADER_BYTES) {
@@ -99,14 +102,15 @@ static void take_all(struct tcp_receiver *receiver, const uint8_t *bytes, size_t
     atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
 }
 
-/* To be woken seldom is half of being fast. A wait still ends with its time, or with the stream. */
+/* Half of the cost of receiving is waking up, so the thread is woken for WAKE_BYTES or after
+ * WAIT_PIECE_NS. A paced stream is read at once, because its times matter. */
 static void wake_seldom(const struct tcp_receiver *receiver) {
     int bytes = WAKE_BYTES;
     if (receiver->plan->pacing == PACING_NONE && !receiver->plan->content)
         setsockopt(receiver->stream->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
 }
 
-/* An error or the end of the stream; a wait that was over is none. */
+/* Returns whether recv() reported the end of the stream or an error; a timeout is neither. */
 static bool is_over(ssize_t got) {
     return !got || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
@@ -114,7 +118,7 @@ static bool is_over(ssize_t got) {
 static void receive_all(struct tcp_receiver *receiver, uint8_t *buffer) {
     struct stream *stream = receiver->stream;
     for (;;) {
-        /* Of the first block no more than its header, so that its time is its own. */
+        /* Of the first block only the header, so that the time of the first byte is exact. */
         bool is_first = !receiver->times.first_ns;
         ssize_t got = recv(stream->fd, buffer, is_first ? BLOCK_HEADER_BYTES : BUFFER_BYTES, 0);
         if (got > 0)

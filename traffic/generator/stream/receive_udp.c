@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datagrams into counts: which blocks came, in which order, whole or not. */
+/* Receives datagrams and counts distinct, reordered (RFC 4737), duplicate and late blocks with a
+ * sequence window of 128 KiB. Times are the kernel's stamps (SO_TIMESTAMPNS), because datagrams
+ * wait in the socket's buffer and a batch is read at once. A datagram belongs to the transfer if
+ * magic, run, stream, length and sequence agree with the plan; all others are foreign: they are
+ * counted, and do not end the silence that ends a transfer. */
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
@@ -16,9 +20,9 @@
 #define BATCH_BYTES       (1u << 20)
 #define OFFLOAD_BYTES     65535u
 #define CONTROL_BYTES     64u
-#define MAX_QUEUED_NS     ((int64_t)(10 * NS_PER_S)) /* in the socket's buffer */
+#define MAX_QUEUED_NS     ((int64_t)(10 * NS_PER_S)) /* a datagram waits no longer in the buffer */
 #define MAX_DRAIN_BATCHES 256u                       /* batches */
-#define MAX_SEQUENCE_JUMP (UINT64_C(1) << 32) /* of sequence numbers; more is no block of ours */
+#define MAX_SEQUENCE_JUMP (UINT64_C(1) << 32)        /* of sequence numbers */
 
 #define WINDOW (1u << 20) /* blocks: 128 KiB of bits */
 
@@ -33,10 +37,10 @@ struct udp_receiver {
     uint64_t map[SEQUENCE_WINDOW_WORDS(WINDOW)];
     uint64_t arrivals[ARRIVAL_LATE + 1]; /* blocks of each kind */
     struct stream_times times;
-    uint64_t last_ns; /* monotonic: when a block of ours was taken */
+    uint64_t last_ns; /* monotonic: of the latest block of this transfer */
     uint64_t bytes, corrupt, foreign;
-    bool has_timestamps; /* the kernel's time stamps */
-    int64_t transit_ns;  /* of the block before */
+    bool has_timestamps; /* SO_TIMESTAMPNS is on */
+    int64_t transit_ns;  /* of the previous block */
     double jitter_ns;
     bool has_transit;
     uint8_t *bytes_room;
@@ -46,6 +50,8 @@ struct udp_receiver {
     uint64_t control[MAX_BATCH][CONTROL_BYTES / sizeof(uint64_t)];
 };
 
+/* The bound of the jump keeps a forged number from moving the window, so that all that follow would
+ * be late. */
 static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
                     const struct block_header *header, size_t count) {
     const struct transfer_plan *plan = receiver->plan;
@@ -56,7 +62,8 @@ static bool is_ours(const struct udp_receiver *receiver, uint32_t magic,
            header->sequence < sequence_window_expected(&receiver->window) + MAX_SEQUENCE_JUMP;
 }
 
-/* RFC 3550 section 6.4.1, of blocks in the order in which they came. */
+/* Interarrival jitter of RFC 3550, section 6.4.1, over blocks in the order of arrival. The clocks
+ * of both hosts need not agree, because only differences of the transit time count. */
 static void update_jitter(struct udp_receiver *receiver, const struct block_header *header,
                           int64_t received_ns) {
     int64_t transit = received_ns - (int64_t)header->sent_ns;
@@ -102,6 +109,7 @@ struct instant {
     uint64_t monotonic_ns, realtime_ns;
 };
 
+/* Ancillary data of a message. */
 struct message_facts {
     int64_t received_ns; /* since the epoch */
     uint32_t segment;    /* 0: one datagram */
@@ -123,8 +131,8 @@ static struct message_facts read_facts(struct msghdr *message, int64_t now_ns) {
     return facts;
 }
 
-/* First and last block by the kernel's stamps: datagrams wait in the socket's buffer, and a batch
- * of them is taken in no time. A stamp that cannot be (the clock was set) counts as now. */
+/* Converts the kernel's stamp to the monotonic clock. A stamp in the future, or older than a
+ * datagram can wait, means that the realtime clock was set: the time of the read is used then. */
 static void note_received(struct udp_receiver *receiver, int64_t received_ns,
                           const struct instant *now) {
     struct stream_times *times = &receiver->times;
@@ -140,7 +148,8 @@ static void note_received(struct udp_receiver *receiver, int64_t received_ns,
         times->last_ns = came;
 }
 
-/* A message, which has several datagrams when the kernel joined them. */
+/* Takes one message, which contains several datagrams if the kernel joined them (UDP_GRO). Returns
+ * whether a block of this transfer was among them. */
 static bool take_message(struct udp_receiver *receiver, unsigned number,
                          const struct instant *now) {
     struct mmsghdr *message = &receiver->messages[number];
@@ -174,7 +183,7 @@ static void publish(struct udp_receiver *receiver) {
     atomic_store_explicit(&live->corrupt, receiver->corrupt, memory_order_relaxed);
 }
 
-/* Whether a block of ours was among them. */
+/* Returns whether a block of this transfer was among the messages. */
 static bool take_batch(struct udp_receiver *receiver, unsigned count) {
     struct instant now = {monotonic_ns(), realtime_ns()};
     bool ours = false;
@@ -196,7 +205,8 @@ static int receive_batch(struct udp_receiver *receiver, int flags) {
     return recvmmsg(receiver->stream->fd, receiver->messages, receiver->room, flags, NULL);
 }
 
-/* What this host dropped because nobody took it in time: the counter that SO_RXQ_OVFL tells too. */
+/* Returns the datagrams that this socket dropped for want of buffer, plus 1; 0 if unknown. It is
+ * the counter of SO_RXQ_OVFL. */
 static uint64_t dropped_plus_1(int fd) {
     uint32_t values[SK_MEMINFO_VARS];
     socklen_t size = sizeof values;
@@ -245,7 +255,7 @@ static void report(const struct udp_receiver *receiver) {
     own->missing = sequence_window_expected(window) - window->unique;
     own->foreign = receiver->foreign;
     own->dropped_plus_1 = dropped_plus_1(receiver->stream->fd);
-    /* Of blocks sent as fast as possible, it would be that of the batches. */
+    /* Without pacing it would be the jitter of batches. */
     bool has_jitter =
         receiver->has_timestamps && receiver->has_transit && receiver->plan->pacing != PACING_NONE;
     own->jitter_ns_plus_1 = has_jitter ? (uint64_t)receiver->jitter_ns + 1 : 0;
@@ -261,13 +271,13 @@ void stream_receive_udp(struct stream *stream) {
         free(receiver);
         return;
     }
-    /* While blocks come, silence is not asked about; strangers' datagrams are silence. */
+    /* While blocks arrive, the clock need not be checked for silence. */
     while (!stream->direction->stop &&
            (ours || !stream_is_over(stream, receiver->last_ns, receiver->window.unique))) {
         got = receive_batch(receiver, MSG_WAITFORONE);
         ours = got > 0 && take_batch(receiver, (unsigned)got);
     }
-    /* What is here already counts. */
+    /* Datagrams that are queued already have arrived. */
     for (unsigned i = 0; i < MAX_DRAIN_BATCHES && (got = receive_batch(receiver, MSG_DONTWAIT)) > 0;
          i++)
         take_batch(receiver, (unsigned)got);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks as one stream of bytes: those that are due are made into a buffer, and written together.
- */
+/* Sends blocks as a stream of bytes. All blocks that are due are written into one buffer and sent
+ * with one call, because the cost of a call exceeds that of a block. A block may be longer than the
+ * buffer; it then continues at the start of the next one. `whole_blocks` counts blocks of which the
+ * kernel took all bytes: after an error, those are the blocks that were sent. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "stream/block_source.h"
-#include "stream/send_errors.h"
 #include "stream/stream.h"
 
-#define BUFFER_BYTES (1u << 19) /* of the sizes tried, the one that costs least CPU for a byte */
+#define BUFFER_BYTES (1u << 19) /* measured: least CPU time per byte */
 _Static_assert(BUFFER_BYTES >= MAX_CONTENT_SIZE, "the largest block of a file must fit");
 
 struct tcp_sender {
@@ -18,15 +19,15 @@ struct tcp_sender {
     struct send_errors errors;
     struct stream_times times;
     uint8_t *bytes;
-    size_t have, at;            /* made; of which written */
-    struct block_header header; /* of the block at hand */
-    size_t offset;              /* in it, of the next byte to be made; 0: none is at hand */
+    size_t have, at;            /* bytes in the buffer; of these, sent */
+    struct block_header header; /* of the current block */
+    size_t offset;              /* in it, of the next byte; 0: no current block */
     uint64_t written;
-    uint64_t whole_blocks, whole_bytes; /* of what was written */
+    uint64_t whole_blocks, whole_bytes; /* sent completely */
     uint64_t stopped_ns;
 };
 
-/* The block at hand, as far as there is room. */
+/* Appends as much of the current block as fits. */
 static void make_piece(struct tcp_sender *sender) {
     uint8_t *to = sender->bytes + sender->have;
     size_t room = BUFFER_BYTES - sender->have, left = sender->header.length - sender->offset;
@@ -41,7 +42,8 @@ static void make_piece(struct tcp_sender *sender) {
         sender->offset = 0;
 }
 
-/* Whether the next block's first piece has to fit: its header, and all of content. */
+/* A header must fit at once. Content must fit completely, because it is read straight into the
+ * buffer. */
 static bool has_room(const struct tcp_sender *sender) {
     size_t need = BLOCK_HEADER_BYTES;
     if (sender->source.content)
@@ -49,6 +51,7 @@ static bool has_room(const struct tcp_sender *sender) {
     return BUFFER_BYTES - sender->have >= need;
 }
 
+/* Fills the buffer with the blocks that are due now, stamped with one reading of the clock. */
 static void gather(struct tcp_sender *sender) {
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
     sender->errors.progress_ns = now;
@@ -66,6 +69,7 @@ static void gather(struct tcp_sender *sender) {
     }
 }
 
+/* Advances over `bytes` that the kernel took, and counts the blocks that they complete. */
 static void note_sent(struct tcp_sender *sender, size_t bytes) {
     sender->at += bytes;
     sender->written += bytes;
@@ -81,7 +85,8 @@ static void note_sent(struct tcp_sender *sender, size_t bytes) {
     stream_publish(sender->stream, sender->whole_blocks, sender->whole_bytes);
 }
 
-/* After a stop, what is begun may still be finished, but not for long. */
+/* After a stop, the current block may be completed for STOP_GRACE_NS, so that the receiver sees no
+ * partial block. */
 static bool grace_is_over(struct tcp_sender *sender) {
     if (!sender->stream->direction->stop)
         return false;
@@ -91,6 +96,7 @@ static bool grace_is_over(struct tcp_sender *sender) {
     return now - sender->stopped_ns > STOP_GRACE_NS;
 }
 
+/* Sends the buffer. Returns false if the stream cannot go on. */
 static bool write_out(struct tcp_sender *sender) {
     if (!sender->times.first_ns && sender->have)
         stream_times_note(&sender->times, monotonic_ns());
@@ -99,7 +105,7 @@ static bool write_out(struct tcp_sender *sender) {
                             sender->have - sender->at, MSG_NOSIGNAL);
         if (sent > 0)
             note_sent(sender, (size_t)sent);
-        else if (!send_errors_take(&sender->errors, sender->stream, errno))
+        else if (!send_errors_handle(&sender->errors, sender->stream, errno))
             return false;
         if (grace_is_over(sender))
             return false;
@@ -138,6 +144,6 @@ void stream_send_tcp(struct stream *stream, uint64_t start_ns) {
     stream->own.blocks_sent = sender.whole_blocks;
     stream->own.bytes_sent = sender.whole_bytes;
     stream_times_report(&sender.times, &stream->own);
-    send_errors_report(&sender.errors, &stream->own);
+    error_counts_write(&sender.errors.counts, stream->own.errors);
     free(sender.bytes);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks as datagrams: those that are due go together, in one call. */
+/* Sends blocks as datagrams, all that are due with one sendmmsg(). With --offload, a message holds
+ * several blocks that the kernel segments (UDP_SEGMENT); if the kernel or the device refuses, they
+ * are sent one by one. A datagram whose send failed is retried, so that sequence numbers have no
+ * gaps of the sender's own. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -7,13 +10,12 @@
 #include <string.h>
 
 #include "stream/block_source.h"
-#include "stream/send_errors.h"
 #include "stream/stream.h"
 
 #define BATCH         64u
-#define BATCH_BYTES   (1u << 18) /* of one batch: stays in the cache */
+#define BATCH_BYTES   (1u << 18) /* of a batch, so that it stays in the cache */
 #define MAX_SEGMENTS  64u        /* UDP_MAX_SEGMENTS of older kernels */
-#define SEGMENT_BYTES 64000u     /* of one datagram before it is cut */
+#define SEGMENT_BYTES 64000u     /* of a message, below the 65,507 of a datagram */
 
 struct udp_sender {
     struct stream *stream;
@@ -30,7 +32,7 @@ struct udp_sender {
     uint64_t control[CMSG_SPACE(sizeof(uint16_t)) / sizeof(uint64_t)];
 };
 
-/* Makes the blocks that are due now. */
+/* Writes the blocks that are due now into the batch, stamped with one reading of the clock. */
 static void gather(struct udp_sender *sender) {
     struct block_source *source = &sender->source;
     uint64_t now = monotonic_ns(), sent_ns = realtime_ns();
@@ -49,8 +51,8 @@ static void gather(struct udp_sender *sender) {
     }
 }
 
-/* With offload, a message has several blocks that the kernel cuts apart; only the last one may be
- * shorter, and blocks of one size lie without gaps. */
+/* Arranges blocks [from, count) as messages and returns their number. With offload only the last
+ * segment of a message may be shorter; all blocks have one size then and are adjacent. */
 static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
     uint32_t count = 0;
     for (uint32_t at = from; at < sender->count; count++) {
@@ -82,7 +84,7 @@ static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages
     stream_publish(sender->stream, sender->blocks_sent, sender->bytes_sent);
 }
 
-/* A kernel or device that cannot cut datagrams, or blocks that do not fit: one by one, then. */
+/* Switches to single datagrams if that is why the send failed. */
 static bool give_up_offload(struct udp_sender *sender, int number) {
     if (sender->segments == 1 || (number != EINVAL && number != EMSGSIZE && number != EIO &&
                                   number != EOPNOTSUPP && number != ENOPROTOOPT))
@@ -101,7 +103,7 @@ static bool send_batch(struct udp_sender *sender) {
         if (sent > 0)
             note_sent(sender, &at, (uint32_t)sent);
         else if (!give_up_offload(sender, errno) &&
-                 !send_errors_take(&sender->errors, sender->stream, errno))
+                 !send_errors_handle(&sender->errors, sender->stream, errno))
             return false;
         else if (sender->stream->direction->stop)
             return false;
@@ -109,6 +111,7 @@ static bool send_batch(struct udp_sender *sender) {
     return true;
 }
 
+/* Offload needs blocks of one size, of which at least two fit into a message. */
 static void set_offload(struct udp_sender *sender) {
     const struct transfer_plan *plan = sender->source.plan;
     struct msghdr message = {.msg_control = sender->control,
@@ -162,7 +165,7 @@ void stream_send_udp(struct stream *stream, uint64_t start_ns) {
     stream->own.blocks_sent = sender->blocks_sent;
     stream->own.bytes_sent = sender->bytes_sent;
     stream_times_report(&sender->times, &stream->own);
-    send_errors_report(&sender->errors, &stream->own);
+    error_counts_write(&sender->errors.counts, stream->own.errors);
     free(sender->bytes);
     free(sender);
 }

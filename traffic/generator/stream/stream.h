@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread for each stream: it gets its socket, moves its blocks, and leaves its report. */
+/* Shared by the four movers of blocks (send_tcp.c, send_udp.c, receive_tcp.c, receive_udp.c):
+ * sockets of a stream, times, failed sends, silence and progress. A mover runs in the stream's
+ * thread and returns when the stream is over; its figures are then in stream->own. */
 #ifndef WIRETALE_STREAM_H
 #define WIRETALE_STREAM_H
 
@@ -7,41 +9,49 @@
 #include "stream/pacer.h"
 #include "transfer/transfer.h"
 
-#define WAIT_PIECE_NS    (50 * NS_PER_MS) /* between two looks at what others decided */
-#define STALL_LIMIT_NS   (10 * NS_PER_S)  /* a sender that gets nothing away for so long gives up */
-#define STOP_GRACE_NS    (2 * NS_PER_S)   /* to finish the block at hand after a stop */
-#define RUNNING_IDLE_NS  (10 * NS_PER_S)  /* silence that ends a test before its end is announced */
+#define WAIT_PIECE_NS    (50 * NS_PER_MS) /* longest wait before `stop` is read again */
+#define STALL_LIMIT_NS   (10 * NS_PER_S)  /* without a successful send: the transfer fails */
+#define STOP_GRACE_NS    (2 * NS_PER_S)   /* to finish the current block after a stop */
+#define RUNNING_IDLE_NS  (10 * NS_PER_S)  /* silence before "end" that stops the transfer */
 #define CONNECT_LIMIT_NS (10 * NS_PER_S)
 
-/* What moves blocks: one for each protocol and side. They return when the stream is over. */
+/* The movers; senders begin at `start_ns` of the monotonic clock. */
 void stream_send_udp(struct stream *stream, uint64_t start_ns);
 void stream_send_tcp(struct stream *stream, uint64_t start_ns);
 void stream_receive_udp(struct stream *stream);
 void stream_receive_tcp(struct stream *stream);
 
-/* UDP sockets are made before the test begins; -1: said in `why`. */
+/* Binds a receiving UDP socket and returns its port; -1 with `error` set if that fails. */
 int stream_bind_udp(struct stream *stream, char error[ERROR_SIZE]);
+/* Connects a sending UDP socket to stream->port of the peer. Returns 0, or -1 with `error` set. */
 int stream_connect_udp(struct stream *stream, char error[ERROR_SIZE]);
-
-/* Starts the threads of a way. False: none is left running. */
-bool direction_start(struct direction *direction);
-void direction_join(struct direction *direction);
-
-/* Hands over a data connection that came in, with what was read of it. False: not wanted. */
+/* Gives the stream a data connection, of which `head` was read. Returns false if it is not
+ * expected: the caller then keeps the connection. */
 bool stream_accept(struct stream *stream, int fd, const uint8_t *head, size_t count);
 
-/* Whether a receiving stream has nothing to wait for: all that was announced is here, or nothing
- * came since `last_ns` for as long as the test lets it. */
+/* Returns the monotonic time at which the stream's first block is due. */
+uint64_t stream_start_ns(const struct stream *stream);
+
+/* Returns whether a receiving stream has nothing to wait for: all announced blocks arrived, or none
+ * since `last_ns` for as long as the plan allows. `distinct` blocks arrived so far. */
 bool stream_is_over(struct stream *stream, uint64_t last_ns, uint64_t distinct);
 
-/* First and last block, in both clocks. */
+/* Publishes progress for interval lines. If the transfer exceeds its limit of bytes, stops it. */
+void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes);
+
+/* First and last block of a stream: monotonic, and the first also since the epoch. */
 struct stream_times {
     uint64_t first_ns, last_ns, first_realtime_ns;
 };
 void stream_times_note(struct stream_times *times, uint64_t now_ns);
 void stream_times_report(const struct stream_times *times, struct stream_report *report);
 
-/* Shows how far a stream is; a receiver's bound of bytes ends the test here. */
-void stream_publish(struct stream *stream, uint64_t blocks, uint64_t bytes);
+struct send_errors {
+    struct error_counts counts;
+    uint64_t progress_ns; /* monotonic time of the last successful send */
+};
+/* Counts the errno of a failed send, and waits if a later attempt may succeed. Returns false, after
+ * transfer_fail(), if the stream cannot go on. */
+bool send_errors_handle(struct send_errors *errors, struct stream *stream, int number);
 
 #endif

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The file of a transfer: read at the sender, written at the receiver, hashed at both ends. The
+ * hash is computed as bytes pass; if blocks arrive out of order, the receiver reads the file again
+ * at the end.
+ *
+ * The name comes from the network, so a receiver writes only regular files inside one directory,
+ * never follows a symbolic link, and writes to a temporary name first: ".wiretale-RUN.part". It is
+ * renamed once both hashes agree and the bytes are on the disk, and removed otherwise. A lock marks
+ * it as in use, so that content_sweep() removes only parts of receivers that were killed. */
 #include "transfer/content.h"
 
 #include <dirent.h>
@@ -63,7 +71,8 @@ size_t content_read(struct content *content, uint8_t *bytes, size_t count) {
     return have;
 }
 
-/* A name that stays within its folder and hides nothing. */
+/* Returns whether the name stays within its directory, and is neither hidden nor able to steer a
+ * terminal. */
 static bool is_plain_name(const char *name) {
     if (!*name || name[0] == '.' || strlen(name) > 240)
         return false;
@@ -73,8 +82,8 @@ static bool is_plain_name(const char *name) {
     return true;
 }
 
-/* Names come from the network, so nothing but a regular file is ever replaced, and no link is
- * followed. */
+/* Returns whether the name may be given to the received file: only a regular file is ever replaced.
+ */
 static bool is_free(const struct content *content, char *error, size_t room) {
     struct stat status;
     if (fstatat(content->folder, content->name, &status, AT_SYMLINK_NOFOLLOW))
@@ -88,8 +97,8 @@ static bool is_free(const struct content *content, char *error, size_t room) {
     return false;
 }
 
-/* A sweep may remove it before it is locked: then it is made once more. A file system without locks
- * has no sweep either. */
+/* content_sweep() may remove the file before it is locked; then it is created again. On a file
+ * system without locks nothing is swept. */
 static int make_locked(const struct content *content) {
     struct stat status;
     for (;;) {
@@ -186,6 +195,7 @@ void content_take(struct content *content, uint64_t offset, const uint8_t *bytes
         write_all(content, offset, bytes, count);
 }
 
+/* Hashes the file from its start. */
 static bool sum_again(struct content *content) {
     static const size_t room = 65536;
     uint8_t bytes[65536];
@@ -207,7 +217,8 @@ void content_finish_sum(struct content *content) {
     sodium_bin2hex(content->own, sizeof content->own, digest, sizeof digest);
 }
 
-/* Without --overwrite, a file that appeared meanwhile is left alone. */
+/* Without --overwrite, RENAME_NOREPLACE keeps a file that appeared since is_free(). Some file
+ * systems do not support it; link() is as safe. */
 static bool give_name(const struct content *content) {
     int at = content->folder;
     if (content->overwrite)
@@ -216,7 +227,6 @@ static bool give_name(const struct content *content) {
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;
-    /* The file system has no such rename. */
     return !linkat(at, content->temporary, at, content->name, 0) &&
            !unlinkat(at, content->temporary, 0);
 }
@@ -227,7 +237,8 @@ static bool keep(struct content *content) {
     content->kept = give_name(content);
     if (!content->kept)
         return false;
-    return !fsync(content->folder) || errno == EINVAL; /* which a file system need not have */
+    return !fsync(content->folder) ||
+           errno == EINVAL; /* some file systems cannot flush a directory */
 }
 
 void content_settle(struct content *content, bool complete) {
@@ -245,7 +256,7 @@ void content_settle(struct content *content, bool complete) {
 void content_end(struct content *content) {
     if (!content->is_used)
         return;
-    /* Without a descriptor, a temporary file of that name is another test's. */
+    /* If it was not opened, a file with the temporary name belongs to another transfer. */
     if (content->folder >= 0 && content->fd >= 0 && !content->kept && !content->has_settled)
         unlinkat(content->folder, content->temporary, 0);
     if (content->fd >= 0)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Errors of sends, counted by name, and samples of TCP_INFO. Both have a bound, because a peer
+ * reports the first and a long transfer takes many of the second. */
 #include "transfer/stream_report.h"
 
 #include <linux/tcp.h>
@@ -10,6 +12,7 @@
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
+/* Adds to the entry of `name`, of `length` letters. A new name is dropped if the table is full. */
 static void add_one(struct error_counts *counts, const char *name, size_t length, uint64_t count) {
     size_t at = 0;
     while (at < counts->kinds &&
@@ -52,6 +55,7 @@ void error_counts_write(const struct error_counts *counts, char text[ERROR_COUNT
     }
 }
 
+/* Drops every second sample, so that the rest still covers the whole time evenly. */
 static void thin_out(struct tcp_samples *samples) {
     for (uint32_t i = 0; i < MAX_TCP_SAMPLES / 2; i++)
         samples->list[i] = samples->list[2 * i];

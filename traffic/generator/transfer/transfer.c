@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Begin, stop and end of a transfer. The control block is allocated by the caller; streams are
+ * allocated here. */
 #include "transfer/transfer.h"
 
 #include <stdarg.h>
@@ -31,6 +33,7 @@ static bool begin_direction(struct transfer *transfer, enum direction_name name)
     return direction->streams != NULL;
 }
 
+/* Deadlines of `arrived` are on the monotonic clock, which is never set. */
 bool transfer_begin(struct transfer *transfer) {
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);

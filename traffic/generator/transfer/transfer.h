@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A test while it runs: the same structures at both ends.
+/* A running transfer; both ends use the same structures.
  *
- * Each direction that has data is a way of streams; each stream has a socket and a thread of its
- * own, which is the only writer of its counters. What the threads share with the thread of the
- * control connection is atomic; `mine` of a stream is read by others only after its thread has been
- * joined. */
+ * Each active direction has `plan.streams` streams; each stream has a socket and a thread, which
+ * alone writes its `live` counters and its `own` report. Members that the thread of the exchange
+ * also uses are atomic; `own` may be read after the thread was joined. `lock` protects why the
+ * transfer stopped, and sockets that arrive from the listener. */
 #ifndef WIRETALE_TRANSFER_H
 #define WIRETALE_TRANSFER_H
 
@@ -19,12 +19,12 @@
 #include "transfer/stream_report.h"
 #include "transfer/transfer_plan.h"
 
-/* Written by the stream's thread, for those who look on. */
+/* Progress, written by the stream's thread and read by others while it runs. */
 struct stream_live {
     _Atomic uint64_t blocks, bytes, next, out_of_order, duplicate, corrupt;
 };
 
-/* Of all streams of a way, when it was shown the last time. */
+/* Sums over the streams of a direction at the previous interval line. */
 struct live_sums {
     uint64_t blocks, bytes, missing, out_of_order, duplicate, corrupt;
 };
@@ -32,27 +32,29 @@ struct live_sums {
 struct stream {
     struct direction *direction;
     uint16_t number;
-    _Atomic int fd; /* -1: none yet */
-    uint16_t port;  /* where the peer's UDP socket receives */
+    _Atomic int fd; /* -1: not open yet */
+    uint16_t port;  /* of the peer's receiving UDP socket */
     pthread_t thread;
-    bool is_running;
-    uint8_t head[32]; /* of an accepted data connection: read already */
+    bool is_running;  /* the thread was created and not joined */
+    uint8_t head[32]; /* first bytes of an accepted connection, read by the listener */
     size_t head_have;
     struct stream_live live;
-    struct stream_report own, peer;
+    struct stream_report own, peer; /* `peer` is valid once it was received */
 };
 
 struct direction {
     struct transfer *transfer;
     enum direction_name name;
-    bool is_active, is_sending;
+    bool is_active, is_sending; /* is_sending: by this end */
     uint32_t count;
     struct stream *streams;
-    _Atomic uint32_t running; /* threads */
-    atomic_bool stop;         /* end soon, in order */
-    atomic_bool ended;        /* the peer has announced what it sent */
-    _Atomic uint64_t ended_ns;
-    bool has_joined, report_sent, peer_done;
+    _Atomic uint32_t running;  /* threads */
+    atomic_bool stop;          /* threads must end soon */
+    atomic_bool ended;         /* the peer sent "end": stream reports of it are in `peer` */
+    _Atomic uint64_t ended_ns; /* monotonic */
+    bool has_joined;           /* threads */
+    bool report_sent;          /* to the peer */
+    bool peer_done;            /* the peer sent "done": it has received all that it will */
 };
 
 struct transfer {
@@ -60,33 +62,35 @@ struct transfer {
     struct control control;
     struct local_plan local;
     union endpoint own, peer; /* of the control connection */
-    bool is_initiator;        /* this end asked for the test */
+    bool is_initiator;        /* this end asked for the transfer */
     struct direction directions[DIRECTIONS];
-    int wake; /* eventfd: a thread has ended */
-    uint64_t start_ns, start_realtime_ns;
-    uint64_t max_bytes; /* of all streams; 0: no bound */
-    _Atomic uint64_t bytes_moved;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t arrived;
-    const char *stopped_by; /* static text; NULL: not stopped */
-    const char *stopped_at; /* "sender" or "receiver" of the control connection's view */
+    int wake;                             /* eventfd: a thread has ended */
+    uint64_t start_ns, start_realtime_ns; /* 0: not started */
+    uint64_t max_bytes;                   /* of all streams; 0: no limit */
+    _Atomic uint64_t bytes_moved;         /* of all streams, if there is a limit */
+    pthread_mutex_t lock;                 /* of the members that follow */
+    pthread_cond_t arrived;               /* a data connection, "end", or the loss of the peer */
+    const char *stopped_by;               /* static text; NULL: not stopped */
+    const char *stopped_at;               /* "sender" (the initiator) or "receiver" */
     char error_text[ERROR_SIZE];
-    bool is_over;             /* no connections are taken any more */
-    atomic_bool has_reported; /* to the peer, which may ask for another test at once */
+    bool is_over;             /* accepts no further data connections */
+    atomic_bool has_reported; /* the peer may ask for its next transfer */
     struct content content;
     struct tcp_samples samples;
-    struct live_sums shown[DIRECTIONS];
-    int64_t udp_drops_begin, udp_drops_end; /* /proc; -1: unknown */
-    uint64_t link_bps;                      /* of this end's link; 0: unknown */
+    struct live_sums shown[DIRECTIONS];     /* at the previous interval line */
+    int64_t udp_drops_begin, udp_drops_end; /* of this host; -1: unknown */
+    uint64_t link_bps;                      /* of this host's link; 0: unknown */
 };
 
-/* The plan must be complete. */
+/* `plan` must be complete, and `is_initiator` set. Returns false if memory or descriptors ran out;
+ * transfer_end() must be called in any case. */
 bool transfer_begin(struct transfer *transfer);
 void transfer_end(struct transfer *transfer);
 
-/* The first reason is kept. */
+/* Stops all senders in order; receivers then wait for the peer's "end". Only the first reason is
+ * kept; it must be static text. `here`: this end stops, not the peer. */
 void transfer_stop(struct transfer *transfer, const char *reason, bool here);
-/* A stream cannot go on: one line, and the test is stopped. */
+/* Stops with the reason "error" and keeps the first message, which both ends print. */
 void transfer_fail(struct transfer *transfer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

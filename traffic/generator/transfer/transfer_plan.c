@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of transfers: the fields of the line "test" with their bounds, the sizes of blocks, and
+ * bounds of amount, time and silence. A plan comes from the network, so every member has a bound
+ * here, and a plan that passes transfer_plan_complete() can be run without further checks. Fields
+ * that are absent are 0, so that a later version can add one without a new protocol. */
 #include "transfer/transfer_plan.h"
 
 #include <math.h>
@@ -9,13 +13,14 @@
 #include "common/block.h"
 #include "common/clock.h"
 #include "common/units.h"
-#include "control/line_fields.h"
+#include "control/control.h"
 
 const char *const protocol_names[] = {"tcp", "udp"};
 const char *const direction_names[] = {"forward", "reverse", "both"};
 const char *const pacing_names[] = {"none", "constant", "poisson", "burst"};
 const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
 
+/* A field has the name of its member, which is thereby part of the protocol. */
 #define NUMBER(name, max)                                                                          \
     { #name, offsetof(struct transfer_plan, name), FIELD_NUMBER, max, NULL }
 #define WORD(name, count)                                                                          \
@@ -28,7 +33,7 @@ const char *const path_mtu_names[] = {"system", "do", "dont", "want", "probe"};
     { #name, offsetof(struct transfer_plan, socket.name), kind, max, words }
 
 #define MAX_SIZES 65536u
-#define MAX_TIME  (1000000 * NS_PER_S) /* 11 days; control_protocol in docs/traffic.md */
+#define MAX_TIME  (1000000 * NS_PER_S) /* 11 days */
 
 /* The fields of the `test` line. */
 static const struct line_field fields[] = {
@@ -62,8 +67,8 @@ static const struct line_field fields[] = {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-size_t transfer_plan_to_line(const struct transfer_plan *plan, char *line, size_t room) {
-    return room < LINE_SIZE ? 0 : line_write(line, "test", fields, FIELDS, plan);
+void transfer_plan_to_line(const struct transfer_plan *plan, char line[LINE_SIZE]) {
+    line_write(line, "test", fields, FIELDS, plan);
 }
 
 const char *transfer_plan_from_line(struct transfer_plan *plan, const char *line) {
@@ -85,6 +90,7 @@ static const char *too_large(const struct transfer_plan *plan, bool ipv6) {
                          : "a block has at most 1073741824 bytes";
 }
 
+/* Returns NULL, or the reason why the members contradict each other. */
 static const char *check_members(const struct transfer_plan *plan) {
     if (!plan->streams)
         return "no streams";
@@ -124,6 +130,7 @@ static bool read_range(char *item, struct size_range *range) {
     return !to || (units_parse_whole(to, UNIT_SIZE, "", &range->to) && range->to >= range->from);
 }
 
+/* Appends all sizes of a range. Returns NULL, or the reason for a failure. */
 static const char *add_range(const struct size_range *range, uint32_t min, uint32_t max,
                              uint32_t *sizes, uint32_t *count) {
     if (range->from < min)
@@ -185,6 +192,7 @@ void transfer_plan_free(struct transfer_plan *plan) {
     plan->sizes = NULL;
 }
 
+/* With --count, all blocks are taken as the largest: this is an upper bound. */
 uint64_t transfer_plan_bytes(const struct transfer_plan *plan) {
     if (plan->bytes)
         return plan->bytes;
@@ -197,6 +205,7 @@ static double seconds_per_block(const struct transfer_plan *plan, uint32_t size)
     return plan->rate_pps > 0 ? 1 / plan->rate_pps : size * 8.0 / plan->rate_bps;
 }
 
+/* A lower bound: blocks of the smallest size are due first. */
 uint64_t transfer_plan_duration_ns(const struct transfer_plan *plan) {
     if (plan->time_ns)
         return plan->time_ns;
@@ -207,6 +216,8 @@ uint64_t transfer_plan_duration_ns(const struct transfer_plan *plan) {
     return ns < 9e18 ? (uint64_t)ns : INT64_MAX;
 }
 
+/* Twice the longest gap, because the sender may be held up. A Poisson gap exceeds 20 means once in
+ * e^20 blocks. */
 uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan) {
     if (plan->pacing == PACING_NONE)
         return 0;
@@ -214,6 +225,6 @@ uint64_t transfer_plan_max_gap_ns(const struct transfer_plan *plan) {
     if (plan->pacing == PACING_BURST)
         gap *= (double)plan->burst;
     if (plan->pacing == PACING_POISSON)
-        gap *= 20; /* once in e^20 */
+        gap *= 20;
     return gap < 1e18 ? (uint64_t)(2 * gap) : INT64_MAX / 2;
 }

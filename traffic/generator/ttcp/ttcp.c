@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/options.h"
 #include "common/units.h"
-#include "report/totals.h"
+#include "report/report.h"
 #include "session/exchange.h"
 
 #define MAX_LENGTH     (UINT64_C(1) << 30)

@@ -5,7 +5,7 @@
 
 #include "common/json.h"
 #include "common/log.h"
-#include "report/totals.h"
+#include "report/report.h"
 #include "ttcp/ttcp.h"
 
 void ttcp_start_clock(struct ttcp_transfer *transfer) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over streams: what one of them does not know, the sum does not know either. */
-#include "report/totals.h"
+#include "report/report.h"
 
 #include <string.h>
 
