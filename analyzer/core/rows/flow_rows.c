@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
 #include "pipeline/analysis_state.h"
-#include "tracker/connection_state.h"
 #include "tracker/receive_window.h"
 #include "verdict/recent_verdicts.h"
 

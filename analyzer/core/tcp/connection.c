@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of the path. The capture point divides the path into two halves, and the RTT samples of a
+/* The state of a connection (RFC 9293 sections 3.5 and 3.6) as far as SYN, FIN and RST segments at
+ * the capture point show it, and the times of its path.
+ *
+ * The capture point divides the path into two halves, and the RTT samples of a
  * stream measure the half between the capture point and its receiver. Both halves add up to the RTT
  * between the endpoints. The handshake measures that at once, but it may include a wait for address
  * resolution or for the server, so it counts only if it is not longer than the sum. */
 #include "tcp/connection.h"
+
+#include "base/vocabulary.h"
+
+/* --- times ----------------------------------------------------------------------------------- */
 
 int64_t path_rtt(const struct tcp_connection *connection) {
     int64_t a = min_rtt(&connection->streams[0]), b = min_rtt(&connection->streams[1]);
@@ -32,4 +39,40 @@ int64_t full_segment_size(const struct tcp_connection *connection,
     int64_t announced = peer_of(connection, stream)->mss;
     int64_t most = announced ? announced : SEGMENT_USUAL;
     return stream->segment_max && stream->segment_max < most ? stream->segment_max : most;
+}
+
+/* --- state ----------------------------------------------------------------------------------- */
+
+bool starts_new_connection(const struct tcp_connection *connection, unsigned direction,
+                           const struct tcp_header *tcp) {
+    const struct tcp_stream *sender = &connection->streams[direction];
+    const struct tcp_stream *receiver = &connection->streams[!direction];
+    if (!(tcp->flags & TCP_SYN) || tcp->flags & TCP_RST)
+        return false;
+    /* A retransmitted SYN, or one captured after its answer. After its sender reset an old
+     * connection, the same SYN opens a new one (RFC 9293 section 3.5.1). */
+    if (sender->isn_known && sender->isn == tcp->sequence)
+        return sender->resets && !connection->syn_ack_seen && !(tcp->flags & TCP_ACK);
+    bool ended = connection->reset || (sender->fin_seen && receiver->fin_seen);
+    if (tcp->flags & TCP_ACK)
+        return ended;
+    bool simultaneous =
+        !sender->isn_known && receiver->syn_seen && !connection->syn_ack_seen && !ended;
+    return !simultaneous;
+}
+
+int connection_state(const struct tcp_connection *connection) {
+    const struct tcp_stream *from = &connection->streams[0], *to = &connection->streams[1];
+    if (from->fin_seen && to->fin_seen)
+        return WORD_CLOSED;
+    if (connection->reset)
+        return connection->refused ? WORD_REFUSED : WORD_RESET;
+    if (from->fin_seen || to->fin_seen)
+        return WORD_HALF_CLOSED;
+    if (from->syn_seen && connection->syn_ack_seen)
+        return connection->handshake_ack_seen ? WORD_ESTABLISHED : WORD_SYN_RECEIVED;
+    /* If the initiator acknowledged data, that took a path that was not captured. */
+    if (from->syn_seen && !to->base_known && !to->snd_una_known)
+        return WORD_SYN_SENT;
+    return from->syn_seen || to->syn_seen ? WORD_ESTABLISHED : WORD_MIDSTREAM;
 }

@@ -31,6 +31,14 @@ int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream 
 /* Returns the size of a full segment of `stream` in bytes: the largest seen, the MSS at most. */
 int64_t full_segment_size(const struct tcp_connection *connection, const struct tcp_stream *stream);
 
+/* Returns true if the segment, sent in `direction`, opens a new connection on the same addresses
+ * and ports. */
+bool starts_new_connection(const struct tcp_connection *connection, unsigned direction,
+                           const struct tcp_header *tcp);
+
+/* Returns the state that the connection reached (enum word). */
+int connection_state(const struct tcp_connection *connection);
+
 /* Returns the half-connection of the other endpoint. */
 static inline const struct tcp_stream *peer_of(const struct tcp_connection *connection,
                                                const struct tcp_stream *stream) {

@@ -4,7 +4,7 @@
  *
  *   track_segment
  *     duplicate of a packet         verdict/duplicate.c (V8)      ends here
- *     SYN, RST, rare flags          connection_state.c
+ *     take_rare                   SYN, FIN, RST, rare flags and options
  *     take_data
  *       probe, keep-alive           receive_window.c (V10)        ends here
  *       take_new                    a gap opens (V2), idle time before (V1)
@@ -18,7 +18,6 @@
 #include "tracker/tracker.h"
 
 #include "tracker/acknowledgment.h"
-#include "tracker/connection_state.h"
 #include "tracker/receive_window.h"
 #include "tracker/time_accounting.h"
 #include "verdict/duplicate.h"
@@ -31,7 +30,7 @@
 
 /* --- new data -------------------------------------------------------------------------------- */
 
-/* Rule V2. */
+/* Rules V2. */
 static NOINLINE void open_gap(struct segment_context *seg, int64_t start, int64_t end) {
     struct tcp_stream *sender = seg->sender;
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
@@ -185,6 +184,72 @@ static ALWAYS_INLINE void take_data(struct segment_context *seg, struct tcp_stre
     check_probe_byte(seg, sender, start);
     if (length || fin || start > sender->snd_nxt) /* else a pure ACK */
         take_stretch(seg, sender, tcp, start, length, fin);
+}
+
+/* --- handshake ------------------------------------------------------------------------------- */
+
+static void take_syn_options(struct tcp_stream *sender, const struct tcp_header *tcp) {
+    sender->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
+    sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
+    sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
+    sender->window_scale = tcp->window_scale;
+    sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
+}
+
+/* Both endpoints may open at once; each then answers with a SYN-ACK (RFC 9293 section 3.5). */
+static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) {
+    struct tcp_stream *sender = seg->sender;
+    struct tcp_connection *connection = seg->connection;
+    bool answer = tcp->flags & TCP_ACK, first = !sender->syn_seen;
+    bool repeated = sender->syn_seen && (!answer || sender->syn_ack_seen);
+    /* Segments before the SYN were of an old connection. */
+    bool replaces = first && sender->base_known && !sender->unique_bytes &&
+                    !sender->snd_una_known && sender->isn != tcp->sequence;
+    sender->syns++;
+    if (!sender->isn_known || replaces)
+        set_isn(sender, tcp->sequence);
+    if (replaces)
+        sender->snd_nxt = sender->first_seq = 0;
+    sender->syn_seen = true;
+    sender->base_known = true;
+    sender->flight_known = sender->snd_una_known;
+    if (repeated) { /* rule V4.8 */
+        classify_repeated(seg, -1, 0, "SYN");
+        unacked_exclude(&sender->unacked, -1, 0);
+    } else if (first) {
+        take_syn_options(sender, tcp);
+        track_unacked(seg, sender, tcp, 0, 1);
+    }
+    sender->syn_ack_seen |= answer;
+    if (answer) {
+        connection->handshake_ambiguous |= connection->syn_ack_seen;
+        connection->syn_ack_seen = true;
+    } else {
+        connection->syn_ns = seg->packet->time_ns;
+        connection->handshake_ambiguous |= !seg->packet->time_known;
+    }
+    negotiate_window_scale(connection);
+}
+
+NOINLINE void complete_handshake(struct segment_context *seg, const struct tcp_header *tcp) {
+    struct tcp_connection *connection = seg->connection;
+    if (!connection->syn_ack_seen || segment_direction(seg) || tcp->flags & (TCP_SYN | TCP_RST))
+        return;
+    int64_t rtt = seg->packet->time_ns - connection->syn_ns;
+    connection->handshake_ack_seen = true;
+    if (seg->sender->syn_seen && !connection->handshake_ambiguous && seg->packet->time_known &&
+        rtt <= MAX_RTT_NS)
+        connection->handshake_rtt_ns = rtt;
+}
+
+static void take_reset(struct segment_context *seg) {
+    struct tcp_connection *connection = seg->connection;
+    connection->refused |=
+        seg->receiver->syn_seen && !connection->syn_ack_seen && !seg->sender->syn_seen;
+    connection->reset = true;
+    seg->sender->resets++;
+    seg->sender->timestamps |= (seg->tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
+    emit_kind(seg, WORD_CONNECTION_RESET, seg->packet->reset_bytes);
 }
 
 /* --- headers --------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include "decode/decode.h"
 #include "pipeline/analysis_state.h"
-#include "tracker/connection_state.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 /* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
