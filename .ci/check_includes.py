@@ -77,7 +77,7 @@ def find_include(path: Path, name: str) -> Path | None:
 
 
 def includes_of(path: Path) -> Iterator[tuple[str, Path | None]]:
-    """Yields the name and the file of each include; the file is None for Python.h, and if it does not exist."""
+    """Yields the name and the file of each include. There is no file for Python.h, or if it does not exist."""
     for quoted, python in INCLUDE.findall((ROOT / path).read_text("utf-8")):
         yield (python, None) if python else (quoted, find_include(path, quoted))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and rewrites captures independently of wiretale: packets, and copies of a file with frames removed or doubled.
 
-The only reader of capture files outside the core. It supports the files that tcpdump writes in the testbed, and no others:
-little-endian pcap with nanoseconds, Ethernet and IPv4.
+The only reader of capture files outside the core. A file must be as tcpdump writes it in the testbed: little-endian pcap
+with nanoseconds, Ethernet and IPv4.
 """
 
 from __future__ import annotations

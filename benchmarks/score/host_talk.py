@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sender and receiver of a scenario: host_talk.py send|receive HOST ORDER, in a network namespace; ORDER is a Talk as JSON."""
+"""Sender and receiver of a scenario: host_talk.py send|receive HOST ORDER, in a network namespace; ORDER is a Talk as JSON.
+
+The receiver must be started first. It ends after the number of connections in ORDER.
+"""
 
 from __future__ import annotations
 

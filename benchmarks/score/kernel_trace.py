@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Causes of retransmissions by the sender's kernel: the tracepoint tcp:tcp_retransmit_skb with its call stack."""
+"""Causes of retransmissions by the sender's kernel: the tracepoint tcp:tcp_retransmit_skb with its call stack.
+
+The trace must be complete, because causes are matched to packets by their order. If an event was lost, the trace is not used.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scenarios: each is a transfer over two links in a row, with captures before, between and after them."""
+"""The scenarios: each is a transfer over two links in a row, with captures before, between and after them.
+
+The name of a scenario seeds its random losses, so it must not change: scores would no longer be comparable. If a scenario is
+added to the short set, tests/ take longer; a kind should have at least 20 cases there.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ class Talk:
 class Scenario:
     """A transfer, the impairments of the path, and the variants of its captures."""
 
-    name: str  # seeds the impairments too
+    name: str  # also the seed
     description: str
     both: str = ""  # of both links towards the receiver, in addition to FIRST and SECOND
     first: str = ""  # of the first link alone

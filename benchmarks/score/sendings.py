@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reconstructs each transmission of the sender and how far it came, from the links' logs, three captures and the kernel trace.
 
-A packet is the same at two capture points if its key is (capture_frames.py). A run is rejected if a capture and a link disagree
-on the number of packets that passed between them."""
+A packet is the same at two capture points if its key is (capture_frames.py). Captures and links must agree on the number of
+packets that passed between them; if they do not, the run is rejected."""
 
 from __future__ import annotations
 

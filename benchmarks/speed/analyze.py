@@ -4,8 +4,8 @@
     make bench
 
 Runs of the programs alternate, so that a slow period of the machine affects all; the best of up to three runs counts. tshark
-reads a shorter file, because only its time per packet is compared. The exit status is 1 if a bound is exceeded. Captures are
-made once and stay in build/bench.
+reads a shorter file, because only its time per packet is compared. If a bound is exceeded, the exit status is 1; the machine
+should be idle. Captures are made once and stay in build/bench.
 """
 
 from __future__ import annotations

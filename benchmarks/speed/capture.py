@@ -4,7 +4,7 @@
     PYTHONPATH=benchmarks python -m speed.capture
 
 Runs of both programs alternate, so that a slow period of the machine affects both. The lowest CPU time of the rounds counts,
-because other processes can only add to it; losses are checked in every round. The exit status is 1 if a bound is exceeded.
+because other processes can only add to it; but no round must lose a packet. The exit status is 1 if a bound is exceeded.
 Namespaces and files are removed at the end.
 """
 

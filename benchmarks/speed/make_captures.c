@@ -93,6 +93,8 @@ static int sender_of(uint32_t number) {
     return number % 10 < 3 ? 0 : 1;
 }
 
+/* Writes an IPv4 header of 20 bytes with DF set, and its checksum. Clients are numbered in 10/8,
+ * servers in 198.51.100/24. `length` is the total length in bytes. */
 static void put_ipv4(uint8_t *ip, uint32_t number, const struct segment *s, uint16_t id,
                      uint16_t length) {
     uint32_t client = 0x0A000000 + number % 60013 + 1, server = 0xC6336400 + number % 250 + 1;
@@ -107,6 +109,8 @@ static void put_ipv4(uint8_t *ip, uint32_t number, const struct segment *s, uint
     put16(ip + 10, fold(sum16(ip, IPV4, 0)));
 }
 
+/* Writes the TCP options that Linux sends: MSS, SACK permitted, timestamps and window scale in a
+ * SYN, timestamps (RFC 7323) in other segments. Returns their length in bytes. */
 static size_t put_options(uint8_t *p, const struct flow *f, const struct segment *s) {
     static const uint8_t syn[] = {2, 4, 5, 0xB4, 4, 2, 8, 10};
     static const uint8_t scale[] = {1, 3, 3, 7};
@@ -121,6 +125,8 @@ static size_t put_options(uint8_t *p, const struct flow *f, const struct segment
     return before + 8 + (opening ? sizeof scale : 0);
 }
 
+/* Writes a TCP header without its checksum, which needs the length of the whole segment. Returns
+ * the length of the header in bytes. */
 static size_t put_tcp(uint8_t *tcp, const struct flow *f, uint32_t number,
                       const struct segment *s) {
     uint32_t client = 1024 + number % 60013, server = 443;
@@ -135,7 +141,8 @@ static size_t put_tcp(uint8_t *tcp, const struct flow *f, uint32_t number,
     return length;
 }
 
-/* Writes a pcap record, cut to the snap length, and advances the clock. */
+/* Writes a pcap record, cut to the snap length, and advances the clock by half to one and a half
+ * times the mean gap. */
 static void write_record(struct writer *w, const uint8_t *frame, uint32_t length) {
     uint32_t captured = length < w->plan->snaplen ? length : w->plan->snaplen;
     uint32_t header[4] = {START_SECONDS + (uint32_t)(w->time_ns / 1000000000),
@@ -146,6 +153,8 @@ static void write_record(struct writer *w, const uint8_t *frame, uint32_t length
     w->time_ns += w->plan->gap_ns / 2 + draw(w, w->plan->gap_ns + 1);
 }
 
+/* Writes a frame. The buffer is static and its payload is never written, so that it stays zero; the
+ * end of the headers must be cleared again for the next, shorter header. */
 static void write_segment(struct writer *w, uint32_t number, const struct segment *s) {
     static const uint8_t link[ETHERNET] = {0, 0, 0x5E, 0, 0x53, 1, 0, 0, 0x5E, 0, 0x53, 2, 8, 0};
     static uint8_t frame[FRAME_MAX];
@@ -162,6 +171,7 @@ static void write_segment(struct writer *w, uint32_t number, const struct segmen
     memset(tcp + header, 0, 40);
 }
 
+/* Returns the initial sequence number of a side, which depends on the flow alone. */
 static uint32_t isn(uint32_t number, int from) {
     return number * 2654435761U + (from ? 0x5A5A5A : 1);
 }
@@ -233,6 +243,8 @@ static uint32_t flows_started(const struct writer *w) {
     return started < w->plan->flows ? (uint32_t)started : w->plan->flows;
 }
 
+/* Writes open flows in random order until the packets that closing needs are left, then closes four
+ * flows in five in turn. If a flow has not completed its handshake by then, it does so first. */
 static void write_packets(struct writer *w) {
     uint64_t closing = (uint64_t)w->plan->flows * 12 / 5; /* three packets of four flows in five */
     uint64_t open_until =
@@ -271,6 +283,7 @@ static void write_capture(const struct plan *plan) {
     free(w.flows);
 }
 
+/* Returns an option's number. If it is not in [least, most], the program exits with status 2. */
 static uint64_t number_of(const char *text, uint64_t least, uint64_t most) {
     char *end;
     unsigned long long value = strtoull(text, &end, 10);

@@ -4,8 +4,9 @@
     sudo PYTHONPATH=benchmarks python -m speed.traffic --program build/bin/wiretale-traffic
 
 Runs of the programs alternate, so that a slow period of the machine affects all; the best of the rounds counts. Blocks are those
-that the receiver counts; CPU time is that of both processes, from wait4(). The exit status is 1 if a bound is missed. Namespaces
-are removed at the end, also after an error.
+that the receiver counts; CPU time is that of both processes, from wait4(). The exit status is 1 if
+wiretale is slower than iperf3 or uses more CPU time per byte; the machine should be idle. Namespaces are removed at the end, also
+after an error.
 """
 
 from __future__ import annotations

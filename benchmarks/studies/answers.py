@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to the open questions of the studies, from the measured rows; a question without rows stays open."""
+"""Answers to the open questions of the studies, from the measured rows; a question without rows stays open.
+
+A sentence must claim no more than its rows show: if a counter is missing or the link lost packets, the answer is open.
+"""
 
 from __future__ import annotations
 

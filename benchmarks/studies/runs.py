@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortened tests of the studies in labs. Each function returns the rows of a table with measured and published figures."""
+"""Shortened tests of the studies in labs. Each function returns the rows of a table with measured and published figures.
+
+If only UDP is measured, the lab is `apart`: the control connection must not share the link with the data. If a link changes the
+rate, it is taken from the log of the link, because a receiver that is scheduled late would report another one.
+"""
 
 from __future__ import annotations
 
