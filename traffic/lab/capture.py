@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures before and after the link, on the tracer's interfaces, while something runs."""
+"""Captures before and after the link, on the tracer's interfaces, during a run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wiretale.traffic.lab.state import USER, Lab
 from wiretale.traffic.program import find_program, program_path
 
 POINTS = {"before": "left", "after": "right"}
-SNAPLEN = 256  # the headers, and the beginning of the payload: a block's header is in it
-SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growing; in all
+SNAPLEN = 256  # all headers and the start of the payload, which contains a block's header
+SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # seconds without growth; limit
 BUFFER_KIB = 32768
-CAPTURE_PRIORITY = 6  # behind the link, before sender and receiver: these must not crowd out who watches them
-# What wiretale-capture, tcpdump and dumpcap say at their end.
+CAPTURE_PRIORITY = 6  # below the link, above sender and receiver, so that a busy sender cannot delay the capture
+# Final statistics of wiretale-capture, tcpdump and dumpcap.
 DROPS = (
     r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
     r"(\d+) packets? dropped by kernel",
@@ -30,24 +30,27 @@ DROPS = (
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
-    """The program that captures an interface into a folder, and the word that it says when it does."""
+    """Returns the command that captures an interface into a folder, and the word on stderr once it captures."""
     own = program_path("wiretale-capture")
     if own:
-        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # asked to end, it reads what there is
+        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # at SIGTERM, it stores all packets that are buffered
         with suppress(OSError):
-            folder.rmdir()  # a folder that it makes is its user's; in another one of root's it makes a subfolder
+            folder.rmdir()  # wiretale-capture must create its folder; in an existing folder of root's it would make a subfolder
         return [own, "-i", interface, *options], "capturing"
-    if USER in os.environ:  # tcpdump gives up its groups, which is not allowed in a user's namespace
+    if USER in os.environ:  # tcpdump drops its groups, which the kernel refuses in a user namespace
         target = str(folder / f"{interface}.pcapng")
         return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
     options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
-    options += ["-U", "--immediate-mode"]  # what is in a buffer that waits to be full would be missing at the end
+    options += [
+        "-U",
+        "--immediate-mode",
+    ]  # unbuffered, because packets in a partly filled buffer would be missing at the end
     target = str(folder / f"{interface}.pcap")
     return [find_program("tcpdump"), "-i", interface, *options, "-w", target], "listening on"
 
 
 def wait_until_settled(folders: list[Path]) -> None:
-    """What was just sent is still on its way into the captures: until they grow no more."""
+    """Waits until the captures stop growing, because the last packets may still be in their buffers."""
     size, since = -1, time.monotonic()
     deadline = since + SETTLE_MOST_SECONDS
     while (now := time.monotonic()) < min(since + SETTLE_SECONDS, deadline):
@@ -59,7 +62,7 @@ def wait_until_settled(folders: list[Path]) -> None:
 
 @contextmanager
 def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
-    """Captures both points into folders of their own as long as the body runs."""
+    """Captures both points into separate folders during the body."""
     places = {point: folder / point for point in POINTS}
     running = []
     try:
@@ -81,7 +84,7 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
 
 
 def capture_drops(folder: Path) -> dict[str, int | None]:
-    """Packets that each capture did not get, as its program said; None when it did not say."""
+    """Returns the packets that each capture dropped, by its own statistics; None if it reported none."""
     drops: dict[str, int | None] = {}
     for point in POINTS:
         said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
@@ -91,7 +94,7 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
 
 
 def check_captured(places: dict[str, Path]) -> None:
-    """Both captures are there."""
+    """Raises WiretaleError if a capture is missing."""
     for point, place in places.items():
         if not any(place.rglob("*.pcap*")):
             raise WiretaleError(f"nothing was captured {point} the link: {place} is empty")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab check: how precise the link is on this machine, measured with traffic of its own."""
+"""wiretale lab check: measures the link's precision on this machine with its own traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wiretale.traffic.lab.scenario import GRACE_SECONDS, PORT, wait_for_port
 from wiretale.traffic.program import find_program
 from wiretale.version import __version__
 
-BLOCK_BYTES = 1472  # an IP packet of 1500
+BLOCK_BYTES = 1472  # gives an IP packet of 1,500 bytes
 SECONDS = 3
 DELAY = "delay=5ms queue=20000"
 MEDIAN_MOST_US, P99_MOST_US = 100, 1000
@@ -28,10 +28,10 @@ MEDIAN_MOST_US, P99_MOST_US = 100, 1000
 
 @dataclass(frozen=True)
 class Trial:
-    """What is asked of the link."""
+    """One measurement."""
 
-    rate_bps: float  # of IP packets; 0: as fast as the sender can
-    promised: bool  # whether the precision promised in docs/lab.md is for this rate
+    rate_bps: float  # of IP packets; 0: as fast as the sender can send
+    promised: bool  # whether docs/lab.md guarantees the precision at this rate
 
 
 TRIALS = (Trial(10e6, True), Trial(100e6, True), Trial(1e9, False))
@@ -44,7 +44,7 @@ FROM read_parquet(?) WHERE direction = 0 AND block_sequence IS NOT NULL
 
 
 def send(trial: Trial, folder: Path) -> None:
-    """Sends blocks through a lab whose link only delays."""
+    """Sends blocks through a lab whose link only adds delay."""
     profile = Profile("check", forward=DELAY, reverse=DELAY)
     with lab_for_run(profile, folder) as lab:
         receive = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
@@ -79,7 +79,7 @@ def send(trial: Trial, folder: Path) -> None:
 
 
 def measure(trial: Trial, folder: Path) -> dict[str, Any]:
-    """One trial's figures, by the link's own truth: when packets left, and when they should have."""
+    """Returns one trial's figures from the link's truth log: departure times against due times."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -106,7 +106,7 @@ def measure(trial: Trial, folder: Path) -> dict[str, Any]:
 
 
 def verdict(trials: list[dict[str, Any]]) -> str:
-    """What this machine can do, in a sentence."""
+    """Returns one sentence about this machine's precision."""
     carried = max((trial["carried_bps"] for trial in trials if not trial["overruns"]), default=0)
     precise = [trial for trial in trials if trial["as_promised"]]
     promise = f"delay errors of {MEDIAN_MOST_US} µs (median) and {P99_MOST_US} µs (p99)"
@@ -118,7 +118,7 @@ def verdict(trials: list[dict[str, Any]]) -> str:
 
 
 def check_lab() -> dict[str, Any]:
-    """All trials; about four seconds each."""
+    """Runs all trials; each takes about four seconds."""
     trials = []
     for trial in TRIALS:
         with tempfile.TemporaryDirectory(prefix="wiretale-lab-check-") as folder:

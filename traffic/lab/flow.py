@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of one flow of blocks between two capture points: by the captures alone, joined by run, stream and sequence.
+"""One flow of blocks between two capture points, joined by run, stream and sequence.
 
-Nothing is asked of the link, nor of its settings. A packet's latency is the difference of its two times. The least
-latency is that of a packet that found nobody before it, so a packet was begun to be sent that long before it came out:
-from this follow the packets that waited at any time.
+It uses only the captures, not the link's settings. A packet's latency is the difference of its two times. The minimum
+latency is that of a packet that found the queue empty, so the transmission of each packet began that long before it
+left; the queue at any time follows from this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BIN_SECONDS = 0.1
 JITTER_SHARE = 0.95
 
-# One row for each block that was seen before the link: when it came, and when it was out (null: never).
+# One row per block seen before the link: arrival time, and departure time (null if lost).
 JOINED = """
 CREATE TABLE joined AS
 WITH sent AS (
@@ -33,8 +33,8 @@ WITH sent AS (
 SELECT stream, sequence, bytes, in_ns, out_ns, coalesce(copies, 0) AS copies, out_ns - in_ns AS latency_ns
 FROM sent LEFT JOIN received USING (stream, sequence)
 """
-# The jitter of a packet: how much its latency differs from that of the packet received before it, for each packet sent
-# between the two.
+# The jitter of a packet: difference of its latency to that of the packet received before it, divided by the number
+# of packets sent between the two.
 JITTERS = """
 CREATE TABLE jitters AS
 SELECT out_ns, abs(latency_ns - lag(latency_ns) OVER packets) / nullif(abs(sequence - lag(sequence) OVER packets), 0)
@@ -42,8 +42,8 @@ SELECT out_ns, abs(latency_ns - lag(latency_ns) OVER packets) / nullif(abs(seque
 FROM joined WHERE out_ns IS NOT NULL
 WINDOW packets AS (PARTITION BY stream ORDER BY out_ns, sequence)
 """
-# Packets that wait when a packet comes, itself among them unless it is lost, the one being sent not: those that came
-# less those that were begun.
+# Packets in the queue when a packet arrives, including itself unless it is lost, without the one in transmission:
+# arrivals minus started transmissions.
 QUEUE = """
 CREATE TABLE queue AS
 WITH begun AS (
@@ -64,7 +64,7 @@ SELECT count(*) AS packets_sent, count(out_ns) AS packets_received, count(*) - c
     min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns
 FROM joined
 """
-# How late the sender was at most, by the times at which the packets came to the link and those of its plan.
+# The sender's largest delay: arrival times at the link against the times of its plan.
 LATENESS = """
 SELECT max(in_ns - (SELECT min(in_ns) FROM joined) - sequence * $interval_ns) / 1e6 AS sender_late_ms FROM joined
 """
@@ -99,7 +99,7 @@ ORDER BY bin
 
 @dataclass(frozen=True)
 class FlowMeasures:
-    """Figures of a flow, and the same over time."""
+    """Figures of a flow, in total and over time."""
 
     totals: dict[str, Any]
     bins: dict[str, list[Any]]
@@ -108,7 +108,7 @@ class FlowMeasures:
 def rows_of(
     connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
 ) -> dict[str, list[Any]]:
-    """The columns of a query's result."""
+    """Returns the columns of a query's result."""
     result = connection.execute(query, values or {})
     names = [column[0] for column in result.description]
     return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {
@@ -117,7 +117,7 @@ def rows_of(
 
 
 def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
-    """The blocks at a capture point, as a table."""
+    """Loads the blocks at a capture point as a table."""
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(str(captured))
@@ -127,8 +127,8 @@ def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path
 
 
 def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: float | None = None) -> FlowMeasures:
-    """The flow's figures from its two captures; `packet_bytes` is what a block is on the wire, as an IP packet, and
-    `interval_ns` the time from one to the next, if the sender had such a plan."""
+    """Returns the flow's figures from its two captures; `packet_bytes` is the size of a block's IP packet, and
+    `interval_ns` the planned time between packets, if the sender had a plan."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -160,7 +160,7 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
 
 
 def rates(totals: dict[str, Any], packet_bytes: int) -> dict[str, Any]:
-    """Bits between the first and the last arrival over the time between them: the first packet is not in it."""
+    """Bits between the first and the last arrival, over the time between them; the first packet must not count."""
     elapsed_ns = totals["last_out_ns"] - totals["first_out_ns"]
     received = totals["packets_received"]
     sent_ns = totals["last_in_ns"] - totals["first_in_ns"]

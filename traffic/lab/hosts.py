@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a lab: three network namespaces in a row, made and removed.
+"""The hosts of a lab: creates and removes three network namespaces in a row.
 
     sender ── left, tracer, right ── receiver
 
-The tracer has no address: the link there is a cable between its two interfaces, and captures are made on them. Hosts
-know each other's hardware address from the start, and say nothing that nobody asked for.
+The tracer has no address: the link connects its two interfaces like a cable, and captures are made on them. Hosts have
+static neighbor entries and send no packets of their own.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from wiretale.traffic.lab.state import HOSTS, Lab, TakenError
 from wiretale.traffic.program import find_program
 
 ADDRESSES = {"sender": ("10.99.0.1", "fd00:99::1"), "receiver": ("10.99.0.2", "fd00:99::2")}
-LINK_ADDRESSES = ("10.99.0.254", "fd00:99::fe")  # who sends ICMP
+LINK_ADDRESSES = ("10.99.0.254", "fd00:99::fe")  # source of ICMP errors
 HARDWARE = {"sender": "02:00:00:00:99:01", "receiver": "02:00:00:00:99:02"}
-SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface on that side
-INTERFACE = "path"  # the host's own
-OFFLOADS = "tso off gso off gro off tx off"  # what is captured is what a wire would carry
-CONTROL, TABLE = "control", "99"  # interface and routes past the link
-IPPROTO_TCP = "6"  # a bare system has no /etc/protocols, in which ip would look up the name
+SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface for each host
+INTERFACE = "path"  # name of a host's interface
+OFFLOADS = "tso off gso off gro off tx off"  # so that captured packets have wire size
+CONTROL, TABLE = "control", "99"  # interface and routing table that bypass the link
+IPPROTO_TCP = "6"  # as a number, because a bare system has no /etc/protocols
 IPV6_LEAST = 1280
-# Of every interface: no router is looked for, no address tried out, nothing said to groups.
+# For every interface: no router solicitation, no duplicate address detection, no multicast membership reports.
 QUIET = (
     *("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1"),
-    # A membership report is sent at once, and again within this time, in ms: long after the lab is gone. It would pass
-    # the link without delay, and so spoil what others tell of the clocks.
+    # The kernel sends a membership report at once and again within this time in ms, so it must exceed the lab's life. A
+    # report would pass the link without delay and distort clock estimates.
     *("mldv1_unsolicited_report_interval=100000000", "mldv2_unsolicited_report_interval=100000000"),
 )
 END_SECONDS = 5
 
 
 def namespace_exists(lab: Lab, host: str) -> bool:
-    """Whether the host is there."""
+    """Returns whether the network namespace exists."""
     return Path("/run/netns", lab.namespace(host)).exists()
 
 
 def quiet_script() -> str:
-    """Shell commands that silence IPv6 in a namespace."""
+    """Returns shell commands that apply QUIET to a namespace."""
     lines = []
     for setting in QUIET:
         name, value = setting.split("=")
@@ -58,13 +58,13 @@ def quiet_script() -> str:
 
 
 def check_free(lab: Lab) -> None:
-    """TakenError when there are hosts of that name, which are somebody else's."""
+    """Raises TakenError if hosts of that name exist, because they belong to another lab."""
     if any(namespace_exists(lab, host) for host in HOSTS):
         raise TakenError(lab.name)
 
 
 def make_namespace(lab: Lab, host: str) -> None:
-    """A host without any interface but its loopback."""
+    """Makes a network namespace with only a loopback interface."""
     ip = find_program("ip")
     try:
         run_program([ip, "netns", "add", lab.namespace(host)])
@@ -76,7 +76,7 @@ def make_namespace(lab: Lab, host: str) -> None:
 
 
 def connect_host(lab: Lab, host: str, mtu: int) -> None:
-    """Joins a host with the tracer."""
+    """Connects a host with the tracer."""
     ip, side = find_program("ip"), SIDES[host]
     tracer, own = lab.namespace("tracer"), lab.namespace(host)
     end = ["peer", "name", INTERFACE, "netns", own, "address", HARDWARE[host]]
@@ -84,12 +84,12 @@ def connect_host(lab: Lab, host: str, mtu: int) -> None:
     for namespace, where, interface in ((tracer, "tracer", side), (own, host, INTERFACE)):
         run_program(lab.inside(where, find_program("ethtool"), "-K", interface, *OFFLOADS.split()))
         run_program([ip, "-n", namespace, "link", "set", interface, "mtu", str(mtu), "up"])
-    setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # not there for a small MTU, or without IPv6
+    setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # missing if the MTU is small or the kernel has no IPv6
     run_program(lab.inside("tracer", "sh", "-c", f"[ ! -e {setting} ] || echo 1 > {setting}"))
 
 
 def address_host(lab: Lab, host: str, mtu: int) -> None:
-    """Gives a host its addresses, its way to the other one, and the other's hardware address."""
+    """Configures a host's addresses, route and static neighbor entry."""
     ip, own = find_program("ip"), lab.namespace(host)
     other = next(name for name in ADDRESSES if name != host)
     families = [("-4", 0, "24")]
@@ -105,7 +105,7 @@ def address_host(lab: Lab, host: str, mtu: int) -> None:
 
 
 def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
-    """Kernel settings of a host's network namespace."""
+    """Sets sysctls of a host's network namespace."""
     for name, value in settings.items():
         path = "/proc/sys/" + name.replace(".", "/")
         try:
@@ -118,9 +118,9 @@ def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
 
 
 def limit_card(lab: Lab, host: str, speed: str) -> None:
-    """A card as fast as that: a program that sends faster waits for it, as it would for a real one.
+    """Limits an interface to a card's speed (tbf), so that a faster sender is blocked as by a real card.
 
-    A frame takes 24 bytes more on the wire than the kernel counts: FCS, preamble, gap.
+    On the wire a frame has 24 bytes more than the kernel counts: FCS, preamble, inter-frame gap.
     """
     shape = ["stab", "overhead", "24", "linklayer", "ethernet", "tbf", "rate", speed, "burst", "3200", "latency", "2s"]
     tc = find_program("tc")
@@ -133,7 +133,7 @@ def limit_card(lab: Lab, host: str, speed: str) -> None:
 
 
 def make_hosts(lab: Lab, profile: Profile) -> None:
-    """All hosts, joined by the tracer's two interfaces."""
+    """Makes all hosts and connects them through the tracer's two interfaces."""
     for host in HOSTS:
         make_namespace(lab, host)
     for host in ADDRESSES:
@@ -146,7 +146,7 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
 
 
 def part_tcp(lab: Lab) -> None:
-    """A cable of its own between the ends for TCP, past the link: a test's control connection, when its data is UDP."""
+    """Connects the ends directly for TCP, so that the control connection of a UDP test bypasses the link."""
     ip = find_program("ip")
     sender, receiver = lab.namespace("sender"), lab.namespace("receiver")
     end = ["peer", "name", CONTROL, "netns", receiver, "address", HARDWARE["receiver"]]
@@ -162,7 +162,7 @@ def part_tcp(lab: Lab) -> None:
 
 
 def processes_in(lab: Lab) -> list[int]:
-    """Everything that runs on the hosts."""
+    """Returns the processes on the hosts."""
     found: list[int] = []
     for host in HOSTS:
         if namespace_exists(lab, host):
@@ -173,20 +173,20 @@ def processes_in(lab: Lab) -> list[int]:
 
 
 def words_of(pid: int) -> list[str]:
-    """The command line of a process; empty when it has ended."""
+    """Returns the command line of a process; empty if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     return []
 
 
 def is_own_link(words: list[str]) -> bool:
-    """Whether it is the link that a lab starts between the tracer's interfaces."""
+    """Returns whether the process is a lab's link between the tracer's interfaces."""
     return Path(words[0]).name == "wiretale-link" and words[1:3] == list(SIDES.values())
 
 
 def user_of(lab: Lab) -> str:
-    """The process that uses a lab, for a message; empty: none does. A lab of a run is used by that run alone: what is
-    left on its hosts without it is to be removed. Another one is used by whatever runs on its hosts but its link."""
+    """Returns the process that uses a lab, for a message, or an empty string. Only the owner uses the lab of a run:
+    if it is gone, leftover processes should be removed. Any process except the link uses another lab."""
     if lab.owner:
         return f"process {lab.owner}" if lab.is_in_use else ""
     for pid in processes_in(lab):
@@ -197,14 +197,14 @@ def user_of(lab: Lab) -> str:
 
 
 def end_processes(pids: Iterable[int], number: signal.Signals) -> None:
-    """Sends them a signal; some may be gone."""
+    """Sends a signal; a process may already have ended."""
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
 def remove_hosts(lab: Lab) -> None:
-    """Ends what runs on the hosts, and removes them with all their interfaces. Can be done twice."""
+    """Stops all processes on the hosts and removes them with their interfaces. A second call does nothing."""
     end_processes(processes_in(lab), signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     while (left := processes_in(lab)) and time.monotonic() < deadline:

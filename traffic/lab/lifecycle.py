@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs: made, kept and taken down."""
+"""Labs: create, keep and remove."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from wiretale.traffic.lab.state import (
 
 
 class LabRemovedError(MissingToolError):
-    """The hosts of a run are gone before its end."""
+    """The hosts of a run disappeared before its end."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the lab {name} was removed while it was in use (`lab down --force`, or `ip netns delete`)")
 
 
 def write_down(lab: Lab) -> None:
-    """Before anything is made. TakenError when another one has that name, of whom nothing is removed."""
+    """Records the lab; must run before anything is made. Raises TakenError, and removes nothing, if the name is taken."""
     try:
         save_lab(lab)
         try:
@@ -52,7 +52,7 @@ def write_down(lab: Lab) -> None:
 
 
 def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
-    """Makes a lab; what was made is removed again when something fails."""
+    """Makes a lab; if a step fails, it removes all parts again."""
     check_name(name)
     place = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
     lab = Lab(
@@ -72,13 +72,13 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
 
 
 def remove_folder(lab: Lab) -> None:
-    """The one that was made for it, if it is not the user's."""
+    """Removes the lab's folder unless it belongs to the user."""
     if not lab.keeps and Path(lab.folder).name.startswith("wiretale-lab-"):
         shutil.rmtree(lab.folder, ignore_errors=True)
 
 
 def lab_down(lab: Lab) -> None:
-    """Removes all that a lab made, but for the files of a run."""
+    """Removes all parts of a lab except the files of a run."""
     if lab.is_in_use and lab.owner != os.getpid():
         mark_ending(lab)
     if is_elsewhere(lab):
@@ -93,8 +93,8 @@ def lab_down(lab: Lab) -> None:
 
 
 def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
-    """A process that takes the lab down when this one is gone, whatever ended it. It is in no group or session of ours,
-    and the end of its standard input, which the kernel closes, is all that it waits for."""
+    """Starts a process that removes the lab if this one ends for any reason. It has a session of its own, and waits for
+    the end of its standard input, which the kernel closes."""
     command = [sys.executable, "-P", "-m", "wiretale.traffic.lab.watch", lab.name, str(lab.created_ns)]
     return subprocess.Popen(
         command,
@@ -106,14 +106,14 @@ def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
 
 
 def end_watcher(watcher: subprocess.Popen[bytes]) -> None:
-    """The lab is down: there is nothing left to take down."""
+    """Ends the watcher; the lab is already down, so it does nothing."""
     assert watcher.stdin
     watcher.stdin.close()
     watcher.wait()
 
 
 def check_whole(lab: Lab) -> None:
-    """LabRemovedError when somebody else removes it, or some of its hosts."""
+    """Raises LabRemovedError if another process removes the lab or some of its hosts."""
     written = [known for known in known_labs() if known.name == lab.name and not known.is_ending]
     if not written or not all(namespace_exists(lab, host) for host in HOSTS):
         raise LabRemovedError(lab.name)
@@ -121,7 +121,7 @@ def check_whole(lab: Lab) -> None:
 
 @contextmanager
 def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
-    """The link, as long as the body runs."""
+    """Runs the link during the body."""
     link = start_link(lab, profile, folder)
     try:
         yield
@@ -131,7 +131,7 @@ def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
-    """A lab as long as the body runs; the link's truth is in the folder then."""
+    """Provides a lab during the body; afterwards the folder contains the link's truth log."""
     owner = os.getpid()
     lab = Lab(
         *(f"run-{owner}", profile.name, profile.description, str(folder.resolve())),
@@ -139,7 +139,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
         owner_start=start_time(owner),
         link_bps=link_bps(profile) or 0,
     )
-    for dead in [known for known in known_labs() if known.name == lab.name]:  # its number is ours now
+    for dead in [known for known in known_labs() if known.name == lab.name]:  # this run reuses the name
         lab_down(dead)
     write_down(lab)
     watcher = start_watcher(lab)
@@ -149,7 +149,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
             with running_link(lab, profile, folder):
                 yield lab
         except WiretaleError:
-            check_whole(lab)  # then its error is the consequence
+            check_whole(lab)  # if the lab is gone, the error is only its consequence
             raise
         check_whole(lab)
         check_ended_well(folder)
@@ -159,7 +159,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
 
 
 def lab_status(lab: Lab) -> str:
-    """up, or what is left of it."""
+    """Returns "up", or the parts that are missing."""
     if is_elsewhere(lab):
         if not processes_of(lab.space):
             return "gone"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's link: wiretale-link between the tracer's interfaces, and the truth that it tells."""
+"""The lab's link: wiretale-link between the tracer's interfaces, and its truth log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRUTH = "truth.bin"
 
 
 def make_folder(folder: Path) -> None:
-    """A folder for a run."""
+    """Creates a folder for a run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,14 +31,14 @@ def make_folder(folder: Path) -> None:
 
 
 def link_command(profile: Profile, truth: Path) -> list[str]:
-    """How the link of a profile is started, on the tracer."""
+    """Returns the command that runs a profile's link on the tracer."""
     addresses = [word for address in LINK_ADDRESSES for word in ("--address", address)]
     options = ["--forward", profile.forward, "--reverse", profile.reverse, "--seed", str(profile.seed)]
     return [find_program("wiretale-link"), "left", "right", *options, *addresses, "--truth", str(truth), "--json"]
 
 
 def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, what: str) -> None:
-    """Until the process has written that word; WiretaleError with its last line when it ends instead."""
+    """Waits until the process has written that word; raises WiretaleError with its last line if it ends first."""
     deadline = time.monotonic() + READY_SECONDS
     while word not in messages.read_text("utf-8", "replace"):
         if process.poll() is not None:
@@ -51,7 +51,7 @@ def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, what
 
 
 def start_program(command: list[str], folder: Path, name: str, word: str) -> subprocess.Popen[bytes]:
-    """A program that runs on, its output in NAME.out and NAME.log, once it has written that word to the latter."""
+    """Starts a program with its output in NAME.out and NAME.log, and waits until the log contains that word."""
     try:
         with (folder / f"{name}.out").open("wb") as out, (folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
@@ -64,7 +64,7 @@ def start_program(command: list[str], folder: Path, name: str, word: str) -> sub
 
 
 def start_link(lab: Lab, profile: Profile, folder: Path) -> subprocess.Popen[bytes]:
-    """The link, once it carries packets."""
+    """Starts the link and waits until it forwards packets."""
     command = lab.inside("tracer", *link_command(profile, folder / TRUTH))
     try:
         return start_program(command, folder, "link", "linking ")
@@ -73,7 +73,7 @@ def start_link(lab: Lab, profile: Profile, folder: Path) -> subprocess.Popen[byt
 
 
 def end_program(process: subprocess.Popen[bytes]) -> None:
-    """Asks it to end, and waits; what does not end is killed."""
+    """Terminates it and waits; kills it if it does not end."""
     process.terminate()
     try:
         process.wait(END_SECONDS)
@@ -83,14 +83,14 @@ def end_program(process: subprocess.Popen[bytes]) -> None:
 
 
 def check_ended_well(folder: Path) -> None:
-    """OutputError when the link said at its end that something went wrong, such as a full disk."""
+    """Raises OutputError if the link reported an error at its end, such as a full disk."""
     said = last_line((folder / "link.log").read_text("utf-8", "replace"))
     if said.startswith("wiretale-link: "):
         raise OutputError(said.removeprefix("wiretale-link: "))
 
 
 def link_summary(folder: Path) -> dict[str, Any]:
-    """What the link said when it ended."""
+    """Returns the JSON object that the link printed at its end."""
     try:
         said = json.loads((folder / "link.out").read_text())
     except ValueError:
@@ -101,7 +101,7 @@ def link_summary(folder: Path) -> dict[str, Any]:
 
 
 def write_truth(folder: Path, target: Path) -> Path:
-    """The truth as Parquet, one row for each packet (docs/lab.md)."""
+    """Writes the truth as Parquet, one row per packet (docs/lab.md)."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS

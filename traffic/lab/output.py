@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a lab writes into a folder of the user's, checked before anything is made."""
+"""Output files of a lab in a folder of the user; every check must run before anything is made."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CAPTURES = ("*.pcap", "*.pcapng")
 
 
 def old_captures(folder: Path) -> list[str]:
-    """The captures that a run in this folder would remove."""
+    """Returns the captures that a run in this folder would remove."""
     found = (path for point in POINTS for kind in CAPTURES for path in (folder / point).glob(kind) if path.is_file())
     return [str(path.relative_to(folder)) for path in found]
 
 
 def check_lab_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
-    """For `lab up`. Raises as check_folder()."""
+    """Checks the folder of `lab up`. Raises as check_folder()."""
     check_folder(folder, LAB_FILES, inputs, overwrite)
 
 
 def check_run_folders(folder: Path, runs: Iterable[str], inputs: Iterable[str], overwrite: bool) -> None:
-    """For `lab run`, whose runs have these folders below `folder`. Raises as check_folder()."""
+    """Checks the folders of `lab run` below `folder`. Raises as check_folder()."""
     inputs = list(inputs)
     check_folder(folder, REPORT_FILES, inputs, overwrite)
     for run in runs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan of experiments between the ends of a lab, captured before and after its link."""
+"""A plan of experiments between the ends of a lab, captured before and after the link."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wiretale.traffic.lab.program import dying_with_us
 from wiretale.traffic.lab.state import Lab
 from wiretale.version import __version__
 
-FAILED = 3  # of `wiretale experiment`: done, but a test of the plan failed
+FAILED = 3  # exit code of `wiretale experiment` if a test of the plan failed
 
 
 def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> list[str]:
-    """`wiretale experiment run` with its ends in the lab."""
+    """Returns the command `wiretale experiment run` with its ends in the lab."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
@@ -33,8 +33,8 @@ def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> li
 
 
 def run_plan(plan: str, profile: Profile, folder: Path, note: Callable[[str], None], overwrite: bool) -> dict[str, Any]:
-    """Runs a plan, by its name or its file; its results are in DIR/experiment, captures and truth beside it."""
-    read_plan(*plan_text(plan))  # before anything is made for it
+    """Runs a plan by name or file; results go to DIR/experiment, captures and truth beside it."""
+    read_plan(*plan_text(plan))  # an invalid plan must fail before anything is made
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         note(f"running {plan} over {profile.name}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: what a lab's link is like, as TOML; the ones that come with wiretale, or a file.
+"""Profiles: a lab's link and hosts as TOML, shipped with wiretale or in a file.
 
 description = "100 Mb/s Ethernet through one switch"
 mtu = 1500                 # of the hosts' interfaces
-seed = 1                   # of the link's chance
+seed = 1                   # of the link's random numbers
 [both]                     # or [forward] and [reverse]: settings of wiretale-link
 rate = "100Mbit"
 [sysctl]                   # of both hosts
@@ -34,10 +34,10 @@ MTU_LEAST, MTU_MOST = 68, 65535
 
 @dataclass(frozen=True)
 class Scenario:
-    """One flow that is sent over the link, as a study did."""
+    """One flow over the link, as in a published study."""
 
     study: str
-    row: int  # of the study's table
+    row: int  # in the study's table
     case: str
     protocol: str
     packet_bytes: int
@@ -48,7 +48,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Profile:
-    """A link and the hosts at its ends."""
+    """A link and its two hosts."""
 
     name: str
     description: str = ""
@@ -63,13 +63,13 @@ class Profile:
 
 
 def profile_names() -> list[str]:
-    """Of the profiles that come with wiretale."""
+    """Returns the names of wiretale's own profiles."""
     folder = files("wiretale.traffic.lab").joinpath("profiles")
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    """A table of the file; empty when it has none."""
+    """Returns a table of the file, empty if missing."""
     table = content.get(name, {})
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {name}: expected a table")
@@ -77,13 +77,13 @@ def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
 
 
 def setting_text(value: Any, name: str, where: str) -> str:
-    """A setting's value as wiretale-link takes it."""
+    """Returns a setting's value in wiretale-link's syntax."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ",".join(setting_text(part, name, where) for part in value)
     text = str(value)
-    if split_number(text):  # the blank of "10 Mbit", where settings are separated by blanks
+    if split_number(text):  # "10 Mbit" becomes "10Mbit", because a blank separates settings
         text = re.sub(r"\s", "", text)
     if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
         raise UsageError(f"{where}: {name} = {value!r}: expected a number or a text without blanks")
@@ -91,7 +91,7 @@ def setting_text(value: Any, name: str, where: str) -> str:
 
 
 def check_readable(path: Path, where: str) -> None:
-    """InputError when the file that a setting names cannot be read."""
+    """Raises InputError if the file of a setting cannot be read."""
     try:
         with path.open("rb"):
             pass
@@ -100,7 +100,7 @@ def check_readable(path: Path, where: str) -> None:
 
 
 def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
-    """The link's settings in one direction: those of both, then its own."""
+    """Returns the link's settings of one direction: those of both, overridden by its own."""
     parts = []
     for name, value in {**table_of(content, "both", where), **table_of(content, direction, where)}.items():
         key = name.replace("_", "-")
@@ -115,7 +115,7 @@ def settings(content: dict[str, Any], direction: str, where: str, folder: Path |
 
 
 def whole_number(content: dict[str, Any], name: str, least: int, most: int, default: int, where: str) -> int:
-    """A whole number within bounds."""
+    """Returns an integer within bounds."""
     value = content.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise UsageError(f"{where}: {name} = {value!r}: expected a whole number from {least} to {most}")
@@ -123,16 +123,16 @@ def whole_number(content: dict[str, Any], name: str, least: int, most: int, defa
 
 
 def read_card(content: dict[str, Any], where: str) -> str:
-    """The speed of the hosts' cards."""
+    """Returns the speed of the hosts' interfaces."""
     card = content.get("card", "")
     rate = parse_bit_rate(card) if isinstance(card, str) and card else None
     if card and not (rate and CARD_LEAST <= rate <= CARD_MOST):
-        raise UsageError(f"{where}: card = {card!r}: expected a speed as 100Mbit")
+        raise UsageError(f"{where}: card = {card!r}: expected a speed such as 100Mbit")
     return f"{int(rate)}bit" if rate else ""
 
 
 def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
-    """Kernel settings of both hosts; only those of a network namespace."""
+    """Returns the sysctls of both hosts; they must belong to a network namespace."""
     chosen = {}
     for name, value in table_of(content, "sysctl", where).items():
         if not SYSCTL.fullmatch(name) or ".." in name or not SYSCTL_VALUE.fullmatch(str(value)):
@@ -141,7 +141,7 @@ def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     return chosen
 
 
-# Of a scenario: what each member must be, in words and as a test.
+# Members of a scenario: the expected value, as text and as a predicate.
 SCENARIO: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "study": ("a text", lambda value: isinstance(value, str)),
     "row": ("a whole number", lambda value: type(value) is int),
@@ -157,7 +157,7 @@ OPTIONAL = {"count"}
 
 
 def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
-    """The flow, if the profile has one."""
+    """Returns the flow if the profile has one."""
     table = table_of(content, "scenario", where)
     if not table:
         return None
@@ -169,12 +169,12 @@ def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
             raise UsageError(f"{where}: scenario: {name!r}: expected {one_of(SCENARIO)}")
     missing = [name for name in SCENARIO if name not in table and name not in OPTIONAL]
     if missing:
-        raise UsageError(f"{where}: scenario: {', '.join(missing)}: expected as well")
+        raise UsageError(f"{where}: scenario: {', '.join(missing)}: missing")
     return Scenario(**table)
 
 
 def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
-    """Figures to compare with."""
+    """Returns the published figures to compare with."""
     table = table_of(content, "published", where)
     for name, value in table.items():
         if type(value) not in (int, float) or not isfinite(value):
@@ -183,7 +183,7 @@ def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
 
 
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
-    """A profile from the text of its file. UsageError, naming the file, when it is none."""
+    """Parses a profile. Raises UsageError with the file's name if it is invalid."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -206,7 +206,7 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
 
 
 def load_profile(name: str) -> Profile:
-    """A profile by its name, or the file at a path that ends with .toml."""
+    """Loads a profile by its name, or a path that ends with .toml."""
     if name.endswith(".toml"):
         path = Path(name)
         try:
@@ -215,15 +215,15 @@ def load_profile(name: str) -> Profile:
             raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         return make_profile(path.stem, text, str(path), path.resolve().parent)
     if name not in profile_names():
-        raise UsageError(f"there is no profile {name!r} (expected {one_of([*profile_names(), 'FILE.toml'])})")
+        raise UsageError(f"unknown profile {name!r} (expected {one_of([*profile_names(), 'FILE.toml'])})")
     text = files("wiretale.traffic.lab").joinpath("profiles", f"{name}.toml").read_text("utf-8")
     return make_profile(name, text, f"profile {name}")
 
 
 def link_bps(profile: Profile) -> int | None:
-    """The rate that nothing sent over the link can exceed on the wire: that of the faster direction, or of the cards.
+    """Returns the highest rate on the wire over the link: that of the faster direction, or of the cards.
 
-    None if one direction has no rate of its own, such as a trace's.
+    None if a direction has no fixed rate, for example a rate trace.
     """
     from wiretale.analyzer.units import parse_rate
 
@@ -234,14 +234,14 @@ def link_bps(profile: Profile) -> int | None:
         bounds += [profile.card] if profile.card else []
         try:
             rates.append(min(map(parse_rate, bounds), default=None))
-        except UsageError:  # the link says so itself
+        except UsageError:  # the link reports an invalid setting itself
             rates.append(None)
     known = [rate for rate in rates if rate is not None]
     return max(known) if len(known) == len(rates) else None
 
 
 def study_profiles(study: str) -> list[Profile]:
-    """The profiles of a study's rows, in their order."""
+    """Returns the profiles of a study's rows, in order."""
     profiles = map(load_profile, profile_names())
     rows = [
         (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a program that a lab is made with is run to its end."""
+"""Runs the programs that make a lab."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wiretale.traffic.program import program_path
 
 
 def last_line(text: str) -> str:
-    """What a program said last: its error, as a rule."""
+    """Returns the last line of a program's output, which is usually its error."""
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "no output"
 
 
 def run_program(command: Sequence[str], timeout: float = 30) -> str:
-    """Standard output of a command that has to work. WiretaleError with its last line otherwise."""
+    """Returns the standard output of a command. Raises WiretaleError with its last line if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
@@ -28,13 +28,13 @@ def run_program(command: Sequence[str], timeout: float = 30) -> str:
 
 
 def dying_with_us(command: Sequence[str]) -> list[str]:
-    """The command so that it gets a SIGTERM when this process ends, even if it is killed; util-linux has the program."""
+    """Returns the command with a parent-death SIGTERM (setpriv of util-linux), even if this process is killed."""
     setpriv = program_path("setpriv")
     return [*([setpriv, "--pdeathsig", "TERM"] if setpriv else []), *command]
 
 
 def real_time(priority: int) -> list[str]:
-    """Words before a command that let it run before others, where that is allowed: packets leave when they are due."""
+    """Returns a prefix for real-time scheduling, empty if it is not permitted."""
     chrt = program_path("chrt")
     if chrt is None:
         return []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The right to make network namespaces: root has it, and an ordinary user in a user namespace of their own.
+"""The right to make network namespaces: root has it, and an ordinary user inside a user namespace.
 
-`lab run` and `lab check` enter a new one, and all they made is gone with it. A lab that stays up needs one that stays:
-a process that holds it and does nothing else. In there /run is the user's own, since `ip netns` keeps its names in it.
+`lab run` and `lab check` enter a new user namespace, which the kernel removes with all its content. A lab that stays up
+needs a process that only holds the namespace. Inside, /run must be private, because `ip netns` stores names in it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NAMESPACES = ("--user", "--map-root-user", "--mount", "--net")
 PREPARED = Path("/run/.wiretale-lab")
 READY_SECONDS = 10
 SYSCTL = "sysctl -w user.max_user_namespaces=10000 (and kernel.unprivileged_userns_clone=1, where there is one)"
-MEND = f"run it as root, or let users have namespaces: {SYSCTL}"
+ADVICE = f"run it as root, or allow user namespaces: {SYSCTL}"
 
 
 def prepare_run() -> None:
-    """A /run of our own, with all that was there but the names of network namespaces."""
+    """Mounts a private /run with the content of the old one except the names of network namespaces."""
     if PREPARED.exists():
         return
     old = tempfile.mkdtemp(prefix="wiretale-run-")
@@ -43,30 +43,30 @@ def prepare_run() -> None:
                 subprocess.run(["mount", "--rbind", str(entry), f"/run/{entry.name}"], capture_output=True)
     finally:
         run_program(["umount", "-l", old])
-        os.rmdir(old)  # never its content: that is the /run of all
+        os.rmdir(old)  # rmdir never removes content, which belongs to the system's /run
     PREPARED.touch()
 
 
 def check_allowed() -> None:
-    """MissingToolError when this kernel gives no user namespace."""
+    """Raises MissingToolError if the kernel refuses user namespaces."""
     command = [find_program("unshare"), *NAMESPACES, "true"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise MissingToolError(f"a lab needs root or a user namespace ({last_line(done.stderr)}): {MEND}")
+        raise MissingToolError(f"a lab needs root or a user namespace ({last_line(done.stderr)}): {ADVICE}")
 
 
 def again() -> list[str]:
-    """This command once more. Nothing is imported from the folder that it is run in (-P)."""
+    """Returns this command once more; -P prevents imports from the working directory."""
     return [sys.executable, "-P", "-m", "wiretale", *sys.argv[1:]]
 
 
 def holder_file() -> Path:
-    """Where the process that holds the namespace is written down."""
+    """Returns the file that records the process that holds the namespace."""
     return state_folder().parent / "holder"
 
 
 def holder() -> int | None:
-    """The process that holds the user's namespace, if it lives."""
+    """Returns the process that holds the user's namespace, if it is alive."""
     try:
         pid, started = holder_file().read_text().split()
         return int(pid) if started and start_time(int(pid)) == started else None
@@ -75,7 +75,7 @@ def holder() -> int | None:
 
 
 def find_holder() -> int:
-    """The holder; it is started when there is none, and only once by two who come at the same time."""
+    """Returns the holder, started if necessary. A lock ensures that concurrent calls start only one."""
     holder_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with holder_file().with_name("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -83,7 +83,7 @@ def find_holder() -> int:
 
 
 def make_holder() -> int:
-    """Starts it."""
+    """Starts the process that holds the namespace, and returns its number."""
     check_allowed()
     command = [find_program("unshare"), *NAMESPACES, sys.executable, "-P", "-m", "wiretale.traffic.lab.rights"]
     environment = {**os.environ, USER: str(os.getuid())}
@@ -97,13 +97,13 @@ def make_holder() -> int:
     )
     assert process.stdout
     if process.stdout.readline().strip() != b"holding":
-        raise MissingToolError(f"a lab needs root or a user namespace that may mount: {MEND}")
+        raise MissingToolError(f"a lab needs root or a user namespace that may mount: {ADVICE}")
     process.stdout.close()
     return process.pid
 
 
 def end_holder() -> None:
-    """No lab is left that needs it."""
+    """Returns whether no lab needs the namespace any more."""
     pid = holder()
     inside = USER in os.environ and "WIRETALE_LAB_HOLDER" in os.environ
     if inside or pid is None:
@@ -114,9 +114,9 @@ def end_holder() -> None:
 
 
 def with_rights(*, keeping: bool) -> None:
-    """Returns with the right to make network namespaces, in this process or in one that replaces it.
+    """Returns with the right to make network namespaces, in this process or in one that replaces it (execve).
 
-    `keeping`: what is made is to outlive this process, or is such a lab's.
+    `keeping` must be true if the lab outlives this process, or if the command concerns such a lab.
     """
     if USER in os.environ and os.geteuid() == 0:
         prepare_run()
@@ -139,7 +139,7 @@ def with_rights(*, keeping: bool) -> None:
 
 
 def hold() -> None:
-    """What the holder does. It writes itself down: who started it may be killed meanwhile."""
+    """Holds the namespace. It records itself, because its parent may be killed at any time."""
     prepare_run()
     holder_file().write_text(f"{os.getpid()} {start_time(os.getpid())}")
     print("holding", flush=True)

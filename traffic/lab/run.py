@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab run: a study, one of its rows, or a plan of experiments."""
+"""wiretale lab run: runs a study, one of its rows, or a plan of experiments."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from wiretale.traffic.lab.study import run_row, write_json
 from wiretale.version import __version__
 
 STUDIES = {"s6": "S6"}
-PLAN_PROFILE = "same-switch"  # of a plan by name, when no other is wanted: most of the studies' tests were on one
+PLAN_PROFILE = "same-switch"  # default for plans by name, because most of the studies' tests used one switch
 Note = Callable[[str], None]
 
 
 def with_seed(profile: Profile, seed: int | None) -> Profile:
-    """The profile, with another seed if one was given."""
+    """Returns the profile, with another seed if one was given."""
     return profile if seed is None else replace(profile, seed=seed)
 
 
 def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str, Any]:
-    """All rows of a study, one after the other, and their report."""
+    """Runs all rows of a study in order and writes their report."""
     from wiretale.reports.html.lab import write_lab_report
 
     rows, measures = [], []
@@ -43,7 +43,7 @@ def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str
 
 
 def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
-    """One row and its report."""
+    """Runs one row and writes its report."""
     from wiretale.reports.html.lab import write_lab_report
 
     row, measured = run_row(profile, folder, note)
@@ -54,7 +54,7 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
 def run_lab(
     what: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Runs what was named; the results as they go into JSON. Captures in the folder are refused unless `overwrite`."""
+    """Runs the named study, row or plan and returns its results for JSON. Refuses existing captures unless `overwrite`."""
     runs = [row.name for row in study_profiles(STUDIES[what])] if what in STUDIES and profile is None else ["."]
     check_run_folders(folder, runs, [what, *([profile] if profile else [])], overwrite)
     if profile is not None or what in BUILT_IN:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario: one flow of blocks over a lab's link, captured before and after it."""
+"""A scenario: one flow of blocks over a lab's link, captured before and after the link."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.program import find_program
 
 PORT = 5001
-GRACE_SECONDS = 60  # beyond what the flow itself takes
-SENDER_PRIORITY = 5  # the link's is 10
-# Bytes of an IP packet that are not the block: IPv4 and UDP; IPv4, TCP and its time stamps.
+GRACE_SECONDS = 60  # after the end of the flow
+SENDER_PRIORITY = 5  # below the link's 10
+# Bytes of an IP packet besides the block: IPv4 and UDP; IPv4, TCP and its timestamps.
 HEADERS = {"udp": 28, "tcp": 52}
 
 
 def block_bytes(scenario: Scenario) -> int:
-    """The block that makes the study's IP packet."""
+    """Returns the block size that gives the study's IP packet."""
     return scenario.packet_bytes - HEADERS[scenario.protocol]
 
 
 def packet_count(scenario: Scenario) -> int:
-    """A packet at the start and then one in each interval, as long as the study sent."""
+    """Returns the number of packets: one at the start, then one per interval."""
     if scenario.count is not None:
         return scenario.count
     return floor(scenario.seconds * scenario.rate_bps / (8 * scenario.packet_bytes)) + 1
 
 
 def interval_ns(scenario: Scenario) -> float | None:
-    """Time from one packet to the next, where the sender decides it: TCP also waits for its window."""
+    """Returns the time between packets, if the sender controls it; TCP also waits for its window."""
     return 8e9 * scenario.packet_bytes / scenario.rate_bps if scenario.protocol == "udp" else None
 
 
 def send_command(scenario: Scenario) -> list[str]:
-    """The sender: packets in the study's interval, so the blocks in them at a lower rate."""
+    """Returns the sender's command: packets at the study's interval, so blocks at a lower bit rate."""
     rate = scenario.rate_bps * block_bytes(scenario) / scenario.packet_bytes
     options = {
         "--port": PORT,
@@ -59,10 +59,10 @@ def send_command(scenario: Scenario) -> list[str]:
 
 
 def wait_for_port(lab: Lab, receiver: subprocess.Popen[str]) -> None:
-    """Until the receiver listens for its control connection."""
+    """Waits until the receiver listens for its control connection."""
     for _ in range(200):
         if receiver.poll() is not None:
-            raise WiretaleError(f"the receiver ended at once: {last_line(receiver.communicate()[1])}")
+            raise WiretaleError(f"the receiver ended early: {last_line(receiver.communicate()[1])}")
         pattern = f":{PORT:04X} "
         command = lab.inside("receiver", "cat", "/proc/net/tcp", "/proc/net/tcp6")
         said = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
@@ -73,7 +73,7 @@ def wait_for_port(lab: Lab, receiver: subprocess.Popen[str]) -> None:
 
 
 def last_object(text: str) -> dict[str, Any]:
-    """The JSON object that a program ends with."""
+    """Returns the JSON object at the end of a program's output."""
     try:
         said = json.loads(last_line(text))
     except ValueError:
@@ -82,7 +82,7 @@ def last_object(text: str) -> dict[str, Any]:
 
 
 def why_failed(done: subprocess.CompletedProcess[str]) -> str:
-    """Its error; a test that was cut short says it in its report."""
+    """Returns the program's error; the report of an aborted test contains it."""
     if done.stderr.strip():
         return last_line(done.stderr)
     report = last_object(done.stdout or "{}")
@@ -90,7 +90,7 @@ def why_failed(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
-    """Runs receiver and sender to their end; the sender's report."""
+    """Runs receiver and sender until both end; returns the sender's report."""
     receive = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
     receiver = subprocess.Popen(
         lab.inside("receiver", *receive),
@@ -119,7 +119,7 @@ def send_blocks(lab: Lab, scenario: Scenario) -> dict[str, Any]:
 
 
 def run_scenario(profile: Profile, scenario: Scenario, folder: Path) -> dict[str, Any]:
-    """Runs it; captures, truth.parquet and what the programs said are in the folder then."""
+    """Runs the scenario; afterwards the folder contains captures, truth.parquet and the programs' output."""
     make_folder(folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
         if scenario.protocol == "udp":

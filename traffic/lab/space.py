@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user namespace that an ordinary user's lab lives in, seen from outside.
+"""The user namespace of an ordinary user's lab, seen from outside.
 
-Its network namespaces have names only in there. Once the process that made them is gone, nobody can go in by name; what
-is left are the programs that still run, and with the last of them the kernel removes all the rest.
+Its network namespaces have names only inside. If the process that made them is gone, they cannot be entered by name; only
+programs that still run remain, and the kernel removes the namespaces with the last of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ END_SECONDS = 3.0
 
 
 def is_elsewhere(lab: Lab) -> bool:
-    """Whether the lab is in a user namespace that this process is not in."""
+    """Returns whether the lab is in a user namespace that this process is not in."""
     return lab.space not in (0, own_space())
 
 
 def is_marked(pid: int) -> bool:
-    """Whether a program was started in a lab's user namespace: numbers of namespaces are given again."""
+    """Returns whether a program belongs to a lab's user namespace; the check is needed because numbers are reused."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return any(word.startswith(f"{USER}=".encode()) for word in file.read().split(b"\0"))
@@ -32,7 +32,7 @@ def is_marked(pid: int) -> bool:
 
 
 def processes_of(space: int) -> list[int]:
-    """What runs in that user namespace, if it is a lab's."""
+    """Returns the processes in that user namespace, if it is a lab's."""
     found = []
     for entry in os.listdir("/proc"):
         with suppress(OSError):
@@ -42,7 +42,7 @@ def processes_of(space: int) -> list[int]:
 
 
 def end_space(space: int) -> None:
-    """Ends what runs in that user namespace: asked first, so that the link can write its truth."""
+    """Stops all processes in that user namespace; SIGTERM first, so that the link can write its truth."""
     deadline = time.monotonic() + END_SECONDS
     number = signal.SIGTERM
     while left := processes_of(space):

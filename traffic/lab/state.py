@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab leaves behind is written down before it is made, so that `lab down` finds it after any crash.
+"""Records of labs. A lab must be recorded before it is made, so that `lab down` finds it after any crash.
 
 A lab is a file `NAME.json` in /run/wiretale/labs (root) or $XDG_RUNTIME_DIR/wiretale/labs; WIRETALE_STATE names
 another folder.
@@ -19,14 +19,14 @@ from pathlib import Path
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-LINK_RATE = "WIRETALE_LINK_RATE"  # in the environment of programs on a host: bit/s of the emulated link
-USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: who it is outside
+LINK_RATE = "WIRETALE_LINK_RATE"  # environment of programs on a host: bit/s of the emulated link
+USER = "WIRETALE_LAB_USER"  # environment inside a user namespace: user ID outside
 HOSTS = ("sender", "tracer", "receiver")
 
 
 def start_time(pid: int) -> str:
-    """Of a process, in the kernel's ticks: its number may have been given to another one. Empty: there is none, or it
-    has ended and nobody has looked yet."""
+    """Returns the start of a process in kernel ticks, because process numbers are reused. Empty if there is no such
+    process or it is a zombie."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if words[0] in "ZX" else words[19]
@@ -35,56 +35,56 @@ def start_time(pid: int) -> str:
 
 
 def own_space() -> int:
-    """Number of the user namespace that this process is in, when it was made for a lab; else 0."""
+    """Returns the number of this process's user namespace if it was made for a lab, else 0."""
     return os.stat("/proc/self/ns/user").st_ino if USER in os.environ else 0
 
 
 @dataclass
 class Lab:
-    """A lab that is up, or was."""
+    """A lab and its record."""
 
     name: str
     profile: str
     description: str = ""
-    folder: str = ""  # of the truth and the link's messages
-    keeps: bool = True  # the folder is the user's, and stays
-    owner: int = 0  # process that ends with it; 0: it stays up
-    owner_start: str = ""  # when it was started, in the kernel's ticks: numbers of processes are given again
-    is_ending: bool = False  # somebody else takes it down
-    link_bps: int = 0  # rate of the emulated link; 0: no bound
+    folder: str = ""  # of the truth log and the link's messages
+    keeps: bool = True  # the folder belongs to the user and stays
+    owner: int = 0  # process whose end removes the lab; 0: it stays up
+    owner_start: str = ""  # start of the owner in kernel ticks, because process numbers are reused
+    is_ending: bool = False  # another process is removing it
+    link_bps: int = 0  # rate of the emulated link; 0: unlimited
     created_ns: int = field(default_factory=time.time_ns)
-    space: int = field(default_factory=own_space)  # the user namespace that it is in, when an ordinary user made it
+    space: int = field(default_factory=own_space)  # its user namespace, if an ordinary user made it
 
     def namespace(self, host: str) -> str:
-        """The network namespace of a host."""
+        """Returns the network namespace of a host."""
         return f"wt-{self.name}-{host}"
 
     @property
     def is_in_use(self) -> bool:
-        """Whether the process that it ends with still runs. A lab that stays up has no such process."""
+        """Returns whether the owner still runs; a lab that stays up has no owner."""
         started = start_time(self.owner) if self.owner else ""
         return started != "" and self.owner_start in ("", started)
 
     def environment(self) -> dict[str, str]:
-        """Of programs that are run on its hosts."""
+        """Returns the environment of programs on its hosts."""
         return {**os.environ, **({LINK_RATE: str(self.link_bps)} if self.link_bps else {})}
 
     def inside(self, host: str, *command: str) -> list[str]:
-        """A command as it is run on a host."""
+        """Returns a command that runs on a host."""
         from wiretale.traffic.program import find_program
 
         return [find_program("ip"), "netns", "exec", self.namespace(host), *command]
 
 
 def check_name(name: str) -> str:
-    """The name, if a lab can have it."""
+    """Returns the name if it is valid for a lab."""
     if not NAME.fullmatch(name):
         raise UsageError(f"{name!r}: expected a name of up to 40 letters, digits, - and _")
     return name
 
 
 def own_folder(folder: Path) -> Path:
-    """The folder, in a place where anybody may make one, unless somebody else did."""
+    """Creates the folder at a place where any user may create one; raises OutputError if another user did."""
     with suppress(FileNotFoundError):
         if folder.lstat().st_uid != os.geteuid():
             raise OutputError(f"{folder}: expected a folder of this user; WIRETALE_STATE sets another")
@@ -92,7 +92,7 @@ def own_folder(folder: Path) -> Path:
 
 
 def state_folder() -> Path:
-    """Where labs of this user are written down."""
+    """Returns the folder of this user's lab records."""
     chosen = os.environ.get("WIRETALE_STATE")
     if chosen:
         return Path(chosen)
@@ -106,7 +106,7 @@ def state_folder() -> Path:
 
 
 class TakenError(WiretaleError):
-    """A lab of that name is there: nothing of it is ours to remove."""
+    """A lab of that name exists and belongs to another run."""
 
     exit_code = 2
 
@@ -115,7 +115,7 @@ class TakenError(WiretaleError):
 
 
 def mark_ending(lab: Lab) -> None:
-    """So that its owner sees why its programs end."""
+    """Marks the lab as ending, so that its owner can report why its programs end."""
     folder = state_folder()
     partial = folder / f".{lab.name}.{os.getpid()}"
     with suppress(OSError):
@@ -124,7 +124,7 @@ def mark_ending(lab: Lab) -> None:
 
 
 def save_lab(lab: Lab) -> None:
-    """Writes the lab down; whole or not at all. TakenError when one of that name is written down."""
+    """Records the lab atomically. Raises TakenError if that name is already recorded."""
     folder = state_folder()
     partial = folder / f".{lab.name}.{os.getpid()}"
     try:
@@ -141,12 +141,12 @@ def save_lab(lab: Lab) -> None:
 
 
 def forget_lab(lab: Lab) -> None:
-    """It is down."""
+    """Removes the record."""
     (state_folder() / f"{lab.name}.json").unlink(missing_ok=True)
 
 
 def read_lab(path: Path) -> Lab:
-    """A lab as it was written down. What cannot be read is still a lab of that name, to be taken down."""
+    """Reads a record. An unreadable one is still a lab of that name, which can be removed."""
     try:
         content = json.loads(path.read_text())
         return Lab(**{**content, "name": check_name(path.stem)})
@@ -155,13 +155,13 @@ def read_lab(path: Path) -> Lab:
 
 
 def known_labs() -> list[Lab]:
-    """All labs of this user, by name."""
+    """Returns all labs of this user, sorted by name."""
     folder = state_folder()
     return [read_lab(path) for path in sorted(folder.glob("*.json")) if NAME.fullmatch(path.stem)]
 
 
 def find_lab(name: str | None) -> Lab:
-    """The lab of that name; without a name, the only one."""
+    """Returns the lab of that name; without a name, the only one."""
     labs = known_labs()
     found = [lab for lab in labs if name in (None, lab.name)]
     if len(found) == 1:

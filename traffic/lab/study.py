@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study's rows run again: measured beside published."""
+"""Repeats a study's rows: measured beside published."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wiretale.version import __version__
 
 KIB = 1024
 ATTEMPTS = 3
-LATE_MS_MOST = 15.0  # at 95% of the link, what comes in a burst then takes twenty times as long to be gone
-# Published figure, the measured one that it is compared with, and how much they may differ: share, absolute.
+LATE_MS_MOST = 15.0  # at 95% of the link's rate, a burst needs twenty times its length to drain
+# Published figure, measured figure, and tolerance: relative, absolute.
 COMPARED = (
     ("throughput_kibps", "throughput_kibps", 0.01, 0.0),
     ("latency_ms", "latency_ms", 0.0, 1.0),
@@ -28,12 +28,12 @@ COMPARED = (
     ("packets_received", "packets_received", 0.0, 3.0),
     ("queue_length_packets", "queue_packets", 0.0, 1.0),
 )
-# Where the study's own figure is a point of a curve that is still moving.
+# The study's figure is one point of a curve that has not settled.
 LOOSER = {("narrow link", "latency_ms"): 8.0}
 
 
 def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
-    """For each published figure, whether the measured one is as near as it should be."""
+    """Returns, for each published figure, whether the measured one is within tolerance."""
     near = {}
     for published, measured, share, absolute in COMPARED:
         figure = row["published"].get(published)
@@ -44,7 +44,7 @@ def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
 
 
 def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> dict[str, Any]:
-    """One row: what was measured, and what was published."""
+    """Returns one row: measured and published."""
     scenario = profile.scenario
     assert scenario
     totals = measures.totals
@@ -68,14 +68,14 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
 
 
 def rounded(value: Any) -> Any:
-    """Six decimals are more than any clock gives."""
+    """Rounds to six decimals, more than any clock provides."""
     if not isinstance(value, float):
         return value
     return int(value) if value == int(value) else round(value, 6)
 
 
 def disturbances(row: dict[str, Any]) -> list[str]:
-    """What this machine, and not the link, did to a run: its figures are doubtful."""
+    """Returns disturbances by this machine, not by the link: they make a run's figures doubtful."""
     found = [
         f"The capture {point} the link lost {plural(drops, 'packet')}: the figures are doubtful."
         for point, drops in row["capture_drops"].items()
@@ -104,7 +104,7 @@ def try_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasure
 
 
 def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Any], FlowMeasures]:
-    """The same, once more where this machine disturbed it; result.json is of the last time."""
+    """Repeats the run once if this machine disturbed it; result.json is of the last run."""
     for attempt in range(1, ATTEMPTS + 1):
         row, measures = try_row(profile, folder)
         found = disturbances(row)
@@ -117,6 +117,6 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """One object, readable."""
+    """Writes one object as indented JSON."""
     with output_file(path) as out:
         out.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes down the lab of a process that was killed: `python -m wiretale.traffic.lab.watch NAME CREATED_NS`.
+"""Removes the lab of a process that was killed: `python -m wiretale.traffic.lab.watch NAME CREATED_NS`.
 
-`lab run` starts it and holds the other end of its standard input, which is closed when that process ends, even if it was
-killed. A lab that is down by then is not written down any more, and there is nothing to do.
+`lab run` starts it and holds the other end of its standard input, which the kernel closes when that process ends, even if
+it was killed. If the lab was removed before, its record is gone and it does nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ STDIN = 0
 
 
 def watch(name: str, created_ns: int) -> None:
-    """Waits for the end of the other process, and takes its lab down."""
+    """Waits for the end of the other process, then removes its lab."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # who ends a run by these lets it take its lab down
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # a signal that ends the run must not end this process before it has removed the lab
     while os.read(STDIN, 4096):
         pass
     from wiretale.traffic.lab.lifecycle import lab_down
