@@ -86,18 +86,18 @@ def find_files(path: str) -> list[str]:
 
 def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
     """Reads a point's files into the table loaded{number}."""
-    passages = _core.Observations(list(files))
-    connection.register("passages", passages)
-    connection.execute(f"CREATE TABLE raw{number} AS FROM passages")
-    connection.unregister("passages")
+    observations = _core.Observations(list(files))
+    connection.register("observations", observations)
+    connection.execute(f"CREATE TABLE raw{number} AS FROM observations")
+    connection.unregister("observations")
     connection.execute(WHOLE_PACKETS.format(point=number))
-    counts = passages.counts()
+    counts = observations.counts()
     point = CapturePoint(
         number,
         role,
         list(files),
-        passages.interfaces(),
-        passages.damage(),
+        observations.interfaces(),
+        observations.damage(),
         counts["packets"],
         counts["not_ip"],
         counts["unread"] + counts["unassigned"],

@@ -50,11 +50,11 @@ static void compare(const char *path, pcap_t *theirs, struct merged_input *ours)
 }
 
 static void compare_file(const char *path) {
-    char error[PCAP_ERRBUF_SIZE];
+    char pcap_error[PCAP_ERRBUF_SIZE];
     struct error error = {0};
     struct merged_input *ours = merged_input_open(&path, 1, &error);
     pcap_t *theirs =
-        pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
+        pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, pcap_error);
     files++;
     if (theirs && !ours) {
         fprintf(stderr, "libpcap reads it, we do not: %s\n", error.text);
