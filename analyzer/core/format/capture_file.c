@@ -6,14 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/foreign_format.h"
-#include "format/pcap_read.h"
-#include "format/pcapng_read.h"
+#include "base/bytes.h"
 
 #define PACKET_MAX (256u << 10) /* MAXIMUM_SNAPLEN of libpcap's pcap-int.h */
 #define NAME_SHOWN 96           /* bytes of a long path that a damage text shows: its end */
-
-static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format};
 
 uint32_t link_type_packet_max(uint16_t link_type) {
     /* max_snaplen_for_dlt() of libpcap's pcap-common.c. */
@@ -102,6 +98,68 @@ static const char *name_in_command(const struct capture_file *file) {
     return is_plain && strlen(file->name) <= NAME_SHOWN ? file->name : "FILE";
 }
 
+/* --- formats that are not read ---------------------------------------------------------------- */
+
+#define EDITCAP "editcap %s out.pcapng"
+
+/* ERF (Endace): a record has a header of 16 bytes and no magic number. */
+#define ERF_HEADER     16
+#define ERF_TYPE_MOST  48
+#define ERF_FIRST_SEC  631152000u  /* 1990 */
+#define ERF_LAST_SEC   4102444800u /* 2100 */
+#define ERF_EXTENSIONS 0x80
+
+/* The magic numbers are those of Wireshark's wiretap, file(1) and the formats' specifications. */
+static const struct foreign_format foreign_formats[] = {
+    {"a bzip2 file", "bunzip2 -c %s | wiretale analyze -", "BZh", 3},
+    {"an xz file", "xz -dc %s | wiretale analyze -",
+     "\xFD"
+     "7zXZ\0",
+     6},
+    {"a lzip file", "lzip -dc %s | wiretale analyze -", "LZIP", 4},
+    {"a file of compress", "uncompress -c %s | wiretale analyze -", "\x1F\x9D", 2},
+    {"a zip file", "unzip -p %s | wiretale analyze -", "PK\3\4", 4},
+    {"a 7z file", "7z x -so %s | wiretale analyze -", "7z\xBC\xAF\x27\x1C", 6},
+    {"a rar file", "unrar p -inul %s | wiretale analyze -", "Rar!\x1A\x07", 6},
+    {"a snoop capture", EDITCAP, "snoop\0\0\0", 8},
+    {"a Network Monitor capture", EDITCAP, "RTSS", 4},
+    {"a Network Monitor capture", EDITCAP, "GMBU", 4},
+    {"a Sniffer capture", EDITCAP, "TRSNIFF data", 12},
+    {"a NetXRay or Windows Sniffer capture", EDITCAP, "XCP\0", 4},
+    {"a K12 text capture", EDITCAP, "+---------+---------------+----------+", 38},
+    {"an iptrace capture", EDITCAP, "iptrace ", 8},
+    {"a btsnoop capture", EDITCAP, "btsnoop\0", 8},
+    {"an OmniPeek capture", EDITCAP, "\177ver", 4},
+};
+static const struct foreign_format erf = {"an ERF capture", EDITCAP, "", 0};
+
+/* Whether a record begins here, and where the next one does. */
+static bool is_erf_record(const uint8_t *bytes, size_t size, size_t *next) {
+    if (size < ERF_HEADER)
+        return false;
+    uint32_t seconds = load_le32(bytes + 4);
+    unsigned type = bytes[8] & ~ERF_EXTENSIONS & 0xFF, length = load_be16(bytes + 10);
+    *next = length;
+    return seconds >= ERF_FIRST_SEC && seconds < ERF_LAST_SEC && type >= 1 &&
+           type <= ERF_TYPE_MOST && length >= ERF_HEADER;
+}
+
+/* Two records, or one that is the whole file. */
+static bool is_erf(const uint8_t *bytes, size_t size) {
+    size_t next, unused;
+    if (!is_erf_record(bytes, size, &next) || next > size)
+        return false;
+    return next == size || is_erf_record(bytes + next, size - next, &unused);
+}
+
+const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size) {
+    for (size_t i = 0; i < sizeof foreign_formats / sizeof *foreign_formats; i++)
+        if (size >= foreign_formats[i].size &&
+            !memcmp(bytes, foreign_formats[i].magic, foreign_formats[i].size))
+            return &foreign_formats[i];
+    return is_erf(bytes, size) ? &erf : NULL;
+}
+
 static bool unknown_format(const struct capture_file *file, struct error *error) {
     const uint8_t *first = file->stream.cursor;
     const struct foreign_format *foreign =
@@ -127,12 +185,11 @@ static bool begin_reading(struct capture_file *file, struct error *error) {
     enum { MAGIC_SIZE = 4 };
     if (!capture_file_need_header(file, MAGIC_SIZE, "a magic number", error))
         return false;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (!formats[i]->match(file->stream.cursor))
-            continue;
-        file->format = formats[i];
-        return file->format->begin(file, error);
-    }
+    for (const struct capture_format *const *format = file->formats; *format; format++)
+        if ((*format)->match(file->stream.cursor)) {
+            file->format = *format;
+            return file->format->begin(file, error);
+        }
     return unknown_format(file, error);
 }
 

@@ -3,12 +3,22 @@
 #ifndef WIRETALE_CAPTURE_FILE_H
 #define WIRETALE_CAPTURE_FILE_H
 
+#include "base/error.h"
+#include "base/packet.h"
 #include "input/input_stream.h"
 #include "input/interfaces.h"
-#include "pipeline/merged_input.h"
 
 #define INTERFACES_PER_FILE_MAX 65536u
+#define DAMAGE_TEXT_MAX         256
 #define RECORD_SIZE_MAX         (16u << 20) /* bytes of a pcapng block, as in libpcap */
+
+/* What ended the reading of a file before its end. */
+struct damage {
+    bool present;
+    uint64_t offset; /* in the (decompressed) file, of the record that could not be read */
+    uint64_t frame;  /* the last whole frame before it, 0 for none */
+    char text[DAMAGE_TEXT_MAX];
+};
 
 struct capture_file;
 
@@ -24,6 +34,8 @@ struct capture_format {
     void (*close)(void *reader);
 };
 
+extern const struct capture_format pcap_format, pcapng_format; /* pcap_read.c, pcapng_read.c */
+
 struct capture_file {
     const char *path; /* as given; lives as long as the file */
     const char *name; /* the path for people, valid UTF-8 */
@@ -32,6 +44,7 @@ struct capture_file {
     uint32_t *interfaces; /* numbers in the list of the file's own, kept when it is opened again */
     uint32_t interface_count, interface_room;
     struct input_stream stream;
+    const struct capture_format *const *formats; /* those that are tried, up to NULL */
     const struct capture_format *format;
     void *reader;
     size_t need;
@@ -54,6 +67,17 @@ size_t capture_file_read(struct capture_file *file, struct packet *packets, size
                          enum input_state *state);
 
 uint64_t capture_file_bytes_read(const struct capture_file *file);
+
+/* A capture format or compression that wiretale does not read. */
+struct foreign_format {
+    const char *name;    /* "a bzip2 file" */
+    const char *command; /* converts a file, whose name replaces %s */
+    const char *magic;
+    size_t size;
+};
+
+/* The format of a file by its first bytes; NULL if it is unknown. */
+const struct foreign_format *foreign_format_of(const uint8_t *bytes, size_t size);
 
 /* For the format readers. */
 

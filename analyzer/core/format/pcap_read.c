@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows libpcap's sf-pcap.c in what is accepted, and in cutting packets at the snap length. */
-#include "format/pcap_read.h"
+/* The pcap file format, in every variant that libpcap reads. All fields are in the byte order that
+ * the magic number shows.
+ *
+ *   File header                         Record header
+ *   OFFSET SIZE                         OFFSET SIZE
+ *   0      4    magic number            0      4    seconds, unsigned
+ *   4      2    major version           4      4    µs or ns
+ *   6      2    minor version           8      4    captured length  (8 and 12 are exchanged in
+ *   8      8    zone, accuracy: unused  12     4    length on wire    versions before 2.3, 543.0)
+ *   16     4    snap length             16     8    "modified" only: interface, protocol, type
+ *   20     4    link type: low 16 bits; bit 26: the top 4 bits are the FCS length in 16-bit units
+ *
+ * Accepts the files that libpcap's sf-pcap.c accepts, and cuts packets at the snap length as it
+ * does. */
+#include "format/capture_file.h"
 
 #include <limits.h>
 #include <stdlib.h>

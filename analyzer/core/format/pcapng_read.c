@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what libpcap reads, and more: interfaces of mixed link types, sections of both byte orders,
- * statistics, comments. Block types that carry no packets are stepped over. */
-#include "format/pcapng_read.h"
+/* The pcapng file format (draft-ietf-opsawg-pcapng): a sequence of blocks.
+ *
+ *   Block                       Packet body (enhanced; obsolete packet blocks differ in the first
+ *   OFFSET SIZE                 word: 2 bytes interface, 2 bytes drops)
+ *   0      4   type             OFFSET SIZE
+ *   4      4   total length     0      4   interface, counted from the section's first
+ *   8      ..  body             4      8   time in the interface's units, high word first
+ *   -4     4   total length     12     4   captured length
+ *                               16     4   length on wire
+ *                               20     ..  data, padded to 4 bytes, then options
+ *
+ * All fields are in the byte order of their section.
+ *
+ * Reads the files that libpcap reads, and those with interfaces of mixed link types, sections of
+ * both byte orders, statistics and comments. Blocks of other types are skipped; journal blocks
+ * count as frames, as in Wireshark. An error in the first section header rejects the file; a later
+ * one ends it as damage. */
+#include "format/pcapng_section.h"
 
 #include <stdlib.h>
-
-#include "decode/decode.h"
-#include "format/pcapng_section.h"
 
 #define BLOCK_HEADER    8
 #define BLOCK_MIN       12

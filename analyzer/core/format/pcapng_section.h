@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pcapng section says of itself and its interfaces: the blocks that are no packets. */
+/* pcapng blocks that are no packets: section headers, interface descriptions and statistics; their
+ * options and times. */
 #ifndef WIRETALE_PCAPNG_SECTION_H
 #define WIRETALE_PCAPNG_SECTION_H
 
+#include "base/bytes.h"
 #include "format/capture_file.h"
-#include "format/pcapng_options.h"
-#include "format/pcapng_time.h"
 
 #define BYTE_ORDER_MAGIC 0x1A2B3C4Du
 
@@ -27,6 +27,29 @@ struct pcapng_block {
     size_t size; /* of the body with its options */
 };
 
+/* Ticks of if_tsresol since the epoch, shifted by if_tsoffset seconds. */
+struct pcapng_time {
+    uint64_t multiply; /* ns = ticks * multiply / divide >> shift, + offset_s seconds */
+    uint64_t divide;
+    unsigned shift;
+    int64_t offset_s;
+    uint64_t plain_end;    /* below it ns = ticks * multiply */
+    int64_t resolution_ns; /* of a tick, 0 where it is finer */
+};
+
+/* Takes an if_tsresol: bit 7 says 2^-n, else 10^-n. False for a resolution that libpcap refuses
+ * too, since its ticks do not fit in 64 bits. */
+bool pcapng_time_set(struct pcapng_time *time, uint8_t resolution, int64_t offset_s);
+
+/* Saturates; never TIME_UNKNOWN. */
+int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks);
+
+static inline int64_t pcapng_time_ns(const struct pcapng_time *time, uint64_t ticks) {
+    if (ticks < time->plain_end)
+        return (int64_t)(ticks * time->multiply);
+    return pcapng_time_slow(time, ticks);
+}
+
 struct pcapng_interface {
     uint32_t number; /* in the set's list */
     uint32_t snaplen;
@@ -34,6 +57,58 @@ struct pcapng_interface {
     uint16_t link_type;
     struct pcapng_time time;
 };
+
+/* The options at the end of a pcapng block.
+ *
+ *   OFFSET SIZE DESCRIPTION
+ *   0      2    code, 0 ends the list
+ *   2      2    length of the value
+ *   4      ..   value, padded to 4 bytes
+ */
+enum { OPTION_END = 0, OPTION_COMMENT = 1 };
+
+struct pcapng_option {
+    uint16_t code, length;
+    const uint8_t *value;
+};
+
+struct pcapng_options {
+    const uint8_t *cursor;
+    size_t left;
+    bool big_endian;
+    bool lied; /* an option claimed more than the block holds; `left` bytes remained there */
+    struct pcapng_option current;
+};
+
+/* Moves to the next option; false at the end of the list or of what can be trusted of it. */
+static inline bool pcapng_options_next(struct pcapng_options *options) {
+    enum { OPTION_HEADER = 4 };
+    if (options->left < OPTION_HEADER)
+        return false;
+    const uint8_t *p = options->cursor;
+    struct pcapng_option *option = &options->current;
+    option->code = options->big_endian ? load_be16(p) : load_le16(p);
+    option->length = options->big_endian ? load_be16(p + 2) : load_le16(p + 2);
+    option->value = p + OPTION_HEADER;
+    if (option->code == OPTION_END)
+        return false;
+    options->lied = option->length > options->left - OPTION_HEADER;
+    if (options->lied)
+        return false;
+    size_t padded = OPTION_HEADER + (((size_t)option->length + 3) & ~(size_t)3);
+    size_t step = padded < options->left ? padded : options->left;
+    options->cursor += step;
+    options->left -= step;
+    return true;
+}
+
+static inline uint32_t pcapng_load_u32(const uint8_t *p, bool big_endian) {
+    return big_endian ? load_be32(p) : load_le32(p);
+}
+
+static inline uint64_t pcapng_load_u64(const uint8_t *p, bool big_endian) {
+    return big_endian ? load_be64(p) : load_le64(p);
+}
 
 struct pcapng_reader {
     bool big_endian;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 
 static int open_bytes(const uint8_t *data, size_t size, char path[32]) {
     int file = memfd_create("capture", 0);

@@ -6,7 +6,7 @@
 #ifndef WIRETALE_OBSERVATION_H
 #define WIRETALE_OBSERVATION_H
 
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 
 #define OBSERVATION_UNKNOWN      INT64_MIN /* of an int64 column: null */
 #define OBSERVATION_ENDS_MAX     448       /* two addresses, ports and the longest path, as text */

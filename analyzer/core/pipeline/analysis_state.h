@@ -13,7 +13,7 @@
 #include "flow/reassembly.h"
 #include "pipeline/analysis.h"
 #include "pipeline/bpf_filter.h"
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 #include "rows/batch_order.h"
 #include "sequence/tracker.h"
 #include "tcp/segment.h"

@@ -9,7 +9,7 @@
 #include <zstd.h>
 
 #include "base/vocabulary.h"
-#include "format/foreign_format.h"
+#include "format/capture_file.h"
 #include "pipeline/analysis.h"
 #include "python/module.h"
 

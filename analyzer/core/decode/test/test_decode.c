@@ -6,7 +6,7 @@
 
 #include "common/check.h"
 #include "decode/headers.h"
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 
 #define PREFIX_MOST 400u /* bytes: headers end before */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packet by packet as libpcap reads them: every sample, and every capture beside the repository. */
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 
 #include <dirent.h>
 #include <pcap.h>

@@ -3,13 +3,14 @@
  *
  * Of several files each is looked into for the time of its first packet and closed again; it is
  * opened when the merge gets there, so that of a rotated set one or two are open at a time. */
-#include "pipeline/merged_input.h"
+#include "format/merged_input.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "format/capture_file.h"
+
+static const struct capture_format *const formats[] = {&pcap_format, &pcapng_format, NULL};
 
 #define LOOKAHEAD 64u /* packets of a file at hand */
 
@@ -94,6 +95,7 @@ static bool open_source(struct merged_input *set, size_t at, const char *path,
     utf8_copy(source->name, room, path, room);
     source->file = (struct capture_file){.path = source->path,
                                          .name = source->name,
+                                         .formats = formats,
                                          .index = (uint32_t)at,
                                          .list = &set->interfaces};
     source->head_ns = INT64_MIN;
