@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wiretale's verdicts and Wireshark's, frame by frame: where both agree, where they differ, and why."""
+"""Pairs the verdicts of wiretale and Wireshark on each frame, counts agreement by kind, and gives each difference a reason."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from math import inf
 from typing import NamedTuple
 
 from wiretale.analyzer.verify.reasons import (
-    AGAIN,
     ANSWERS,
     COPIES,
     LASTING,
     PROBES,
-    RESENT,
+    REPEATED,
+    RETRANSMISSIONS,
     SEGMENT,
     SPURIOUS,
     Case,
@@ -48,11 +48,11 @@ KINDS = (
     "icmp_error",
 )
 COMPARED = frozenset(KINDS)
-# Verdicts that say as much as one of Wireshark's, which has no kinds but fast, and none for a spurious one.
-ALIKE = {"retransmission": RESENT - {"fast_retransmission"}, SPURIOUS: RESENT}
-# Verdicts on the same thing as one of Wireshark's, the nearest first; a copy of a frame can draw any.
+# Verdicts of wiretale that equal one of Wireshark's, which has no other kind than fast, and none for a spurious one.
+ALIKE = {"retransmission": RETRANSMISSIONS - {"fast_retransmission"}, SPURIOUS: RETRANSMISSIONS}
+# Verdicts of wiretale on the same subject as one of Wireshark's, nearest first; a copy of a frame can have any.
 COUNTERPARTS: dict[str, tuple[Set[str], ...]] = {
-    **dict.fromkeys(AGAIN | {"out_of_order"}, (SEGMENT,)),
+    **dict.fromkeys(REPEATED | {"out_of_order"}, (SEGMENT,)),
     **dict.fromkeys(PROBES, (PROBES, SEGMENT)),
     **dict.fromkeys(ANSWERS, (ANSWERS, COPIES)),
     "acked_unseen_segment": ({"captured_out_of_order"}, COPIES),
@@ -63,7 +63,7 @@ NO_ROW: Row = {}
 
 @dataclass
 class Count:
-    """Frames of a kind."""
+    """Frames of one kind."""
 
     both: int = 0
     wiretale_only: int = 0
@@ -71,7 +71,7 @@ class Count:
 
 
 class Reason(NamedTuple):
-    """Why verdicts differ; what no rule explains is told apart by the verdicts."""
+    """The reason of differences; those without a rule are grouped by their verdicts."""
 
     rule: str | None
     reason: str
@@ -80,7 +80,7 @@ class Reason(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A frame that the two judge differently; None where one says nothing of the kind."""
+    """A frame with different verdicts; None if one of the two has none."""
 
     frame: int
     flow: int | None
@@ -98,12 +98,12 @@ class Difference(NamedTuple):
     reason: str
 
     def cause(self) -> Reason:
-        """What it has in common with others."""
+        """Returns the reason by which differences are grouped."""
         return Reason(self.rule, self.reason) if self.rule else Reason(None, self.reason, self.wiretale, self.wireshark)
 
 
 class Pair(NamedTuple):
-    """Verdicts on a frame that belong together."""
+    """Two verdicts on the same subject."""
 
     ours: str | None
     theirs: str | None
@@ -111,37 +111,37 @@ class Pair(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What is known beside the verdicts."""
+    """The context that may explain differences."""
 
-    shared_flows: Set[int] = frozenset()  # flows that Wireshark takes for one with others
+    shared_flows: Set[int] = frozenset()  # flows that Wireshark merges with others
     shared_ends: Set[frozenset[End]] = frozenset()  # and their ends
     paths: Mapping[int, str] = {}  # VLANs and tunnels of flows that have some
-    dropped: int = 0  # events over wiretale's bounds
-    full_ends: Mapping[frozenset[End], float] = {}  # last frame with an event where there were more than are kept
-    full_from: float = inf  # frame from which no event is kept
-    cut_flows: Set[int] = frozenset()  # flows with TCP options that the snap length cut
-    one_way_ends: Set[frozenset[End]] = frozenset()  # of conversations of which one direction was captured
-    begun_ends: Set[frozenset[End]] = frozenset()  # of those that were under way when the capture began
-    resumed_ends: Set[frozenset[End]] = frozenset()  # of those in which something was sent again that came by before it
+    dropped: int = 0  # events that wiretale only counted
+    full_ends: Mapping[frozenset[End], float] = {}  # last frame with an event, if the flow has more than are kept
+    full_from: float = inf  # frame after which no event is kept
+    cut_flows: Set[int] = frozenset()  # flows whose TCP options the snap length truncated
+    one_way_ends: Set[frozenset[End]] = frozenset()  # of conversations with one captured direction
+    begun_ends: Set[frozenset[End]] = frozenset()  # of those that began before the capture
+    resumed_ends: Set[frozenset[End]] = frozenset()  # of those with a retransmission of data from before the capture
 
     def misses(self, frame: int, flagged: Flagged) -> bool:
-        """Whether wiretale may have dropped an event of the frame."""
+        """Returns whether wiretale may have dropped an event of the frame."""
         last = self.full_ends.get(flagged.ends) if flagged.ends else None
         return frame >= self.full_from or (last is not None and frame > last)
 
 
 def same_verdict(theirs: str, ours: Set[str]) -> str | None:
-    """The verdict of ours that says as much."""
+    """Returns the equal verdict of wiretale."""
     return theirs if theirs in ours else min(ours & ALIKE.get(theirs, frozenset()), default=None)
 
 
 def other_verdict(theirs: str, ours: Set[str]) -> str | None:
-    """The verdict of ours on the same thing that says something else."""
+    """Returns a different verdict of wiretale on the same subject."""
     return next((min(ours & kinds) for kinds in COUNTERPARTS.get(theirs, (COPIES,)) if ours & kinds), None)
 
 
 def pairs(kinds: Set[str], words: Set[str]) -> Iterator[Pair]:
-    """Each verdict on a frame with its counterpart."""
+    """Returns each verdict on a frame with its counterpart."""
     left, unmatched = set(kinds), []
     for word in sorted(words & COMPARED):
         same = same_verdict(word, left)
@@ -160,23 +160,22 @@ def pairs(kinds: Set[str], words: Set[str]) -> Iterator[Pair]:
 
 @dataclass
 class Comparison:
-    """The result, over as many pieces of a capture as are taken in, in the order of their frames."""
+    """The result. A capture may be added in parts, in the order of its frames."""
 
     around: Around = field(default_factory=Around)
-    most: int | None = None  # differences kept of each reason
+    most: int | None = None  # differences kept per reason
     kinds: dict[str, Count] = field(default_factory=lambda: {kind: Count() for kind in KINDS})
     reasons: Counter[Reason] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
     not_compared: Counter[str] = field(default_factory=Counter)
-    noted: dict[int, frozenset[str]] = field(default_factory=dict)  # of Wireshark's streams
+    noted: dict[int, frozenset[str]] = field(default_factory=dict)  # earlier verdicts by Wireshark's stream
 
     def take(self, ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged]) -> None:
-        """Frames with wiretale's events and frames that Wireshark flags."""
+        """Adds wiretale's events by frame, and the frames that Wireshark flags."""
         for frame in sorted(ours.keys() | theirs.keys()):
             self.take_frame(frame, ours.get(frame, ()), theirs.get(frame, UNFLAGGED))
 
     def take_frame(self, frame: int, rows: Sequence[Row], flagged: Flagged) -> None:
-        """All verdicts on one frame."""
         events = {row["kind"]: row for row in reversed(rows) if row["kind"] in COMPARED}
         self.not_compared.update(row["kind"] for row in rows if row["kind"] not in COMPARED)
         if flagged.stream is not None and not LASTING.isdisjoint(events):
@@ -185,15 +184,17 @@ class Comparison:
         self.count(found, events)
         for pair in found:
             row = events.get(pair.ours or "", NO_ROW)
-            if not pair.agree or (pair.ours in RESENT and bool(row.get("spurious")) != (pair.theirs == SPURIOUS)):
+            if not pair.agree or (
+                pair.ours in RETRANSMISSIONS and bool(row.get("spurious")) != (pair.theirs == SPURIOUS)
+            ):
                 self.note(frame, pair, row, flagged, events.keys())
 
     def count(self, found: Sequence[Pair], events: Mapping[str, Row]) -> None:
-        """The kinds of one frame, each once."""
+        """Counts each kind of one frame once."""
         same = {pair.ours for pair in found if pair.agree}
         mine = {pair.ours for pair in found if pair.ours} - same
         its = {pair.theirs for pair in found if pair.theirs and (not pair.agree or pair.theirs == SPURIOUS)}
-        if any(row.get("spurious") for kind, row in events.items() if kind in RESENT):
+        if any(row.get("spurious") for kind, row in events.items() if kind in RETRANSMISSIONS):
             mine.add(SPURIOUS)
         for kind, count in self.kinds.items():
             count.both += kind in same or kind in mine & its
@@ -201,10 +202,14 @@ class Comparison:
             count.wireshark_only += kind in its - mine
 
     def note(self, frame: int, pair: Pair, row: Row, flagged: Flagged, kinds: Set[str]) -> None:
-        """A difference, with its reason."""
+        """Adds a difference with its reason."""
         flow = row.get("flow")
         case = Case(
-            *(pair.ours, pair.theirs, row, flagged.words, kinds),
+            pair.ours,
+            pair.theirs,
+            row,
+            flagged.words,
+            kinds,
             shared=flow in self.around.shared_flows or flagged.ends in self.around.shared_ends,
             noted=self.noted.get(-1 if flagged.stream is None else flagged.stream, frozenset()),
             dropped=self.around.misses(frame, flagged),
@@ -214,10 +219,17 @@ class Comparison:
             begun=flagged.ends in self.around.begun_ends,
             resumed=flagged.ends in self.around.resumed_ends,
         )
+        rule, reason = reason_of(case)
+        columns = ("time_ns", "spurious", "place", "evidence", "related_frame", "bytes", "detail")
         difference = Difference(
-            *(frame, flow, flagged.stream, row.get("time_ns"), pair.ours, pair.theirs),
-            *(row.get("spurious"), row.get("place"), row.get("evidence"), row.get("related_frame")),
-            *(row.get("bytes"), row.get("detail"), *reason_of(case)),
+            frame=frame,
+            flow=flow,
+            stream=flagged.stream,
+            wiretale=pair.ours,
+            wireshark=pair.theirs,
+            rule=rule,
+            reason=reason,
+            **{name: row.get(name) for name in columns},
         )
         self.reasons[difference.cause()] += 1
         if self.most is None or self.reasons[difference.cause()] <= self.most:
@@ -227,7 +239,7 @@ class Comparison:
 def compare(
     ours: Mapping[int, Sequence[Row]], theirs: Mapping[int, Flagged], around: Around | None = None
 ) -> Comparison:
-    """Wiretale's events of each frame and what Wireshark says of it: counts for each kind, and each difference."""
+    """Compares wiretale's events and Wireshark's verdicts by frame."""
     comparison = Comparison(around or Around())
     comparison.take(ours, theirs)
     return comparison

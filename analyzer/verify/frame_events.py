@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The events of one capture file in the order of its frames: tables have them in the order of flows."""
+"""The events of one capture in frame order (the table has them in flow order), and the context of its conversations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
     from wiretale.analyzer.verify.tshark import End
 
-DETAILS_READ = 100_000  # of events
-EVENTS_A_FLOW_MOST, EVENTS_MOST = 10_000, 4_000_000  # analysis_state.h
+DETAILS_MAX = 100_000  # events whose detail is read
+EVENTS_PER_FLOW_MAX, EVENTS_MAX = 10_000, 4_000_000  # bounds of the events table
 ENDS = ("source", "source_port", "destination", "destination_port")
 
 
 class FrameEvents:
-    """Rows are made as they are taken: millions of them as Python objects would take more memory than the analysis."""
+    """Makes rows on demand, because millions of Python objects would take more memory than the analysis."""
 
     def __init__(self, events: Table) -> None:
         self._events = events
@@ -32,7 +32,7 @@ class FrameEvents:
         self._next = 0
 
     def take(self, last_frame: float) -> dict[int, list[dict[str, Any]]]:
-        """The events that were not yet taken, up to a frame."""
+        """Returns the next events up to a frame."""
         found: dict[int, list[dict[str, Any]]] = {}
         while self._next < len(self._order) and self._frames[self._order[self._next]] <= last_frame:
             row = self._events.rows(self._order[self._next], self._order[self._next] + 1)[0]
@@ -42,13 +42,13 @@ class FrameEvents:
 
 
 def flow_ends(row: Iterable[Any]) -> frozenset[End]:
-    """As the dissector names them."""
+    """Returns both ends as tshark prints them."""
     source, source_port, destination, destination_port = row
     return frozenset({(str(source), str(source_port)), (str(destination), str(destination_port))})
 
 
 def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End], list[int]]:
-    """Flows between the same ends that only VLANs or tunnels tell apart."""
+    """Returns flows between the same ends that differ only in VLANs or tunnels."""
     by_ends: dict[frozenset[End], list[int]] = {}
     for flow, row in enumerate(zip(*map(flows.column, ENDS), strict=True)) if paths else ():
         by_ends.setdefault(flow_ends(row), []).append(flow)
@@ -56,22 +56,22 @@ def shared_flows(flows: Table, paths: Mapping[int, str]) -> dict[frozenset[End],
 
 
 def full_flows(trace: Trace) -> dict[frozenset[End], float]:
-    """Conversations that had more events than are kept, with the last frame of which one is."""
+    """Returns conversations with more events than are kept, and the last frame with one."""
     counts = trace.events.rows_by_flow(len(trace.flows)) if trace.totals["events_dropped"] else ()
     found = {}
-    for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_A_FLOW_MOST]:
+    for flow in [flow for flow, count in enumerate(counts) if count >= EVENTS_PER_FLOW_MAX]:
         last = max(array("d", trace.events.packed("frame", "d", flows=[flow])))
         found[flow_ends(row_at(trace.flows, flow)[name] for name in ENDS)] = last
     return found
 
 
 def ends_in(trace: Trace, flows: Iterable[int]) -> frozenset[frozenset[End]]:
-    """The ends of these flows."""
+    """Returns the ends of these flows."""
     return frozenset(flow_ends(row_at(trace.flows, flow)[name] for name in ENDS) for flow in flows)
 
 
 def begun_flows(trace: Trace) -> list[int]:
-    """TCP flows of which no handshake was captured."""
+    """Returns TCP flows without a captured handshake."""
     columns = (trace.flows.column(name) for name in ("protocol", "initiator_known"))
     return [
         flow for flow, (protocol, known) in enumerate(zip(*columns, strict=True)) if protocol == "tcp" and not known
@@ -79,15 +79,15 @@ def begun_flows(trace: Trace) -> list[int]:
 
 
 def resumed_flows(trace: Trace, begun: list[int]) -> set[int]:
-    """Those of them in which something was sent again that came by before the capture began."""
+    """Returns those that retransmitted data which had passed before the capture began."""
     if not begun:
         return set()
-    rows = (row_at(trace.events, number) for number in trace.events.rows_where("detail")[:DETAILS_READ])
+    rows = (row_at(trace.events, number) for number in trace.events.rows_where("detail")[:DETAILS_MAX])
     return {row["flow"] for row in rows if row["detail"] == FIRST_BEFORE}
 
 
 def cut_flows(trace: Trace) -> frozenset[int]:
-    """TCP flows with options that the snap length cut: how many ACKs had SACK is then null."""
+    """Returns TCP flows whose options the snap length truncated: their number of SACKs is null."""
     columns = (trace.directions.column(name) for name in ("flow", "packets", "sack_acks", "syns"))
     return frozenset(
         flow
@@ -97,10 +97,10 @@ def cut_flows(trace: Trace) -> frozenset[int]:
 
 
 def around(trace: Trace) -> Around:
-    """What the tables tell of why verdicts may differ."""
+    """Returns the context that may explain differences."""
     paths = {flow: path for flow, path in enumerate(trace.flows.column("path")) if path}
     shared = shared_flows(trace.flows, paths)
-    full = len(trace.events) >= EVENTS_MOST
+    full = len(trace.events) >= EVENTS_MAX
     begun = begun_flows(trace)
     return Around(
         shared_flows=frozenset(flow for flows in shared.values() for flow in flows),

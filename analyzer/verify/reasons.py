@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why wiretale and Wireshark judge a frame differently: one rule a line, the first that fits is said.
+"""The reasons for which wiretale and Wireshark judge a frame differently; the first rule that fits gives the reason.
 
-What Wireshark does is that of tcp_analyze_sequence_number() in its epan/dissectors/packet-tcp.c; what wiretale does
-follows the RFCs that the sentences name. A pair that no rule fits is said to be unexplained: it may be an error.
+Wireshark's verdicts are those of tcp_analyze_sequence_number() in epan/dissectors/packet-tcp.c, wiretale's follow the
+RFCs that the sentences name. If no rule fits, the difference is reported as unexplained, because it may be an error.
 """
 
 from __future__ import annotations
@@ -11,42 +11,40 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, NamedTuple
 
 UNEXPLAINED = "no rule explains this: please report"
-RESENT = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
+RETRANSMISSIONS = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
 SPURIOUS = "spurious_retransmission"
 COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
 PROBES = frozenset({"keep_alive", "window_probe"})
 ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
-LASTING = RESENT | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}  # what explains later frames too
-AGAIN = RESENT | {SPURIOUS}  # what Wireshark calls sent again
-SEGMENT = AGAIN | COPIES | PROBES | {"out_of_order", "ambiguous"}  # a frame's data is one of these
+REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds
+SEGMENT = REPEATED | COPIES | PROBES | {"out_of_order", "ambiguous"}  # verdicts on the data of a frame
+#: verdicts of wiretale that also explain later frames of the conversation
+LASTING = RETRANSMISSIONS | {"acked_unseen_segment", "captured_out_of_order", "window_probe"}
+FIRST_BEFORE = "first sent before the capture began"  # detail of an event
 
 Row = Mapping[str, Any]
 
 
 class Case(NamedTuple):
-    """One difference: a frame, both verdicts on it, and what is around."""
+    """One difference: both verdicts on a frame, and the context."""
 
     ours: str | None
     theirs: str | None
-    row: Row  # wiretale's event; empty when it has none
-    words: Set[str]  # all that Wireshark says of the frame
-    kinds: Set[str]  # all that wiretale says of it
-    shared: bool = False  # Wireshark takes several of wiretale's flows for one conversation
-    noted: Set[str] = frozenset()  # of LASTING, what wiretale noted of this conversation up to here
-    dropped: bool = False  # wiretale keeps no more events here
+    row: Row  # wiretale's event; empty without one
+    words: Set[str]  # all of Wireshark's verdicts on the frame
+    kinds: Set[str]  # all of wiretale's
+    shared: bool = False  # Wireshark merges several flows into one conversation
+    noted: Set[str] = frozenset()  # earlier verdicts on the conversation, of LASTING
+    dropped: bool = False  # the events table is full
     path: str | None = None  # VLANs and tunnels of the flow
-    cut: bool = False  # the snap length cut TCP options of the flow
-    one_way: bool = False  # one direction of the conversation was captured
-    begun: bool = False  # it was under way when the capture began
-    resumed: bool = False  # and wiretale knows of something sent again that came by before that
-
-    def evidence(self) -> str | None:
-        """Wiretale's."""
-        return self.row.get("evidence")
+    cut: bool = False  # the snap length truncated TCP options of the flow
+    one_way: bool = False  # one direction was captured
+    begun: bool = False  # the capture began within the conversation
+    resumed: bool = False  # and it holds a retransmission of earlier data
 
 
 class Rule(NamedTuple):
-    """Verdicts that it is about (None in a set: has none), a sentence, and what must be so beside."""
+    """A reason, the verdicts that it explains (None in a set: no verdict), and a further condition."""
 
     name: str
     ours: Set[str | None] | None  # None: any
@@ -55,299 +53,389 @@ class Rule(NamedTuple):
     when: Callable[[Case], object] = lambda case: True
 
     def fits(self, case: Case) -> bool:
-        """Whether it says why."""
-        ours, theirs = self.ours, self.theirs
-        return (
-            (ours is None or case.ours in ours) and (theirs is None or case.theirs in theirs) and bool(self.when(case))
-        )
+        """Returns whether the rule explains the difference."""
+        sides = ((self.ours, case.ours), (self.theirs, case.theirs))
+        return all(verdicts is None or verdict in verdicts for verdicts, verdict in sides) and bool(self.when(case))
 
 
-# What shows that a segment that fills a gap was sent again, or only late.
-SENT_AGAIN = {
-    "dsack": "a DSACK (RFC 2883) told later that these bytes came twice",
-    "timestamps": "its TSval is newer than that of the segment that opened the gap: it was sent again",
-    "ip_id": "its IP id is higher than that of the segment that opened the gap: it was sent again",
-    "acks": "duplicate ACKs or SACKs of the segments above had asked for it: it was sent again",
-    "time": "it came a round trip or more after the gap opened: it was sent again",
+# By evidence, why a segment that fills a gap was retransmitted, or only late.
+RETRANSMITTED = {
+    "dsack": "a later DSACK (RFC 2883) reported that these bytes arrived twice",
+    "timestamps": "it was retransmitted, because its TSval is newer than that of the segment that opened the gap",
+    "ip_id": "it was retransmitted, because its IP ID is higher than that of the segment that opened the gap",
+    "acks": "it was retransmitted, because duplicate ACKs or SACKs of the segments above had asked for it",
+    "time": "it was retransmitted, because it came a round trip or more after the gap opened",
 }
 REORDERED = {
-    "dsack": "a DSACK (RFC 2883) told later that it and another sending of these bytes both arrived",
-    "timestamps": "its TSval is older than that of what came before it: it was sent before that, and late",
-    "ip_id": "its IP id is lower than that of what came before it: it was sent before that, and late",
-    "time": "it came within a quarter of the round trip and before three duplicate ACKs: nobody could have sent it again",
+    "dsack": "a later DSACK (RFC 2883) reported that it and another copy of these bytes arrived",
+    "timestamps": "it was reordered, because its TSval is older than that of the segment before it",
+    "ip_id": "it was reordered, because its IP ID is lower than that of the segment before it",
+    "time": "it was reordered, because it came within a quarter of the RTT and before three duplicate ACKs, too early "
+    "for a retransmission",
 }
 PROVEN = {
-    "dsack": "a DSACK (RFC 2883) told later that the first sending had arrived",
-    "timestamps": "timestamps tell that the first sending arrived (RFC 3522)",
-    "ip_id": "the first sending came by later, as its IP id tells",
-    "acknowledged": "its bytes had been acknowledged here, longer ago than the way to the sender takes",
+    "dsack": "a later DSACK (RFC 2883) reported that the first transmission had arrived",
+    "timestamps": "timestamps prove that the first transmission arrived (RFC 3522)",
+    "ip_id": "the first transmission passed later, by its IP ID",
+    "acknowledged": "its bytes had been acknowledged at the capture point, longer ago than the way to the sender takes",
 }
-# What makes the kind of a retransmission: by the beginning of the event's detail, else by the kind.
-KIND_NEEDS = {
-    "RACK": "here it had been sent a round trip before, and later data was reported (RFC 8985)",
-    "in the recovery": "here an earlier segment had begun the recovery (RFC 6675)",
-    "go-back-N": "here a timeout went before, after which all that was outstanding is sent again",
-    "fast_retransmission": "here three duplicate ACKs, or SACKs of over two segments above it, went before (RFC 5681, RFC 6675)",
-    "timeout_retransmission": "here nothing was heard for a retransmission timeout (RFC 6298)",
-    "probe_retransmission": "here the last segment was sent again once, without news, about two round trips after it (RFC 8985)",
-    "retransmission": "here neither three duplicate ACKs nor a timeout went before, so that its kind is left open",
+# Why wiretale chose the kind of a retransmission: by the beginning of the event's detail, else by the kind.
+KIND_REASONS = {
+    "RACK": "wiretale found it transmitted an RTT before, and later data was acknowledged (RFC 8985)",
+    "in the recovery": "wiretale found an earlier segment that had begun the recovery (RFC 6675)",
+    "go-back-N": "wiretale found an RTO before it, after which all that was outstanding is retransmitted",
+    "fast_retransmission": "wiretale found three duplicate ACKs, or SACKs of over two segments above it (RFC 5681, "
+    "RFC 6675)",
+    "timeout_retransmission": "wiretale found no ACK during a whole RTO before it (RFC 6298)",
+    "probe_retransmission": "wiretale found the last segment, repeated once about two RTTs later without an ACK "
+    "between (RFC 8985)",
+    "retransmission": "wiretale found neither three duplicate ACKs nor an RTO before it, so its kind is left open",
 }
 
 
 def in_tunnel(path: str | None) -> bool:
-    """Whether there is more around a flow than tags."""
+    """Returns whether a flow has encapsulations other than tags."""
     return any(not part.startswith(("vlan", "mpls", "pppoe")) for part in path.split(" / ")) if path else False
 
 
-def kind_needs(case: Case) -> str:
-    """What made wiretale name this kind."""
-    said = f"{case.row.get('detail') or ''}\n{case.ours}"
-    return next((sentence for begin, sentence in KIND_NEEDS.items() if begin in said), "")
+def kind_reason(case: Case) -> str:
+    """Returns why wiretale chose this kind."""
+    text = f"{case.row.get('detail') or ''}\n{case.ours}"
+    return next((sentence for begin, sentence in KIND_REASONS.items() if begin in text), "")
 
 
-def known(sentences: Mapping[str, str], case: Case) -> str:
-    """The sentence for the evidence, or the evidence as it is."""
-    evidence = case.evidence()
+def by_evidence(sentences: Mapping[str, str], case: Case) -> str:
+    """Returns the sentence for wiretale's evidence, or names it."""
+    evidence = case.row.get("evidence")
     if evidence is None:
         return "wiretale names no evidence"
     return sentences.get(evidence, f"wiretale's evidence is {evidence.replace('_', ' ')}")
 
 
 NONE: Set[str | None] = frozenset({None})
-FIRST_BEFORE = "first sent before the capture began"  # tcp_judge.c
-NEAR = "it came within 3 ms (or the handshake's round trip) of the highest byte"
-MIRROR = (
-    "a copy by the mirror port or of a second capture point: the same packet (IP id or TSval, sequence, checksum) within "
-    "1 ms"
-)
-NETWORK = "the same packet once more, sooner than the sender could know of a loss: the network made the copy"
-EITHER = "the same packet once more within 1 ms: a copy by the network or by the capture, and nothing tells which"
-FAST = "Wireshark needs only two duplicate ACKs, and the segment within 20 ms of the last, for fast"
+NEAR = "Wireshark calls it out of order because it came within 3 ms (or the handshake RTT) of the highest byte"
+FAST = "Wireshark calls it fast after only two duplicate ACKs, if it came within 20 ms of the last"
 
 RULES = (
     Rule(
-        *("same-addresses", None, None),
-        "Wireshark takes conversations with the same addresses and ports in different VLANs or tunnels for one; wiretale keeps "
-        "them apart",
-        lambda case: case.shared,
+        "same-addresses",
+        ours=None,
+        theirs=None,
+        sentence="Wireshark merges conversations with the same addresses and ports in different VLANs or tunnels; wiretale "
+        "keeps them apart",
+        when=lambda case: case.shared,
     ),
     Rule(
-        *("events-dropped", NONE, None),
-        "wiretale keeps 10,000 events of a flow and 4,000,000 in all; it counted what came later, but lists no more",
-        lambda case: case.dropped,
+        "events-dropped",
+        ours=NONE,
+        theirs=None,
+        sentence="wiretale lists 10,000 events per flow and 4,000,000 in total; later events are only counted",
+        when=lambda case: case.dropped,
     ),
     Rule(
-        *("headers-cut", None, NONE),
-        "the snap length cut the options of this conversation's segments: Wireshark judges no segment whose header is not whole",
-        lambda case: case.cut and not case.words,
+        "headers-cut",
+        ours=None,
+        theirs=NONE,
+        sentence="the snap length truncated the options of this conversation's segments: Wireshark does not judge a segment "
+        "with an incomplete header",
+        when=lambda case: case.cut and not case.words,
     ),
     Rule(
-        *("one-way", NONE, None),
-        "only one direction of this conversation was captured: wiretale has no verdict that takes both, Wireshark goes by this "
-        "one alone",
-        lambda case: case.one_way,
+        "one-way",
+        ours=NONE,
+        theirs=None,
+        sentence="only one direction of this conversation was captured: wiretale gives no verdict that needs both, Wireshark "
+        "uses this one alone",
+        when=lambda case: case.one_way,
     ),
     # --- copies
-    Rule("mirror-copy", {"mirror_duplicate"}, None, f"{MIRROR}; Wireshark has no such verdict"),
-    Rule("network-copy", {"network_duplicate"}, None, f"{NETWORK}; Wireshark has no such verdict"),
-    Rule("copy-of-either", {"unknown_duplicate"}, None, f"{EITHER}; Wireshark has no such verdict"),
-    # --- reordered, or sent again
     Rule(
-        *("ambiguous", {"ambiguous"}, {"out_of_order"}),
-        f"Wireshark calls it out of order because {NEAR}; nothing in this capture tells reordering from a second sending",
+        "mirror-copy",
+        ours={"mirror_duplicate"},
+        theirs=None,
+        sentence="a copy by the mirror port or by a second capture point: the same packet (IP ID or TSval, sequence number, "
+        "checksum) within 1 ms; Wireshark has no such verdict",
     ),
     Rule(
-        *("ambiguous", {"ambiguous"}, AGAIN),
-        "Wireshark takes what is below the highest byte and not soon after it for sent again; nothing in this capture tells "
-        "a second sending from reordering",
+        "network-copy",
+        ours={"network_duplicate"},
+        theirs=None,
+        sentence="the same packet again, sooner than the sender could detect a loss: the network made the copy; Wireshark has "
+        "no such verdict",
     ),
     Rule(
-        *("first-before", RESENT, NONE),
-        "it went by before the capture began, as duplicate ACKs and SACKs tell, and is sent again; for Wireshark it is new",
-        lambda case: case.row.get("detail") == FIRST_BEFORE,
+        "copy-of-either",
+        ours={"unknown_duplicate"},
+        theirs=None,
+        sentence="the same packet again within 1 ms: a copy by the network or by the capture, which cannot be determined; "
+        "Wireshark has no such verdict",
+    ),
+    # --- reordered or retransmitted
+    Rule(
+        "ambiguous",
+        ours={"ambiguous"},
+        theirs={"out_of_order"},
+        sentence=f"{NEAR}; nothing in this capture distinguishes reordering from a retransmission",
     ),
     Rule(
-        *("not-new", RESENT | {"ambiguous"}, NONE),
-        "its bytes are new at this point, so Wireshark, which goes by sequence numbers alone, sees nothing; {sent_again}",
-        lambda case: case.row.get("place") == "upstream",
+        "ambiguous",
+        ours={"ambiguous"},
+        theirs=REPEATED,
+        sentence="Wireshark calls data below the highest byte a retransmission unless it came soon after it; nothing in this "
+        "capture distinguishes a retransmission from reordering",
     ),
     Rule(
-        *("one-byte-again", RESENT | {"ambiguous"}, NONE),
-        "it repeats one byte and goes on with new ones; Wireshark takes that for the data behind a window probe",
-        lambda case: case.row.get("bytes") == 1,
+        "first-before",
+        ours=RETRANSMISSIONS,
+        theirs=NONE,
+        sentence="it passed before the capture began, as duplicate ACKs and SACKs show, and is retransmitted; for Wireshark it "
+        "is new",
+        when=lambda case: case.row.get("detail") == FIRST_BEFORE,
     ),
     Rule(
-        *("seen-before", RESENT, {"out_of_order"}),
-        f"Wireshark calls it out of order because {NEAR}; its bytes had passed here, or had been acknowledged, before: it was "
-        "sent again and not late",
-        lambda case: case.row.get("place") != "upstream",
-    ),
-    Rule("too-near", RESENT, {"out_of_order"}, f"Wireshark calls it out of order because {NEAR}; {{sent_again}}"),
-    Rule(
-        *("late-not-asked", {"out_of_order"}, {"fast_retransmission"}),
-        f"{FAST}, and takes a segment that the network delayed for the answer to them; {{reordered}}",
+        "not-new",
+        ours=RETRANSMISSIONS | {"ambiguous"},
+        theirs=NONE,
+        sentence="its bytes are new at the capture point, so Wireshark, which uses only sequence numbers, has no verdict; "
+        "{retransmitted}",
+        when=lambda case: case.row.get("place") == "upstream",
     ),
     Rule(
-        *("late-not-sent-again", {"out_of_order"}, {"retransmission"}),
-        "Wireshark calls a segment below the highest byte sent again unless it came within 3 ms (or the handshake's round trip) "
-        "of that; {reordered}",
+        "one-byte-repeated",
+        ours=RETRANSMISSIONS | {"ambiguous"},
+        theirs=NONE,
+        sentence="it repeats one byte and continues with new data; Wireshark takes it for the data after a window probe",
+        when=lambda case: case.row.get("bytes") == 1,
     ),
     Rule(
-        *("late-and-acked", {"out_of_order"}, {SPURIOUS}),
-        "Wireshark takes any segment below the last ACK for a spurious retransmission; {reordered}",
+        "seen-before",
+        ours=RETRANSMISSIONS,
+        theirs={"out_of_order"},
+        sentence=f"{NEAR}; it was retransmitted, because its bytes had passed the capture point, or had been acknowledged, "
+        "before",
+        when=lambda case: case.row.get("place") != "upstream",
+    ),
+    Rule("too-near", ours=RETRANSMISSIONS, theirs={"out_of_order"}, sentence=f"{NEAR}; {{retransmitted}}"),
+    Rule("late-not-asked", ours={"out_of_order"}, theirs={"fast_retransmission"}, sentence=f"{FAST}; {{reordered}}"),
+    Rule(
+        "late-not-retransmitted",
+        ours={"out_of_order"},
+        theirs={"retransmission"},
+        sentence="Wireshark calls data below the highest byte a retransmission unless it came within 3 ms (or the handshake "
+        "RTT) of it; {reordered}",
+    ),
+    Rule(
+        "late-and-acked",
+        ours={"out_of_order"},
+        theirs={SPURIOUS},
+        sentence="Wireshark calls any segment below the last ACK a spurious retransmission; {reordered}",
     ),
     # --- the kind of a retransmission
     Rule(
-        *("fast-by-rfc", {"fast_retransmission"}, {"retransmission"}),
-        "Wireshark calls fast only what begins at the last ACK, after two duplicate ACKs and within 20 ms of the last; "
-        "{kind_needs}",
-    ),
-    Rule("fast-too-easily", RESENT - {"fast_retransmission"}, {"fast_retransmission"}, f"{FAST}; {{kind_needs}}"),
-    Rule(
-        *("spurious-unproven", RESENT, {SPURIOUS}),
-        "spurious needs proof here (a DSACK, timestamps, or an ACK that the sender had in time); Wireshark takes any segment "
-        "below the last ACK",
+        "fast-by-rfc",
+        ours={"fast_retransmission"},
+        theirs={"retransmission"},
+        sentence="Wireshark calls it fast only if it begins at the last ACK, after two duplicate ACKs and within 20 ms of the "
+        "last; {kind_reason}",
     ),
     Rule(
-        *("spurious-proven", RESENT, AGAIN - {SPURIOUS}),
-        "Wireshark calls spurious only what lies below the last ACK before it, and knows no DSACK or timestamps; {proven}",
-        lambda case: case.row.get("spurious"),
+        "fast-too-easily",
+        ours=RETRANSMISSIONS - {"fast_retransmission"},
+        theirs={"fast_retransmission"},
+        sentence=f"{FAST}; {{kind_reason}}",
     ),
     Rule(
-        *("ports-reused", SEGMENT, NONE),
-        "Wireshark begins a new conversation with this SYN, so that nothing before it counts; wiretale takes it for the same SYN",
-        lambda case: "ports_reused" in case.words,
+        "spurious-unproven",
+        ours=RETRANSMISSIONS,
+        theirs={SPURIOUS},
+        sentence="wiretale needs proof of a spurious retransmission (a DSACK, timestamps, or an ACK that the sender had in "
+        "time); Wireshark calls any segment below the last ACK spurious",
     ),
     Rule(
-        *("several-stretches", SEGMENT, NONE),
-        "the segment holds stretches of bytes that are judged one by one; Wireshark has one verdict a segment",
-        lambda case: len(case.kinds & SEGMENT) > 1 and case.words & SEGMENT,
+        "spurious-proven",
+        ours=RETRANSMISSIONS,
+        theirs=REPEATED - {SPURIOUS},
+        sentence="Wireshark calls it spurious only if it is below the last ACK before it, and uses no DSACK or timestamps; "
+        "{proven}",
+        when=lambda case: case.row.get("spurious"),
+    ),
+    Rule(
+        "ports-reused",
+        ours=SEGMENT,
+        theirs=NONE,
+        sentence="Wireshark starts a new conversation with this SYN and ignores everything before it; for wiretale it is the "
+        "same SYN",
+        when=lambda case: "ports_reused" in case.words,
+    ),
+    Rule(
+        "several-stretches",
+        ours=SEGMENT,
+        theirs=NONE,
+        sentence="wiretale judges several parts of this segment separately; Wireshark has one verdict per segment",
+        when=lambda case: len(case.kinds & SEGMENT) > 1 and case.words & SEGMENT,
     ),
     # --- probes
     Rule(
-        *("probe-not-keep-alive", {"window_probe"}, {"keep_alive"}),
-        "Wireshark calls any segment of 0 or 1 byte one below the next a keep-alive; here the window was closed, and Linux "
-        "probes it just so",
+        "probe-not-keep-alive",
+        ours={"window_probe"},
+        theirs={"keep_alive"},
+        sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; the window was "
+        "zero, and Linux sends such window probes",
     ),
     Rule(
-        *("probe-of-its-size", {"window_probe"}, AGAIN | {"out_of_order", None}),
-        "Wireshark calls a window probe only what has 1 byte at the next sequence number while the last window was 0",
+        "probe-of-its-size",
+        ours={"window_probe"},
+        theirs=REPEATED | {"out_of_order", None},
+        sentence="Wireshark calls it a window probe only if it has 1 byte at the next sequence number while the last window "
+        "was 0",
     ),
     Rule(
-        *("keep-alive-below", {"keep_alive"}, AGAIN | {"out_of_order", "window_probe", None}),
-        "Wireshark calls a keep-alive only what begins one below the highest byte seen; here it is one below the highest "
-        "acknowledged, with nothing outstanding",
+        "keep-alive-below",
+        ours={"keep_alive"},
+        theirs=REPEATED | {"out_of_order", "window_probe", None},
+        sentence="Wireshark calls it a keep-alive only if it begins one below the highest byte seen; this one is one below the "
+        "highest acknowledged byte, with nothing outstanding",
     ),
     Rule(
-        *("keep-alive-outstanding", RESENT | {"ambiguous", None}, {"keep_alive"}),
-        "Wireshark calls any segment of 0 or 1 byte one below the next a keep-alive; wiretale only when all data was "
-        "acknowledged (if all was here, please report)",
+        "keep-alive-outstanding",
+        ours=RETRANSMISSIONS | {"ambiguous", None},
+        theirs={"keep_alive"},
+        sentence="Wireshark calls any segment of 0 or 1 byte one below the next sequence number a keep-alive; wiretale only if "
+        "all data was acknowledged (if it was, please report)",
     ),
     # --- acknowledgments
     Rule(
-        *("probe-answer", ANSWERS, NONE),
-        "Wireshark calls it the answer to a window probe",
-        lambda case: "window_probe_ack" in case.words,
+        "probe-answer",
+        ours=ANSWERS,
+        theirs=NONE,
+        sentence="Wireshark calls it the answer to a window probe",
+        when=lambda case: "window_probe_ack" in case.words,
     ),
     Rule(
-        *("keep-alive-answer", {"keep_alive_ack"}, {"duplicate_ack", None}),
-        "Wireshark calls it the answer to a keep-alive only when that was the last segment of the other direction and the window "
-        "is the same",
+        "keep-alive-answer",
+        ours={"keep_alive_ack"},
+        theirs={"duplicate_ack", None},
+        sentence="Wireshark calls it the answer to a keep-alive only if that was the last segment of the other direction and "
+        "the window is the same",
     ),
     Rule(
-        *("answer-of-nothing", {"duplicate_ack", None}, {"keep_alive_ack"}),
-        "Wireshark calls any repeated ACK after what it takes for a keep-alive its answer; wiretale has no keep-alive there",
+        "answer-of-nothing",
+        ours={"duplicate_ack", None},
+        theirs={"keep_alive_ack"},
+        sentence="Wireshark calls any repeated ACK after a keep-alive of its own verdict the answer; for wiretale there is no "
+        "keep-alive",
     ),
     Rule(
-        *("answer-to-copy", NONE, {"duplicate_ack"}),
-        "it tells by a DSACK (RFC 2883) of bytes that came twice, and nothing is missing; Wireshark counts every repeated ACK",
-        lambda case: "dsack" in case.words,
+        "answer-to-copy",
+        ours=NONE,
+        theirs={"duplicate_ack"},
+        sentence="it reports bytes that arrived twice by DSACK (RFC 2883), and nothing is missing; Wireshark counts every "
+        "repeated ACK",
+        when=lambda case: "dsack" in case.words,
     ),
     Rule(
-        *("nothing-outstanding", NONE, {"duplicate_ack"}),
-        "Wireshark counts every repeated ACK; wiretale only as RFC 5681 has it: with data outstanding, and not overtaken by "
-        "another ACK (if data was outstanding here, please report)",
-        lambda case: "sack" not in case.words,
+        "nothing-outstanding",
+        ours=NONE,
+        theirs={"duplicate_ack"},
+        sentence="Wireshark counts every repeated ACK; wiretale follows RFC 5681 and counts it if data is outstanding and no "
+        "later ACK overtook it (if data was outstanding, please report)",
+        when=lambda case: "sack" not in case.words,
     ),
     Rule(
-        *("no-data-yet", NONE, {"duplicate_ack"}),
-        "the conversation was under way when the capture began, and wiretale counts a duplicate ACK only once it has seen data "
-        "that is outstanding (if it has here, please report)",
-        lambda case: case.begun,
+        "no-data-yet",
+        ours=NONE,
+        theirs={"duplicate_ack"},
+        sentence="the capture began within the conversation, and wiretale counts a duplicate ACK only after it has seen "
+        "outstanding data (if it has, please report)",
+        when=lambda case: case.begun,
     ),
     Rule(
-        *("ack-overtook", {"captured_out_of_order"}, {"acked_unseen_segment", None}),
-        "the data came right behind the ACK: the capture stored them in the wrong order; Wireshark calls what an ACK covers "
-        "unseen at once and takes nothing back",
+        "ack-overtook",
+        ours={"captured_out_of_order"},
+        theirs={"acked_unseen_segment", None},
+        sentence="the data directly follows the ACK: the capture stored them in the wrong order; Wireshark reports unseen data "
+        "at once and does not amend it",
     ),
     Rule(
-        *("gap-covered", {"acked_unseen_segment"}, NONE),
-        "Wireshark looks for an ACK above the highest byte in order, and tells it once until the data goes on; wiretale tells "
-        "each stretch that was acknowledged and never seen",
+        "gap-covered",
+        ours={"acked_unseen_segment"},
+        theirs=NONE,
+        sentence="Wireshark looks for an ACK above the highest byte in order, and reports it once until the data continues; "
+        "wiretale reports each range that was acknowledged and never seen",
     ),
     Rule(
-        *("unseen-again", NONE, {"acked_unseen_segment"}),
-        "wiretale told each unseen stretch once, at the first ACK that covers it; Wireshark goes on while its highest byte "
-        "in order stays behind the gap",
-        lambda case: "acked_unseen_segment" in case.noted,
+        "unseen-again",
+        ours=NONE,
+        theirs={"acked_unseen_segment"},
+        sentence="wiretale reports each unseen range once, at the first ACK that covers it; Wireshark repeats it while its "
+        "highest byte in order stays below the gap",
+        when=lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
-        *("gap-acknowledged", NONE, {"gap"}),
-        "the gap had been acknowledged before this segment, and wiretale noted it as unseen: the receiver has it, no gap is "
-        "open",
-        lambda case: "acked_unseen_segment" in case.noted,
+        "gap-acknowledged",
+        ours=NONE,
+        theirs={"gap"},
+        sentence="the gap was acknowledged before this segment, and wiretale reported it as unseen: the receiver has it, so no "
+        "gap is open",
+        when=lambda case: "acked_unseen_segment" in case.noted,
     ),
     Rule(
-        *("went-before", NONE, {"acked_unseen_segment", "gap"}),
-        "the capture began amid a recovery: what is missing here the receiver had reported by SACK before, so that it came by "
-        "before the capture began; Wireshark takes the first segment for the beginning of the stream",
-        lambda case: case.resumed,
+        "went-before",
+        ours=NONE,
+        theirs={"acked_unseen_segment", "gap"},
+        sentence="the capture began during a recovery: the missing data passed before it, because the receiver had reported it "
+        "by SACK; Wireshark takes the first segment for the beginning of the stream",
+        when=lambda case: case.resumed,
     ),
     Rule(
-        *("probe-byte", NONE, {"acked_unseen_segment", "gap"}),
-        "the receiver took the byte of a window probe, which Wireshark does not count as sent",
-        lambda case: "window_probe" in case.noted,
+        "probe-byte",
+        ours=NONE,
+        theirs={"acked_unseen_segment", "gap"},
+        sentence="the receiver accepted the byte of a window probe, which Wireshark does not count as sent",
+        when=lambda case: "window_probe" in case.noted,
     ),
     Rule(
-        *("stored-late", NONE, AGAIN | {"out_of_order"}),
-        "its first sending is this one: the capture stored it behind the ACK that covers it; Wireshark takes any segment "
-        "below the last ACK for sent again",
-        lambda case: "captured_out_of_order" in case.noted,
+        "capture-reordered",
+        ours=NONE,
+        theirs=REPEATED | {"out_of_order"},
+        sentence="this is its first transmission: the capture stored it after the ACK that covers it; Wireshark calls any "
+        "segment below the last ACK a retransmission",
+        when=lambda case: "captured_out_of_order" in case.noted,
     ),
     Rule(
-        *("overlap", NONE, {"acked_unseen_segment"}),
-        "wiretale holds every byte below this ACK; Wireshark's highest byte in order moves on only with a segment that begins "
-        "just there, not with one that overlaps it",
-        lambda case: case.noted & RESENT,
+        "overlap",
+        ours=NONE,
+        theirs={"acked_unseen_segment"},
+        sentence="wiretale has seen every byte below this ACK; Wireshark's highest byte in order advances only with a segment "
+        "that begins there, not with one that overlaps it",
+        when=lambda case: case.noted & RETRANSMISSIONS,
     ),
-    # --- the rest
+    # --- others
     Rule(
-        *("icmp-of-nobody", NONE, {"icmp_error"}),
-        "wiretale notes an ICMP error only when it quotes a conversation of this capture",
+        "icmp-of-unknown-flow",
+        ours=NONE,
+        theirs={"icmp_error"},
+        sentence="wiretale reports an ICMP error only if it quotes a conversation of this capture",
     ),
     Rule(
-        *("tunnel", None, NONE),
-        "the conversation runs in a tunnel, which Wireshark may decode otherwise: it knows most by their usual ports",
-        lambda case: in_tunnel(case.path) and not case.words,
+        "tunnel",
+        ours=None,
+        theirs=NONE,
+        sentence="the conversation is in a tunnel, which Wireshark may decode differently, because it recognizes most tunnels by "
+        "their usual ports",
+        when=lambda case: in_tunnel(case.path) and not case.words,
     ),
 )
 
 
 def reason_of(case: Case) -> tuple[str | None, str]:
-    """Name of the rule that explains a difference, and its sentence; None where none does."""
+    """Returns name and sentence of the rule that explains a difference; None and a note if no rule does."""
     for rule in RULES:
         if rule.fits(case):
-            return rule.name, fill(rule.sentence, case)
+            return rule.name, rule.sentence.format(
+                retransmitted=by_evidence(RETRANSMITTED, case),
+                reordered=by_evidence(REORDERED, case),
+                proven=by_evidence(PROVEN, case),
+                kind_reason=kind_reason(case),
+            )
     return None, UNEXPLAINED
-
-
-def fill(sentence: str, case: Case) -> str:
-    """The sentence with what this case's evidence says."""
-    if "{" not in sentence:
-        return sentence
-    return sentence.format(
-        sent_again=known(SENT_AGAIN, case),
-        reordered=known(REORDERED, case),
-        proven=known(PROVEN, case),
-        kind_needs=kind_needs(case),
-    )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wireshark's own verdicts: tshark run over a file, its flagged frames as they come.
+"""Runs tshark over a file and returns the frames that it flags, with their verdicts.
 
-Wireshark runs with its default preferences whatever the user's are: two machines then get the same verdicts, and no
-script of the user's profile runs over a file that nobody trusts.
+tshark runs with an empty profile: results are the same on every machine, and no script of the user's profile processes
+an untrusted file.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from typing import IO, NamedTuple
 from wiretale.analyzer.errors import InputError, MissingToolError
 
 INSTALL = "apt-get install tshark"
-LINE_MOST = 4096  # bytes; numbers and two addresses need 200
-STDERR_KEPT = 4096  # bytes: a hostile file can make a dissector complain at every packet
-COMPLAINT_MOST = 300  # characters
-KINDS_OF_LINE = 65_536  # what differs behind the frame number, remembered
+LINE_MAX = 4096  # bytes; numbers and two addresses need 200
+STDERR_KEPT = 4096  # bytes, because a hostile file can cause a message per packet
+MESSAGE_MAX = 300  # characters
+CACHED_LINES = 65_536  # different texts after the frame number
 
-# What Wireshark can say of a frame, in wiretale's words; window_probe_ack and ports_reused only explain,
-# as do sack and dsack.
+# Wireshark's verdicts in wiretale's words. window_probe_ack, ports_reused, sack and dsack only explain differences.
 VERDICTS = (
     ("retransmission", "tcp.analysis.retransmission"),
     ("fast_retransmission", "tcp.analysis.fast_retransmission"),
@@ -62,7 +61,7 @@ End = tuple[str, str]  # address and port
 
 
 class Flagged(NamedTuple):
-    """What Wireshark says of a frame."""
+    """Wireshark's verdicts on a frame."""
 
     words: frozenset[str]
     stream: int | None = None
@@ -70,28 +69,28 @@ class Flagged(NamedTuple):
 
 
 def display_filter() -> str:
-    """The frames that Wireshark has a verdict on."""
+    """Returns the display filter of frames with a verdict."""
     flags = (f"{field} == 1" if field == "tcp.flags.reset" else field for _, field in VERDICTS)
     errors = (f"{field} == {number}" for field, numbers in ICMP_ERRORS.items() for number in numbers)
     return " || ".join((*flags, *errors))
 
 
 def command_line(program: str, path: str) -> list[str]:
-    """The arguments; an absolute path is none that begins with a dash. Of headers within headers the inner counts."""
+    """Returns the arguments. The path is absolute, so it cannot begin with a dash; of nested headers the inner counts."""
     chosen = [argument for field in FIELDS for argument in ("-e", field)]
     output = ("-T", "fields", "-E", "separator=/t", "-E", "occurrence=l")
     return [program, "-n", "-r", os.path.abspath(path), *output, "-Y", display_filter(), *chosen]
 
 
 def strongest(words: set[str]) -> set[str]:
-    """Wireshark marks a fast and a spurious retransmission as a retransmission too."""
+    """Removes the weaker verdicts: Wireshark marks fast and spurious retransmissions as retransmissions too."""
     if "spurious_retransmission" in words:
         return words - {"retransmission", "fast_retransmission"}
     return words - {"retransmission"} if "fast_retransmission" in words else words
 
 
 def ends_of(addresses: Sequence[str]) -> frozenset[End] | None:
-    """Both ends of a TCP conversation."""
+    """Returns both ends of a TCP conversation; None for other frames."""
     source, destination, source6, destination6, *ports = addresses
     if not all(ports):
         return None
@@ -99,37 +98,37 @@ def ends_of(addresses: Sequence[str]) -> frozenset[End] | None:
 
 
 def sack_word(ack: bytes, left_edge: bytes) -> str:
-    """What the last SACK block is about: `sack` what lies above the ACK, `dsack` what came twice (RFC 2883)."""
+    """Returns `sack` if the last SACK block is above the ACK, `dsack` if it is below (RFC 2883), nothing without one."""
     if not ack or not left_edge:
         return ""
     return "dsack" if 0 < (int(ack) - int(left_edge)) % 2**32 < 2**31 else "sack"
 
 
-@lru_cache(KINDS_OF_LINE)
-def read_verdicts(text: bytes, aside: str) -> Flagged:
-    """What a line says behind its numbers, with what they told; "" for nothing."""
+@lru_cache(CACHED_LINES)
+def read_verdicts(text: bytes, sack: str) -> Flagged:
+    """Parses a line after its numbers; `sack` is the result of sack_word()."""
     stream, *cells = text.decode("utf-8", "replace").split("\t")
     flags, rest = cells[: len(VERDICTS)], cells[len(VERDICTS) :]
     types, addresses = rest[: len(ICMP_ERRORS)], rest[len(ICMP_ERRORS) :]
     if len(addresses) != len(ADDRESSES):
         raise ValueError(f"{len(cells)} fields")
-    if any(types):  # what is quoted in an ICMP error was no packet here
+    if any(types):  # verdicts on the quoted packet do not count
         return Flagged(frozenset({"icmp_error"}))
-    words = {word for (word, _), flag in zip(VERDICTS, flags, strict=True) if flag not in FALSE} | {aside}
+    words = {word for (word, _), flag in zip(VERDICTS, flags, strict=True) if flag not in FALSE} | {sack}
     return Flagged(frozenset(strongest(words - {""})), int(stream) if stream else None, ends_of(addresses))
 
 
 def read_line(line: bytes) -> tuple[int, Flagged]:
-    """A frame number and what is said of that frame. InputError for a line that tshark never prints."""
+    """Parses a line. Raises InputError if tshark cannot have printed it."""
     try:
-        number, ack, sack, rest = line.rstrip(b"\r\n").split(b"\t", 3)
-        return int(number), read_verdicts(rest, sack_word(ack, sack))
+        number, ack, left_edge, rest = line.rstrip(b"\r\n").split(b"\t", 3)
+        return int(number), read_verdicts(rest, sack_word(ack, left_edge))
     except ValueError:
         raise InputError(f"tshark: expected a verdict, found {line[:40]!r}") from None
 
 
-class Complaints(Thread):
-    """The end of what a program writes to stderr, read while it runs so that it never waits."""
+class Messages(Thread):
+    """Reads the stderr of a program while it runs, so that it never blocks, and keeps the end."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -138,30 +137,30 @@ class Complaints(Thread):
         self.start()
 
     def run(self) -> None:
-        """Reads to the end."""
+        """Reads until end of file."""
         while piece := os.read(self._stream.fileno(), STDERR_KEPT):
             self._text = (self._text + piece)[-STDERR_KEPT:]
 
     def line(self) -> str:
-        """The last thing that tshark itself said, in one line."""
+        """Returns the last message of tshark itself in one line."""
         self.join()
         lines = [line.strip() for line in self._text.decode("utf-8", "replace").splitlines() if line.strip()]
         begins = [number for number, line in enumerate(lines) if line.startswith("tshark: ")]
         said = lines[begins[-1] :] if begins else [line for line in lines if not line.startswith("Running as user ")]
-        return " ".join(said).removeprefix("tshark: ")[:COMPLAINT_MOST]
+        return " ".join(said).removeprefix("tshark: ")[:MESSAGE_MAX]
 
 
 class Run(NamedTuple):
-    """A program at work."""
+    """A running program."""
 
     lines: IO[bytes]
-    complaints: Complaints
+    messages: Messages
     process: subprocess.Popen[bytes]
 
 
 @contextmanager
 def running(*command: str) -> Iterator[Run]:
-    """The program; whatever ends the block ends it too."""
+    """Starts a program and kills it at the end of the block."""
     with TemporaryDirectory(prefix="wiretale-") as empty:
         environment = {**os.environ, "WIRESHARK_CONFIG_DIR": empty}
         pipe = subprocess.PIPE
@@ -171,41 +170,41 @@ def running(*command: str) -> Iterator[Run]:
             raise MissingToolError(f"tshark cannot be run ({error.strerror}): run `{INSTALL}`") from None
         assert process.stdout and process.stderr
         with process:
-            complaints = Complaints(process.stderr)
+            messages = Messages(process.stderr)
             try:
-                yield Run(process.stdout, complaints, process)
+                yield Run(process.stdout, messages, process)
             finally:
                 process.kill()
-                complaints.join()
+                messages.join()
 
 
 class Dissector:
-    """The tshark of this machine. MissingToolError when there is none."""
+    """The installed tshark. Raises MissingToolError if there is none."""
 
     def __init__(self) -> None:
         program = shutil.which("tshark")
         if not program:
             raise MissingToolError(f"tshark is missing: run `{INSTALL}`")
         self._program = program
-        #: why the last file was not read to its end; None when it was
+        #: why the last file was not read to its end; None if it was
         self.problem: str | None = None
 
     def version(self) -> str:
-        """Wireshark's version: `4.0.17`."""
+        """Returns the version: `4.0.17`. Raises MissingToolError if tshark does not print one."""
         with running(self._program, "--version") as run:
-            found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MOST).decode("utf-8", "replace"))
+            found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MAX).decode("utf-8", "replace"))
             if not found:
-                said = run.complaints.line() or "it tells no version"
+                said = run.messages.line() or "no version number"
                 raise MissingToolError(f"tshark cannot be used ({said}): run `{INSTALL}`")
         return found[0]
 
     def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
-        """Number and verdicts of each frame that Wireshark flags, in order; `problem` tells afterwards of the end."""
+        """Returns number and verdicts of each flagged frame in order; sets `problem` if tshark fails."""
         self.problem = None
         with running(*command_line(self._program, path)) as run:
-            while line := run.lines.readline(LINE_MOST):
+            while line := run.lines.readline(LINE_MAX):
                 yield read_line(line)
             code = run.process.wait()
             if code:
                 ended = f"ended by signal {-code}" if code < 0 else f"exit code {code}"
-                self.problem = run.complaints.line() or ended
+                self.problem = run.messages.line() or ended
