@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic that is made on purpose: the C programs, experiments and the lab."""
+"""Generated traffic: the C programs, experiments and the lab."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the C programs are, and how a command becomes one."""
+"""Finds the C programs and replaces this process by one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from wiretale.analyzer.errors import MissingToolError
 
-# The program that `wiretale COMMAND` becomes, and its first arguments: it is called by the name that the user gave.
+# The program of `wiretale COMMAND`, with its first arguments; its messages use the name that the user typed.
 PROGRAM_OF_COMMAND = {
     "send": ("wiretale-traffic", "wiretale", "send"),
     "receive": ("wiretale-traffic", "wiretale", "receive"),
@@ -20,7 +20,7 @@ PROGRAM_OF_COMMAND = {
     "link": ("wiretale-link", "wiretale link"),
 }
 
-# The commands that bring programs of others.
+# Installation commands of external programs.
 MEND = {
     "ip": "apt-get install iproute2",
     "ethtool": "apt-get install ethtool",
@@ -33,8 +33,8 @@ SYSTEM = "/usr/sbin:/sbin"  # not in every user's PATH
 
 
 def program_path(name: str) -> str | None:
-    """The full path of a program: in the folder WIRETALE_PROGRAMS, beside the Python interpreter, where pip puts ours,
-    then in PATH."""
+    """Returns the full path of a program: from the folder WIRETALE_PROGRAMS, beside the Python interpreter (pip installs
+    wiretale's there), then from PATH."""
     for folder in (os.environ.get("WIRETALE_PROGRAMS"), Path(sys.executable).parent):
         if folder and os.access(path := Path(folder, name), os.X_OK) and path.is_file():
             return str(path)
@@ -42,7 +42,7 @@ def program_path(name: str) -> str | None:
 
 
 def find_program(name: str) -> str:
-    """The full path of a program. MissingToolError, with what mends it, when there is none."""
+    """Returns the full path of a program. Raises MissingToolError, with advice, if it is missing."""
     path = program_path(name)
     if path is None:
         mend = MEND.get(name, "install wiretale again")
@@ -51,7 +51,7 @@ def find_program(name: str) -> str:
 
 
 def become_program(command: str, arguments: list[str]) -> NoReturn:
-    """Replaces this process by the program of a command. MissingToolError when that cannot be run."""
+    """Replaces this process by the program of a command. Raises MissingToolError if it cannot be executed."""
     name, *first = PROGRAM_OF_COMMAND[command]
     program = find_program(name)
     sys.stdout.flush()

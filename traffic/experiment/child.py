@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that an experiment started: what it says, and its end, whatever happens to us."""
+"""A child process of an experiment: its output, and its end even if this process dies."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from types import TracebackType
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 from wiretale.traffic.experiment.endpoint import watched
 
-GRACE_S = 10.0  # to end when asked to
+GRACE_S = 10.0  # between SIGTERM and SIGKILL
 POLL_S = 0.01
 SAID_MOST = 1 << 16
 OUTPUT_MOST = 1 << 28
 
 
 class ProgramError(WiretaleError):
-    """A program did not do what it was started for."""
+    """A program failed or did not become ready."""
 
     exit_code = 4
 
 
 class Child:
-    """Runs in a session of its own, so that Ctrl-C reaches it through us only; it ends when we do."""
+    """A child in its own session, so that Ctrl-C reaches it only through this process; it ends if this process ends."""
 
     def __init__(self, command: Sequence[str], remote: bool) -> None:
         self.command = list(command)
@@ -54,24 +54,24 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """Until it has ended."""
+        """Waits until it has ended."""
         return self.process.poll() is None
 
     def output(self) -> str:
-        """All of its standard output until now."""
+        """Returns its standard output so far."""
         return os.pread(self._out.fileno(), OUTPUT_MOST, 0).decode("utf-8", "replace")
 
     def said(self) -> str:
-        """What it said on standard error."""
+        """Returns its standard error so far."""
         return os.pread(self._err.fileno(), SAID_MOST, 0).decode("utf-8", "replace").strip()
 
     def last_words(self) -> str:
-        """The last line that it said, or how it ended."""
+        """Returns its last line, or how it ended."""
         lines = self.said().splitlines()
         return lines[-1] if lines else f"ended with exit code {self.process.returncode}"
 
     def wait_until(self, is_ready: Callable[[str], bool], seconds: float, what: str) -> None:
-        """Returns when what it said shows that it is ready. ProgramError when it ends first, or takes too long."""
+        """Waits until its output shows that it is ready. Raises ProgramError if it ends first or exceeds the timeout."""
         until = time.monotonic() + seconds
         while not is_ready(self.said()):
             if not self.is_running:
@@ -81,15 +81,15 @@ class Child:
             time.sleep(POLL_S)
 
     def ask(self) -> None:
-        """SIGUSR1: it says how far it is."""
+        """Sends SIGUSR1, which makes it print its progress."""
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGUSR1)
 
     def stop(self) -> int:
-        """Ends it, when it has not ended: what it holds is written first. Returns its exit code."""
+        """Ends it unless it has ended; it first writes its buffers. Returns its exit code."""
         assert self.process.stdin is not None
         with suppress(OSError):
-            self.process.stdin.close()  # what it is told by (endpoint.py)
+            self.process.stdin.close()  # endpoint.py stops the program if this input is closed
         try:
             return self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

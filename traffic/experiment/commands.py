@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is run for a plan: receiver, senders, tracer."""
+"""The commands of a plan: receiver, senders, tracer."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 from wiretale.traffic.experiment.plan import Plan, Session, Test, Tracer
 
-WAIT_S = 10  # until the receiver is free again
+WAIT_S = 10  # seconds until the receiver is free again
 CAPTURES = "captures"
 
 
 @dataclass(frozen=True)
 class CaptureProgram:
-    """One that can record: how it is called, and what it says once packets are being recorded."""
+    """A capture program: its command, and the word it prints once it captures."""
 
     name: str
     suffix: str
     ready: str
     options: tuple[str, ...]
-    tells_counts: bool = False  # when it gets a SIGUSR1
+    reports_counts: bool = False  # whether it prints counts at SIGUSR1
 
     def arguments(self, tracer: Tracer, where: str, program: str) -> list[str]:
-        """The program and its options."""
+        """Returns the program and its options."""
         fixed = [one.format(interface=tracer.interface, snaplen=tracer.snaplen, where=where) for one in self.options]
         return [program, *fixed, *([tracer.filter] if tracer.filter else [])]
 
@@ -33,7 +33,7 @@ CAPTURE_PROGRAMS = (
     CaptureProgram(
         "wiretale-capture", ".pcapng", "capturing", ("-i", "{interface}", "-s", "{snaplen}", "-w", "{where}")
     ),
-    # Without --immediate-mode, libpcap would keep for itself what it holds when it is stopped.
+    # Without --immediate-mode, libpcap discards its buffer when tcpdump is stopped.
     CaptureProgram(
         "tcpdump",
         ".pcap",
@@ -42,13 +42,13 @@ CAPTURE_PROGRAMS = (
             *("-i", "{interface}", "-n", "-p", "-U", "--immediate-mode", "--time-stamp-precision=nano"),
             *("-B", "16384", "-s", "{snaplen}", "-w", "{where}/trace.pcap"),
         ),
-        tells_counts=True,
+        reports_counts=True,
     ),
 )
 
 
 def receiver_command(plan: Plan) -> list[str]:
-    """The receiver of all tests."""
+    """Returns the command of the receiver of all tests."""
     program = plan.receiver.program("wiretale-traffic")
     most = plan.sessions_most
     parallel = ["--parallel", str(most)] if most > 1 else []
@@ -56,7 +56,7 @@ def receiver_command(plan: Plan) -> list[str]:
 
 
 def amount(session: Session) -> list[str]:
-    """The options that say how much is sent."""
+    """Returns the options for the amount of data."""
     if session.count is not None:
         return ["--count", str(session.count)]
     if session.seconds is not None:
@@ -65,7 +65,7 @@ def amount(session: Session) -> list[str]:
 
 
 def sender_command(plan: Plan, session: Session) -> list[str]:
-    """The sender of a session."""
+    """Returns the sender's command of a session."""
     options = [
         *(["--udp"] if session.protocol == "udp" else []),
         *("--size", str(session.block_bytes), *amount(session)),
@@ -78,12 +78,12 @@ def sender_command(plan: Plan, session: Session) -> list[str]:
 
 
 def tracer_command(tracer: Tracer, capture: CaptureProgram, where: str) -> list[str]:
-    """The tracer of a test, which writes into a folder."""
+    """Returns the tracer's command of a test; it writes into a folder."""
     return tracer.endpoint.command(capture.arguments(tracer, where, tracer.endpoint.program(capture.name)))
 
 
 def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Iterator[str]:
-    """What a test runs, as lines of shell."""
+    """Yields the commands of a test as shell lines."""
     yield f"# {test.name}"
     if plan.tracer and capture:
         yield f"{shlex.join(tracer_command(plan.tracer, capture, f'{CAPTURES}/{test.name}'))} &"
@@ -95,7 +95,7 @@ def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Ite
 
 
 def all_commands(plan: Plan, capture: CaptureProgram | None) -> Iterator[str]:
-    """Every command of a run, in order."""
+    """Yields every command of a run, in order."""
     yield f"{shlex.join(receiver_command(plan))} &"
     for test in plan.tests:
         yield from test_commands(plan, test, capture)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a program of an experiment runs: this host, another one through ssh, or a network namespace of this host."""
+"""The place of an experiment's program: this host, another host by ssh, or a network namespace of this host."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from wiretale.analyzer.errors import MissingToolError, UsageError
 from wiretale.traffic.program import find_program, program_path
 
-# Ends the program when our end of its standard input is closed: by us, by a broken connection, by our own end, whatever
-# that was. A SIGUSR1 to all of them is for the program alone.
+# Ends the program if this side of its standard input is closed: on purpose, by a broken connection, or because this
+# process ended for any reason. The wrapper must ignore SIGUSR1, which is only for the program.
 WATCHED = (
     "trap '' USR1; exec 3<&0; {command} </dev/null & p=$!; {{ cat <&3; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; "
     "wait $p; s=$?; kill $w 2>/dev/null; exit $s"
@@ -25,13 +25,13 @@ NETNS_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def watched(arguments: Sequence[str]) -> str:
-    """A line of shell that runs a program as long as its standard input is open."""
+    """Returns a shell line that runs a program as long as its standard input is open."""
     return WATCHED.format(command=shlex.join(arguments))
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """This host when neither is given."""
+    """The place where a program runs: this host if neither field is set."""
 
     ssh: str | None = None
     netns: str | None = None
@@ -51,15 +51,15 @@ class Endpoint:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it has another host's files."""
+        """Returns whether it has a different file system."""
         return self.ssh is not None
 
     def program(self, name: str) -> str:
-        """How a program is called there: by its full path, on another host by its name."""
+        """Returns the program's name there: its full path, or its bare name on another host."""
         return name if self.is_remote else program_path(name) or name
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """What is run here so that a program runs there; it ends with what is run here."""
+        """Returns the local command that runs a program there; the program ends with this command."""
         if self.ssh is not None:
             return self.shell(watched(arguments))
         if self.netns is not None:
@@ -67,12 +67,12 @@ class Endpoint:
         return list(arguments)
 
     def shell(self, script: str) -> list[str]:
-        """What is run here so that a line of shell runs on the other host."""
+        """Returns the local command that runs a shell line on the other host."""
         assert self.ssh is not None
         return [program_path("ssh") or "ssh", *SSH_OPTIONS, "--", self.ssh, script]
 
     def check(self) -> None:
-        """MissingToolError, UsageError when nothing can be run there."""
+        """Raises MissingToolError or UsageError if programs cannot run there."""
         if self.ssh is not None:
             find_program("ssh")
         if self.netns is None:
@@ -85,7 +85,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """`here`, `ssh:user@host`, `netns:NAME`. ValueError for another."""
+    """Parses `here`, `ssh:user@host` or `netns:NAME`. Raises ValueError for anything else."""
     kind, colon, name = text.partition(":")
     if text == "here":
         return Endpoint()

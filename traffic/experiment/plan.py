@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan: what is sent from where to where, how often, and where it is captured. Written in TOML (docs/experiments.md)."""
+"""A plan: endpoints, sessions, repetitions and capture. Written in TOML (docs/experiments.md)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
 
 @dataclass(frozen=True)
 class Tracer:
-    """Where packets are captured while a test runs."""
+    """The place that captures packets during a test."""
 
     interface: str
     endpoint: Endpoint
@@ -51,7 +51,7 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Session:
-    """One sender of a test: blocks of one size in one protocol."""
+    """One sender of a test: blocks of one size over one protocol."""
 
     protocol: str
     block_bytes: int
@@ -76,13 +76,13 @@ class Test:
 
     @property
     def seconds(self) -> float:
-        """How long it is planned to last; what is sent by count is not known."""
+        """Returns the planned duration; None if the data is limited by count."""
         return max(session.start_s + (session.seconds or 0) for session in self.sessions)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All of it."""
+    """A whole plan."""
 
     name: str
     title: str
@@ -99,25 +99,25 @@ class Plan:
 
     @property
     def sessions_most(self) -> int:
-        """At the same time."""
+        """Returns the largest number of concurrent sessions."""
         return max(len(test.sessions) for test in self.tests)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Returns the plan as JSON."""
         return asdict(self)
 
     def digest(self) -> str:
-        """Another one for another plan."""
+        """Returns a digest that differs between plans."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def slug(text: str) -> str:
-    """For file names."""
+    """Returns a name that is valid in file names."""
     return re.sub(r"[^a-z0-9+.]+", "-", text.lower()).strip("-.") or "test"
 
 
 def endpoint(table: PlanTable) -> Endpoint:
-    """The keys ssh and netns."""
+    """Parses the keys ssh and netns."""
     ssh, netns = table.take("ssh", read.text, ""), table.take("netns", read.text, "")
     try:
         return Endpoint(ssh or None, netns or None)
@@ -126,7 +126,7 @@ def endpoint(table: PlanTable) -> Endpoint:
 
 
 def named_endpoint(value: object) -> str | Endpoint:
-    """`sender`, `receiver`, `ssh:user@host`, `netns:NAME`, `here`, or a table."""
+    """Parses `sender`, `receiver`, `ssh:user@host`, `netns:NAME`, `here`, or a table."""
     if isinstance(value, dict):
         unknown = set(value) - {"ssh", "netns"}
         if unknown:
@@ -138,7 +138,7 @@ def named_endpoint(value: object) -> str | Endpoint:
 
 
 def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Tracer | None:
-    """The table [tracer], None where there is none."""
+    """Parses the table [tracer]; returns None if it is missing."""
     if not table.data:
         return None
     where = table.take("endpoint", named_endpoint, "receiver")
@@ -155,14 +155,14 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
 
 
 def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
-    """UsageError for a block that cannot be sent."""
+    """Raises UsageError if a block of that size cannot be sent."""
     if not BLOCK_LEAST <= size <= BLOCK_MOST[protocol]:
         limits = f"expected {BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes in {protocol}"
         raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
 
 
 def one_amount(table: PlanTable) -> str:
-    """Which of the keys says how much is sent."""
+    """Returns the key that limits the amount of data."""
     given = [key for key in AMOUNTS if key in table.data]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -172,7 +172,7 @@ def one_amount(table: PlanTable) -> str:
 
 
 def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
-    """What is sent of each size."""
+    """Returns the amount of data for each size."""
     key = one_amount(table)
     if key == "counts":
         counts = table.need(key, read.several(read.whole(1, 2**53)))
@@ -192,7 +192,7 @@ def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, A
 
 
 def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
-    """A test of single sessions: a case for each size and rate."""
+    """Parses a test of single sessions: one case per size and rate."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
     nominal = table.need("sizes", read.several(read.byte_count))
     header = table.take("header", read.whole(0, 1024), 0)
@@ -211,7 +211,7 @@ def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session
 
 
 def read_session(table: PlanTable) -> Iterator[Session]:
-    """A session, as often as it is repeated."""
+    """Parses a session with its repetitions."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
     size = table.need("size", read.byte_count)
     check_size(table, "size", protocol, size)
@@ -230,7 +230,7 @@ def read_session(table: PlanTable) -> Iterator[Session]:
 
 
 def read_together(table: PlanTable) -> tuple[Session, ...]:
-    """The sessions that run at the same time."""
+    """Parses the sessions that run concurrently."""
     found = tuple(session for one in table.tables("session") for session in read_session(one))
     table.end()
     if len(found) > SESSIONS_MOST:
@@ -239,7 +239,7 @@ def read_together(table: PlanTable) -> tuple[Session, ...]:
 
 
 def read_test(table: PlanTable, trials: int) -> list[Test]:
-    """All cases of a test, all trials."""
+    """Returns all cases of a test with all trials."""
     name = table.need("name", read.text)
     table.where += f" ({name})"
     trials = table.take("trials", read.whole(1, 1000), trials)
@@ -251,7 +251,7 @@ def read_test(table: PlanTable, trials: int) -> list[Test]:
 
 
 def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
-    """Every case once, then every case again, so that a change of the network touches all alike."""
+    """Orders tests so that every case runs once before any repeats: a change of the network then affects all cases alike."""
     if not 0 < len(tests) <= TESTS_MOST:
         raise top.error("test", f"expected 1 to {TESTS_MOST} tests with their trials, found {len(tests)}")
     names: set[str] = set()
@@ -263,7 +263,7 @@ def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
 
 
 def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Plan:
-    """A plan from its text; `trials` overrides what it says. UsageError with file, table and key of what is wrong."""
+    """Parses a plan; `trials` overrides its own value. Raises UsageError with file, table and key if it is invalid."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -296,12 +296,12 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
 
 
 def built_in_text(name: str) -> str:
-    """The TOML of a built-in plan."""
+    """Returns the TOML of a built-in plan."""
     return files("wiretale.traffic.experiment").joinpath("plans", f"{name}.toml").read_text("utf-8")
 
 
 def plan_text(given: str) -> tuple[str, str, str]:
-    """Text, file and name of a plan: a built-in name, or a file. InputError when there is neither."""
+    """Returns text, file and name of a plan: a built-in name, or a file. Raises InputError if neither exists."""
     if given in BUILT_IN:
         return built_in_text(given), given, given
     path = Path(given)
@@ -320,7 +320,7 @@ def plan_text(given: str) -> tuple[str, str, str]:
 
 
 def scaled_session(session: Session, scale: float) -> Session:
-    """Counts, times and offsets by a factor."""
+    """Scales counts, times and offsets by a factor."""
     return replace(
         session,
         count=session.count and max(1, round(session.count * scale)),
@@ -330,13 +330,13 @@ def scaled_session(session: Session, scale: float) -> Session:
 
 
 def scaled(plan: Plan, scale: float) -> Plan:
-    """The same plan with counts, times and offsets by a factor; what is shorter is looked at more often."""
+    """Returns the plan with scaled counts, times and offsets; a shorter test has shorter intervals."""
     tests = tuple(replace(t, sessions=tuple(scaled_session(s, scale) for s in t.sessions)) for t in plan.tests)
     return replace(plan, tests=tests, interval_s=max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1)))
 
 
 def with_file(plan: Plan, file: str) -> Plan:
-    """The same plan that sends a file in place of what was planned."""
+    """Returns the plan with a file as the data of every session."""
 
     def sends(session: Session) -> Session:
         return replace(session, count=None, seconds=None, file=file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a plan as people write them, and tables that say where a wrong one stands."""
+"""Parsers of a plan's values, and tables that report the place of an invalid one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PORT_MOST = 65_535
 
 
 def byte_count(value: object) -> int:
-    """Bytes: 1472, "64k", "8MiB"."""
+    """Parses bytes: 1472, "64k", "8MiB"."""
     count = parse_bytes(spelled(value))
     if not count:
         raise ValueError('expected a whole number of bytes from 1, as 1472, "64k" or "8MiB"')
@@ -25,7 +25,7 @@ def byte_count(value: object) -> int:
 
 
 def bit_rate(value: object) -> float | None:
-    """Bits per second: "10M", "1.5Gbit", 64000; "max" for as fast as it goes."""
+    """Parses bit/s: "10M", "1.5Gbit", 64000; "max" means unlimited."""
     if value == "max":
         return None
     rate = parse_bit_rate(spelled(value))
@@ -35,7 +35,7 @@ def bit_rate(value: object) -> float | None:
 
 
 def duration(value: object) -> float:
-    """Seconds: 10, "200ms", "1m"."""
+    """Parses seconds: 10, "200ms", "1m"."""
     ns = parse_duration(spelled(value))
     if ns is None or ns > DAY_NS:
         raise ValueError('expected a time up to a day, as 10 (seconds), "200ms" or "1m"')
@@ -43,14 +43,14 @@ def duration(value: object) -> float:
 
 
 def spelled(value: object) -> str:
-    """The text of a value; nothing for what is neither a number nor text."""
+    """Returns the text of a number or string, else an empty one."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return ""
     return str(value)
 
 
 def long_duration(value: object) -> float:
-    """More than no time."""
+    """Parses a positive time."""
     seconds = duration(value)
     if seconds <= 0:
         raise ValueError("expected a time over 0")
@@ -58,7 +58,7 @@ def long_duration(value: object) -> float:
 
 
 def whole(least: int, most: int) -> Callable[[object], int]:
-    """A whole number within bounds."""
+    """Parses an integer within bounds."""
 
     def parse(value: object) -> int:
         if isinstance(value, str):  # "10k"
@@ -71,14 +71,14 @@ def whole(least: int, most: int) -> Callable[[object], int]:
 
 
 def port(value: object) -> int:
-    """A port: a plain number."""
+    """Parses a port number."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PORT_MOST:
         raise ValueError(f"expected 1 to {PORT_MOST}")
     return value
 
 
 def text(value: object) -> str:
-    """Some text, in one line."""
+    """Parses a text without line breaks."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ValueError("expected a line of text")
     return value
@@ -92,7 +92,7 @@ def switch(value: object) -> bool:
 
 
 def word(*words: str) -> Callable[[object], str]:
-    """One of some words."""
+    """Parses one of some words."""
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or value not in words:
@@ -103,7 +103,7 @@ def word(*words: str) -> Callable[[object], str]:
 
 
 def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value, ...]]:
-    """One value, or a list of them."""
+    """Parses one value, or a list of them."""
 
     def parse_all(value: object) -> tuple[Value, ...]:
         if isinstance(value, list) and not value:
@@ -114,7 +114,7 @@ def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value,
 
 
 class PlanTable:
-    """A table of the file. Each key is taken once; what is left in the end is unknown."""
+    """A table of the file. Each key is taken once; any key that remains is unknown."""
 
     def __init__(self, file: str, where: str, data: object) -> None:
         self.file, self.where = file, where
@@ -124,16 +124,16 @@ class PlanTable:
         self.known: set[str] = set()
 
     def error(self, key: str, why: str) -> UsageError:
-        """What is wrong with a key, and where it is."""
+        """Returns an error with the key and its place."""
         return UsageError(f"{self.file}: {self.where}: {key}: {why}" if key else f"{self.file}: {self.where}: {why}")
 
     def take(self, key: str, parse: Callable[[object], Value], default: Default) -> Value | Default:
-        """The value of a key. UsageError when it is none."""
+        """Returns the value of a key. Raises UsageError if it is invalid."""
         self.known.add(key)
         return self.need(key, parse) if key in self.data else default
 
     def need(self, key: str, parse: Callable[[object], Value]) -> Value:
-        """The value of a key that has to be there."""
+        """Returns the value of a required key."""
         self.known.add(key)
         if key not in self.data:
             raise self.error(key, "is missing")
@@ -144,7 +144,7 @@ class PlanTable:
             raise self.error(key, f"{value!r}: {error}") from None
 
     def tables(self, key: str) -> list[PlanTable]:
-        """The tables of an array of tables."""
+        """Returns the tables of an array of tables."""
         self.known.add(key)
         found = self.data.pop(key, [])
         if not isinstance(found, list):
@@ -153,11 +153,11 @@ class PlanTable:
         return [PlanTable(self.file, f"{inside}{key} {n}", one) for n, one in enumerate(found, start=1)]
 
     def table(self, key: str) -> PlanTable:
-        """A table, empty where there is none."""
+        """Returns a table, empty if it is missing."""
         self.known.add(key)
         return PlanTable(self.file, f"[{key}]", self.data.pop(key, {}))
 
     def end(self) -> None:
-        """UsageError when keys are left."""
+        """Raises UsageError if keys remain."""
         for key in self.data:
             raise self.error(key, f"unknown key: expected {one_of(sorted(self.known))}")

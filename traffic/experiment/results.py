@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From raw reports to results.csv: a line for each session of each test. docs/experiments.md says what columns mean."""
+"""Builds results.csv from raw reports: one line per session and test. docs/experiments.md defines the columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wiretale.reports.export.destination import output_file
 from wiretale.traffic.experiment.store import RESULTS, Store
 
 Row = dict[str, Any]
-# In the order in which the studies had them; then what else is known.
+# The studies' columns in their order, then further ones.
 COLUMNS = (
     "protocol",
     "header_bytes",
@@ -55,25 +55,25 @@ COLUMNS = (
 
 
 def part(report: Row, name: str) -> Row:
-    """What an end said; nothing when it is not known."""
+    """Returns a value of one endpoint's report, None if missing."""
     found = report.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def difference(more: int | None, less: int | None) -> int | None:
-    """Of two counts, None when one is not known."""
+    """Returns the difference of two counts, None if one is missing."""
     return None if more is None or less is None else more - less
 
 
 def elapsed(sender: Row, receiver: Row) -> float | None:
-    """First to last block, of the end where that took longer: each by its own clock."""
+    """Returns the time from first to last block, of the endpoint with the longer one: each uses its own clock."""
     known = [end["elapsed_s"] for end in (sender, receiver) if end.get("elapsed_s")]
     return max(known, default=None)
 
 
 def throughput(received: int | None, took: float | None, receiver: Row) -> float | None:
-    """Bytes per second. Over the receiver's own time it is the receiver's rate, which does not count the first datagram:
-    of one alone, it is not known."""
+    """Returns bytes per second. The receiver's own time excludes the first datagram, so its rate must exclude it too;
+    with a single datagram the rate is None."""
     if not took or received is None or receiver.get("rate_kb_s", 0) is None:
         return None
     if took == receiver.get("elapsed_s") and "rate_kb_s" in receiver:
@@ -82,7 +82,7 @@ def throughput(received: int | None, took: float | None, receiver: Row) -> float
 
 
 def measures(session: Row, report: Row) -> Row:
-    """What a session's report says."""
+    """Returns the columns from a session's report."""
     sender, receiver = part(report, "sender"), part(report, "receiver")
     sent, received = report.get("bytes_sent"), report.get("bytes_received")
     took = elapsed(sender, receiver)
@@ -115,7 +115,7 @@ def measures(session: Row, report: Row) -> Row:
 
 
 def session_row(data: Row, number: int) -> Row:
-    """A line of the table."""
+    """Returns a line of the table."""
     done, planned = data["sessions"][number], data["test"]["sessions"][number]
     rate = planned["rate_bps"]
     return {
@@ -137,21 +137,20 @@ def session_row(data: Row, number: int) -> Row:
 
 
 def rows(tests: Iterable[Row]) -> Iterator[Row]:
-    """All lines."""
     for data in tests:
         for number in range(len(data["sessions"])):
             yield session_row(data, number)
 
 
 def cell(value: object) -> object:
-    """A value as it is written: nothing for what is not known, no more digits than were measured."""
+    """Formats a value: empty if unknown, and no more digits than were measured."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.9g}" if isinstance(value, float) else csv_cell(value)
 
 
 def write_results(store: Store) -> None:
-    """results.csv, of all that the folder holds."""
+    """Writes results.csv from all results in the folder."""
     with output_file(store.folder / RESULTS) as out, io.TextIOWrapper(out, "utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

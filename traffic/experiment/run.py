@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a plan: a receiver for all of it, and test by test the tracer, the senders at their times, and what came of it."""
+"""Runs a plan: one receiver, and for each test the tracer, the senders at their times, and the results."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from wiretale.traffic.experiment.tracing import Recording, check_interface, find
 from wiretale.traffic.program import find_program
 
 RECEIVER_S = 15.0
-SPARE_S = 60.0  # beyond a session's planned time
+SPARE_S = 60.0  # after a session's planned end
 POLL_S = 0.01
 TABLE_SHARE = 10
 
 Note = Callable[[str], None]
-Done = Callable[[Test, str | None], None]  # a test, and why it failed
+Done = Callable[[Test, str | None], None]  # a test, and the error if it failed
 
 
 def receiver_is_up(said: str) -> bool:
-    """It says so."""
     return "listening on port" in said
 
 
@@ -40,12 +39,12 @@ class Runner:
         self.plan, self.store, self.note = plan, store, note
         self.capture: CaptureProgram | None = None
         self.receiver: Child | None = None
-        self.next_table = 0.0  # when results.csv may be made again
+        self.next_table = 0.0  # earliest time of the next results.csv
 
     # --- before the first test
 
     def check(self) -> None:
-        """MissingToolError, UsageError when something is missing, before anything is run."""
+        """Raises MissingToolError or UsageError if anything is missing, before anything is run."""
         for endpoint in (self.plan.sender, self.plan.receiver):
             endpoint.check()
             if not endpoint.is_remote:
@@ -57,7 +56,7 @@ class Runner:
                 check_interface(self.plan.tracer)
 
     def choose_capture(self) -> CaptureProgram | None:
-        """What records, if anything has to or can."""
+        """Returns the capture program, if the plan needs one and one is available."""
         assert self.plan.tracer is not None
         try:
             capture = find_capture(self.plan.tracer)
@@ -72,7 +71,7 @@ class Runner:
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
-        """A receiver, until the end."""
+        """Runs a receiver during the body."""
         try:
             yield
         finally:
@@ -80,7 +79,7 @@ class Runner:
                 self.receiver.__exit__(None, None, None)
 
     def ensure_receiver(self) -> None:
-        """Starts the receiver when none runs. ProgramError when it does not come up."""
+        """Starts the receiver unless one runs. Raises ProgramError if it fails to start."""
         if self.receiver and self.receiver.is_running:
             return
         if self.receiver:
@@ -111,7 +110,7 @@ class Runner:
 
     @contextmanager
     def traced(self, test: Test) -> Iterator[Recording | None]:
-        """With the tracer, where there is one."""
+        """Runs the senders, with the tracer if the plan has one."""
         tracer = self.plan.tracer
         if not tracer or not self.capture:
             yield None
@@ -120,7 +119,7 @@ class Runner:
             yield recording
 
     def run_sessions(self, test: Test) -> tuple[list[dict[str, Any]], Recording | None]:
-        """What the sessions of a test reported, and what was recorded of it."""
+        """Returns the sessions' reports of a test, and its captures."""
         with ExitStack() as stack:
             with self.traced(test) as recording:
                 children = self.senders(test, stack)
@@ -128,7 +127,7 @@ class Runner:
             return [session_result(session, child) for session, child in pairs], recording
 
     def run_test(self, test: Test) -> str | None:
-        """Runs a test and keeps what came of it; returns why it failed."""
+        """Runs a test and stores its results; returns the error if it failed."""
         self.ensure_receiver()
         started, error = time.time_ns(), None
         sessions: list[dict[str, Any]] = [empty_result(session) for session in test.sessions]
@@ -154,7 +153,7 @@ class Runner:
         return error
 
     def tracer_is_dispensable(self, problem: ProgramError) -> bool:
-        """Whether it goes on without a tracer that did not come up."""
+        """Returns whether the test goes on if the tracer failed to start."""
         if not (self.capture and self.plan.tracer and self.plan.tracer.optional and "the tracer" in str(problem)):
             return False
         self.note(f"without captures: {problem}")
@@ -162,7 +161,7 @@ class Runner:
         return True
 
     def write_results(self) -> None:
-        """The table of what is there, unless making it would take a tenth of the run: the end makes it anyway."""
+        """Writes the table of results so far, unless this would take a tenth of the run; the end always writes it."""
         begin = time.monotonic()
         if begin < self.next_table:
             return
@@ -171,7 +170,7 @@ class Runner:
         self.next_table = end + TABLE_SHARE * (end - begin)
 
     def run(self, done: Done) -> int:
-        """Runs what is not done yet; returns how many tests failed."""
+        """Runs all tests without a result; returns the number of failed tests."""
         failed = 0
         with self.receiving():
             for test in self.plan.tests:
@@ -187,12 +186,12 @@ class Runner:
 
 
 def empty_result(session: Session) -> dict[str, Any]:
-    """Of a session that never ran."""
+    """Returns the report of a session that never ran."""
     return {"label": session.label, "command": None, "report": None, "intervals": [], "error": "did not run"}
 
 
 def json_lines(text: str) -> list[dict[str, Any]]:
-    """The objects among the lines; a line that was cut is none."""
+    """Returns the JSON objects among the lines; a truncated line is skipped."""
     found = []
     for line in text.splitlines():
         try:
@@ -205,7 +204,7 @@ def json_lines(text: str) -> list[dict[str, Any]]:
 
 
 def session_result(session: Session, child: Child) -> dict[str, Any]:
-    """What a sender reported, and why it failed when it did."""
+    """Returns a sender's report, and its error if it failed."""
     lines = json_lines(child.output())
     reports = [line for line in lines if str(line.get("schema", "")).startswith("wiretale.send/")]
     report = reports[-1] if reports else None
@@ -228,7 +227,7 @@ def session_result(session: Session, child: Child) -> dict[str, Any]:
 
 
 def run_plan(plan: Plan, store: Store, note: Note, done: Done) -> int:
-    """Runs a plan into a folder; returns how many tests failed. WiretaleError when it cannot be begun."""
+    """Runs a plan into a folder; returns the number of failed tests. Raises WiretaleError if it cannot start."""
     runner = Runner(plan, store, note)
     runner.check()
     store.begin(plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of an experiment: the plan it is of, and of each test that is done the raw JSON and the capture."""
+"""The folder of an experiment: its plan, and the raw JSON and captures of each finished test."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NAMED_MOST = 3
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """A file that appears whole or not at all."""
+    """Writes a file atomically."""
     with output_file(path) as out:
         out.write(json.dumps(data, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def read_json(path: Path, schema: str) -> dict[str, Any]:
-    """A file of ours. InputError for another."""
+    """Reads a file of an experiment. Raises InputError if it is not one."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -42,7 +42,7 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two plans, in words."""
+    """Returns the differences of two plans as text."""
     tests = [{test["name"]: test for test in plan["tests"]} for plan in (before, now)]
     found = [key for key in now if key != "tests" and before.get(key) != now[key]]
     found += [f"{name} is new" for name in tests[1] if name not in tests[0]]
@@ -53,27 +53,27 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 class Store:
-    """Files are written whole, test by test: whatever ends a run, what was done is there for the next one."""
+    """Files are written atomically, test by test, so that an interrupted run can continue."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.raw = folder / RAW
 
     def files(self) -> list[Path]:
-        """The files of the experiment that are there."""
+        """Returns the experiment's existing files."""
         beside = (self.folder / name for name in (PLAN_FILE, RESULTS))
         found = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
         return [path for path in found if path.is_file()]
 
     def check(self, inputs: Iterable[str], overwrite: bool) -> None:
-        """Refuses to replace an input, or a capture unless it is this experiment's own or `overwrite`."""
+        """Refuses to replace an input, or a capture unless it is this experiment's own or `overwrite` is set."""
         inputs, begun = list(inputs), (self.folder / PLAN_FILE).exists()
         for path in [self.folder / RESULTS, *self.files()]:
             own = begun and path.parent.name == CAPTURES
             check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or own)
 
     def begin(self, plan: Plan) -> None:
-        """Makes the folder the plan's. UsageError when it is another plan's."""
+        """Creates the folder for the plan. Raises UsageError if it belongs to another plan."""
         now = json.loads(json.dumps(plan.as_dict()))
         path = self.folder / PLAN_FILE
         try:
@@ -91,13 +91,13 @@ class Store:
             )
 
     def clean(self) -> None:
-        """Removes what a run that was killed left half-done."""
+        """Removes partial files of a killed run."""
         for left in [*self.folder.glob("*/.*partial-*"), *self.folder.glob(".*partial-*")]:
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """So that two runs do not share a folder. UsageError when another one has it."""
+        """Locks the folder against a second run. Raises UsageError if another run holds the lock."""
         with (self.folder / LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,7 +108,7 @@ class Store:
             (self.folder / LOCK).unlink()
 
     def plan(self) -> dict[str, Any]:
-        """The plan it holds results of. InputError when it is no experiment's folder."""
+        """Returns the plan of the results. Raises InputError if the folder is not an experiment's."""
         path = self.folder / PLAN_FILE
         if not path.exists():
             raise InputError(f"{self.folder}: expected a folder that `wiretale experiment run` wrote, with {PLAN_FILE}")
@@ -116,16 +116,16 @@ class Store:
         return plan
 
     def keep(self, test: str, data: dict[str, Any]) -> None:
-        """What came of a test."""
+        """Returns the results of a test."""
         write_json(self.raw / f"{test}.json", {"schema": TEST_SCHEMA, "wiretale": __version__, **data})
 
     def is_done(self, test: str) -> bool:
-        """Whether a test has its result; one that failed has none."""
+        """Returns whether the test has a result; a failed test has none."""
         path = self.raw / f"{test}.json"
         return path.exists() and read_json(path, TEST_SCHEMA)["error"] is None
 
     def tests(self) -> Iterator[dict[str, Any]]:
-        """All that is there, in the plan's order."""
+        """Returns all results in the plan's order."""
         for test in self.plan()["tests"]:
             path = self.raw / f"{test['name']}.json"
             if path.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tracer of an experiment: recording before a test's first block is sent, and until its last one has come."""
+"""The tracer of an experiment: it must capture before a test's first block is sent and until its last one arrived."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_PROGRAM = "neither wiretale-capture nor tcpdump is installed to capture at {w
 
 @dataclass
 class Recording:
-    """What the tracer recorded of a test."""
+    """The tracer's results of a test."""
 
     program: str
     files: list[str] = field(default_factory=list)  # in the experiment's folder
@@ -39,7 +39,7 @@ class Recording:
 
 
 def remote_output(endpoint: Endpoint, script: str) -> bytes:
-    """Of a line of shell on the other host. ProgramError when it fails."""
+    """Returns the output of a shell line on the other host. Raises ProgramError if it fails."""
     try:
         done = subprocess.run(endpoint.shell(script), stdin=-3, capture_output=True, timeout=SHELL_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -51,14 +51,14 @@ def remote_output(endpoint: Endpoint, script: str) -> bytes:
 
 
 def has_program(endpoint: Endpoint, name: str) -> bool:
-    """Whether the endpoint's host has it."""
+    """Returns whether the endpoint's host has the program."""
     if not endpoint.is_remote:
         return program_path(name) is not None
     return bool(remote_output(endpoint, f"command -v {name} || true").strip())
 
 
 def find_capture(tracer: Tracer) -> CaptureProgram:
-    """The program that records there. MissingToolError when there is none."""
+    """Returns the capture program of that host. Raises MissingToolError if it has none."""
     for capture in CAPTURE_PROGRAMS:
         if has_program(tracer.endpoint, capture.name):
             return capture
@@ -66,9 +66,9 @@ def find_capture(tracer: Tracer) -> CaptureProgram:
 
 
 def check_interface(tracer: Tracer) -> None:
-    """UsageError when it is not there: the tracer would wait for it, test after test.
+    """Raises UsageError if the interface is missing, because the tracer would wait for it in each test.
 
-    What another host has, it tells when it is asked to capture.
+    Another host reports a missing interface when the capture starts.
     """
     if tracer.endpoint.is_remote or tracer.interface == "any":
         return
@@ -85,7 +85,7 @@ def check_interface(tracer: Tracer) -> None:
 
 
 def make_folder(endpoint: Endpoint, beside: Path) -> str:
-    """A new folder on the tracer's host; on another host its name, which the tracer's command makes."""
+    """Creates a folder on the tracer's host; for another host it returns a name that the tracer's command creates."""
     if endpoint.is_remote:
         return f"/tmp/wiretale-{secrets.token_hex(8)}"
     beside.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def make_folder(endpoint: Endpoint, beside: Path) -> str:
 
 
 def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
-    """Brings the files of another host here, and removes them there. ProgramError when that fails."""
+    """Copies the files of another host and removes them there. Raises ProgramError if that fails."""
     script = f"cd {folder} && tar -cf - . && cd / && rm -r {folder}"
     with tempfile.TemporaryFile(dir=into) as archive:
         done = subprocess.run(endpoint.shell(script), stdin=-3, stdout=archive, stderr=-1, check=False)
@@ -108,7 +108,7 @@ def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
 
 
 def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
-    """Moves captures to their place; their names in the experiment's folder."""
+    """Moves captures into the experiment's folder and returns their names."""
     kept = []
     for number, path in enumerate(found, start=1):
         name = test + (f".{number}" if len(found) > 1 else "") + path.suffix
@@ -118,7 +118,7 @@ def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
 
 
 def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
-    """What was written there, in its place."""
+    """Moves the capture to its place."""
     here = Path(folder)
     try:
         if tracer.endpoint.is_remote:
@@ -131,7 +131,7 @@ def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
 
 
 def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[str]:
-    """What starts the tracer."""
+    """Returns the command that starts the tracer."""
     if not tracer.endpoint.is_remote:
         return tracer_command(tracer, capture, folder)
     arguments = capture.arguments(tracer, folder, capture.name)
@@ -139,7 +139,7 @@ def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[
 
 
 def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
-    """The tracer, when it records. ProgramError when it does not."""
+    """Returns the tracer once it captures. Raises ProgramError if it does not start."""
     child = Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote)
     try:
         what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
@@ -151,9 +151,9 @@ def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
 
 
 def drain(child: Child) -> None:
-    """Lets tcpdump read what its kernel holds, for stopped it would drop it without a word.
+    """Lets tcpdump read the kernel's buffer, which it would discard at its end without a message.
 
-    Until two answers in a row have the same count, or it has answered some times: a busy interface always has more.
+    Returns if two consecutive counts are equal, or after a few counts, because a busy interface never stops.
     """
     until = time.monotonic() + DRAIN_S
     answers: list[str] = []
@@ -167,15 +167,15 @@ def drain(child: Child) -> None:
 
 @contextmanager
 def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path) -> Iterator[Recording]:
-    """Records what runs within, and a margin; the recording is complete after it."""
+    """Captures the body and a margin; the capture is complete afterwards."""
     recording = Recording(capture.name)
     into = experiment / CAPTURES
     folder = make_folder(tracer.endpoint, into)
     try:
         with start_tracer(tracer, capture, folder) as child:
             yield recording
-            time.sleep(tracer.margin_s)  # what is still under way
-            if capture.tells_counts and not tracer.endpoint.is_remote:
+            time.sleep(tracer.margin_s)  # packets that are still in flight
+            if capture.reports_counts and not tracer.endpoint.is_remote:
                 drain(child)
             child.stop()
             recording.said = child.said()
