@@ -22,7 +22,7 @@ MODULE_SOURCES = common/sequence_window.c $(filter-out analyzer/core/fuzz/%,$(wi
 CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
 CORE_INCLUDES = -I. -Ianalyzer/core
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))
-FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/src/fuzz/fuzz_*.c)))
+FUZZERS = $(notdir $(basename $(wildcard analyzer/core/fuzz/fuzz_*.c capture/fuzz/fuzz_*.c)))
 EXTENSION = analyzer/_core.abi3.so
 # Folders of the C programs, and the name of the program of each.
 PROGRAM_FOLDERS = traffic traffic/link capture
@@ -188,12 +188,12 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # Fuzz targets of the daemon: all its sources except main().
-CAPTURE_SOURCES = $(filter-out capture/src/main.c,$(wildcard capture/src/*.c common/*.c))
+CAPTURE_SOURCES = $(filter-out capture/main.c capture/fuzz/% capture/test/%,$(wildcard capture/*.c capture/*/*.c common/*.c))
 
-build/fuzz/%: capture/src/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/src/*.h)
+build/fuzz/%: capture/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/*.h capture/*/*.h)
 	$(call say,compiling $<)
 	@mkdir -p $(@D)
-	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -I. -Icapture/src $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
+	@$(FUZZ) -D_GNU_SOURCE -DWIRETALE_PROGRAM='""' -DWIRETALE_VERSION='""' -I. -Icapture $< $(CAPTURE_SOURCES) -o $@ -lpcap -lseccomp -lcap-ng -lzstd -lpthread -lm
 
 .PHONY: sanitize
 sanitize: $(VENV)/.stamp-test $(C_TESTS:%=build/sanitize/%) ## run all tests with AddressSanitizer and UndefinedBehaviorSanitizer

@@ -27,7 +27,6 @@ OBJECTS = ROOT / "build" / "lint"
 # The folders below which C files name each other, the more specific first.
 PROGRAMS = (
     "analyzer/core",
-    "capture/src",
     "capture",
     "traffic/generator",
     "traffic/link",

@@ -183,17 +183,19 @@ static void take(const struct reader *reader, const struct option_row *row, cons
     }
 }
 
-/* `attached` is the value in the same argument, or NULL. */
+/* `value` is the rest of the argument, or NULL if it ends with the option. */
 static void take_option(struct reader *reader, const struct option_row *row, const char *option,
-                        const char *attached) {
-    if (!takes_value(row) && attached)
-        fail(EXIT_USAGE, "%s: expected no value", option);
-    if (takes_value(row) && !attached) {
+                        const char *value) {
+    if (!takes_value(row)) {
+        if (value)
+            fail(EXIT_USAGE, "%s: expected no value", option);
+        value = "";
+    } else if (!value) {
         if (++reader->at >= reader->argc)
             fail(EXIT_USAGE, "%s: expected a value; see `%s --help`", option, program_name());
-        attached = reader->argv[reader->at];
+        value = reader->argv[reader->at];
     }
-    take(reader, row, option, attached);
+    take(reader, row, option, value);
 }
 
 static void take_name(struct reader *reader, const char *argument) {

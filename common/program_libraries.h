@@ -24,7 +24,7 @@ static const struct {
     const char *name;
     bool is_library;
 } wanted[] = {
-#include "library_calls.h"
+#include <library_calls.h>
 };
 #undef LIBRARY
 #undef CALL
@@ -43,7 +43,7 @@ __attribute__((used, visibility("hidden"))) void *library_calls[sizeof wanted / 
 #define CALL(offset, name)                                                                         \
     __asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name              \
             ":\n " JUMP(offset) ".size " #name ", .-" #name "\n");
-#include "library_calls.h"
+#include <library_calls.h>
 
 /* Debian names a library's package after its file: libpcap.so.0.8 is in libpcap0.8, liblz4.so.1 in
  * liblz4-1. Where Debian 13 appended t64, apt-get still accepts the name without it. */

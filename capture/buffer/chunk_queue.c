@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buffer/chunk_queue.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/clock.h"
+
+static void add_empty(struct chunk_queue *queue, struct chunk *chunk) {
+    chunk->next = queue->empty;
+    queue->empty = chunk;
+    atomic_fetch_add_explicit(&queue->empty_count, 1, memory_order_relaxed);
+}
+
+bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices) {
+    size_t least = 2 * (size_t)devices + 2; /* each reader fills one while the writer empties one */
+    *queue = (struct chunk_queue){.devices = devices, .chunks = bytes / CHUNK_BYTES};
+    if (queue->chunks < least)
+        queue->chunks = least;
+    queue->memory = mmap(NULL, queue->chunks * CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    queue->all = calloc(queue->chunks, sizeof *queue->all);
+    if (queue->memory == MAP_FAILED || !queue->all)
+        return false;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->filled, &attributes);
+    pthread_condattr_destroy(&attributes);
+    for (size_t i = queue->chunks; i--;) {
+        queue->all[i].data = queue->memory + i * CHUNK_BYTES;
+        add_empty(queue, &queue->all[i]);
+    }
+    return true;
+}
+
+void chunk_queue_close(struct chunk_queue *queue) {
+    munmap(queue->memory, queue->chunks * CHUNK_BYTES);
+    free(queue->all);
+    pthread_cond_destroy(&queue->filled);
+    pthread_mutex_destroy(&queue->lock);
+}
+
+struct chunk *chunk_queue_acquire(struct chunk_queue *queue) {
+    if (!chunk_queue_empty_count(queue))
+        return NULL;
+    pthread_mutex_lock(&queue->lock);
+    struct chunk *chunk = queue->empty;
+    if (chunk) {
+        queue->empty = chunk->next;
+        atomic_fetch_sub_explicit(&queue->empty_count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (!chunk)
+        return NULL;
+    *chunk = (struct chunk){.data = chunk->data};
+    return chunk;
+}
+
+void chunk_queue_release(struct chunk_queue *queue, struct chunk *chunk) {
+    pthread_mutex_lock(&queue->lock);
+    add_empty(queue, chunk);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void append(struct lane *lane, struct chunk *first, struct chunk *last) {
+    if (lane->last)
+        lane->last->next = first;
+    else
+        lane->first = first;
+    lane->last = last;
+}
+
+void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *chunk,
+                      int64_t complete_ns) {
+    struct lane *lane = &queue->lanes[device];
+    if (chunk) {
+        chunk->next = NULL;
+        chunk->device = device;
+        chunk->handed_ns = monotonic_ns();
+    }
+    pthread_mutex_lock(&queue->lock);
+    lane->complete_ns = complete_ns;
+    if (chunk) {
+        append(lane, chunk, chunk);
+        /* From now on, not from when it wakes: a busy machine lets it sleep on, and one chunk after
+         * the other would be handed over with a packet or two. */
+        atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (chunk)
+        pthread_cond_signal(&queue->filled);
+}
+
+void chunk_queue_end(struct chunk_queue *queue, uint32_t device) {
+    pthread_mutex_lock(&queue->lock);
+    queue->lanes[device].ended = true;
+    pthread_mutex_unlock(&queue->lock);
+    pthread_cond_signal(&queue->filled);
+}
+
+void chunk_queue_wake(struct chunk_queue *queue) {
+    pthread_cond_signal(&queue->filled);
+}
+
+static bool anything_filled(const struct chunk_queue *queue) {
+    for (uint32_t i = 0; i < queue->devices; i++)
+        if (queue->lanes[i].first)
+            return true;
+    return false;
+}
+
+static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
+    int64_t until = monotonic_ns() + wait_ns;
+    struct timespec limit = to_timespec(until);
+    atomic_store_explicit(&queue->idle, true, memory_order_relaxed);
+    pthread_cond_timedwait(&queue->filled, &queue->lock, &limit);
+    atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
+}
+
+void chunk_queue_pop_all(struct chunk_queue *queue, struct lane *taken, int64_t wait_ns) {
+    pthread_mutex_lock(&queue->lock);
+    if (wait_ns && !anything_filled(queue))
+        wait_filled(queue, wait_ns);
+    for (uint32_t i = 0; i < queue->devices; i++) {
+        struct lane *lane = &queue->lanes[i];
+        if (lane->first)
+            append(&taken[i], lane->first, lane->last);
+        lane->first = lane->last = NULL;
+        taken[i].complete_ns = lane->complete_ns;
+        taken[i].ended = lane->ended;
+    }
+    pthread_mutex_unlock(&queue->lock);
+}

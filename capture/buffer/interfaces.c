@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buffer/interfaces.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool is_same(const struct description *a, const struct description *b) {
+    return a->device == b->device && a->link_type == b->link_type && a->snaplen == b->snaplen &&
+           a->speed_bps == b->speed_bps && a->has_mac == b->has_mac &&
+           !memcmp(a->mac, b->mac, sizeof a->mac) && same_text(a->name, b->name) &&
+           same_text(a->comment, b->comment) && same_text(a->filter, b->filter);
+}
+
+static struct description *copy_of(const struct description *description) {
+    struct description *copy = aligned_alloc(_Alignof(struct description), sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *description;
+    copy->filter = description->filter ? strdup(description->filter) : NULL;
+    return copy;
+}
+
+static int find_same(const struct description_list *list, const struct description *wanted) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (is_same(list->items[i], wanted))
+            return (int)i;
+    return -1;
+}
+
+int description_add(struct description_list *list, const struct description *description) {
+    pthread_mutex_lock(&adding);
+    int number = find_same(list, description);
+    if (number < 0 && list->count < DESCRIPTIONS_MAX) {
+        struct description *copy = copy_of(description);
+        if (copy) {
+            number = (int)list->count;
+            list->items[number] = copy;
+            atomic_store(&list->count, (uint32_t)number + 1);
+        }
+    }
+    pthread_mutex_unlock(&adding);
+    return number;
+}
+
+struct counts description_counts(const struct description_list *list, uint32_t device) {
+    struct counts sum = {0};
+    for (uint32_t i = 0, count = atomic_load(&list->count); i < count; i++) {
+        if (list->items[i]->device != device)
+            continue;
+        struct counts one = counts_of(&list->items[i]->counts);
+        counts_sum(&sum, &one);
+    }
+    return sum;
+}
+
+void description_list_free(struct description_list *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        free(list->items[i]->filter);
+        free(list->items[i]);
+    }
+    list->count = 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file tells of an interface. One is made each time that a device has been opened as
+ * something new; its place in the list is the interface number in the packets. The list only grows,
+ * so that readers need no lock.  *
+ * What is counted of a device under one description: an interface that is deleted and made again is
+ * another one in the file, with counts of its own. Each number has one writer, named here; anybody
+ * may read it at any time.
+ *
+ *   received = written + dropped_queue + dropped_disk + what is still in the queue
+ *   kernel_received = received + dropped_kernel, once the device has been read to its end
+ */
+#ifndef WIRETALE_CAPTURE_INTERFACES_H
+#define WIRETALE_CAPTURE_INTERFACES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffer/interfaces.h"
+
+typedef _Atomic uint64_t counter;
+
+/* What the statistics of one file are of. */
+struct file_counts {
+    uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
+};
+
+struct interface_counts {
+    /* of the reading thread */
+    _Alignas(64) counter received; /* packets that this program got from libpcap */
+    counter received_bytes;        /* on the wire */
+    counter dropped_queue;         /* no block was free: the writing thread is behind */
+    counter kernel_received;       /* packets that passed the filter (PACKET_STATISTICS) */
+    counter dropped_kernel;        /* ring buffer full */
+    counter dropped_interface;     /* by the adapter or its driver (/sys/class/net/...) */
+    /* of the writing thread */
+    _Alignas(64) counter written;
+    counter dropped_disk; /* could not be written */
+};
+
+struct counts {
+    uint64_t received, written, queued;
+    uint64_t dropped_kernel, dropped_interface, dropped_queue, dropped_disk;
+    uint64_t received_bytes, kernel_received;
+};
+
+static inline uint64_t counter_get(const counter *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline void counter_set(counter *counter, uint64_t value) {
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+/* By its one writer: a plain addition, no locked instruction. */
+static inline void counter_add(counter *counter, uint64_t more) {
+    counter_set(counter, counter_get(counter) + more);
+}
+
+/* What left is read before what came, so that nothing seems to be less than nothing. */
+static inline struct counts counts_of(const struct interface_counts *of) {
+    struct counts now = {.written = counter_get(&of->written),
+                         .dropped_disk = counter_get(&of->dropped_disk),
+                         .dropped_queue = counter_get(&of->dropped_queue)};
+    now.dropped_kernel = counter_get(&of->dropped_kernel);
+    now.dropped_interface = counter_get(&of->dropped_interface);
+    now.received_bytes = counter_get(&of->received_bytes);
+    now.kernel_received = counter_get(&of->kernel_received);
+    atomic_thread_fence(memory_order_acquire);
+    now.received = counter_get(&of->received);
+    uint64_t left = now.written + now.dropped_disk + now.dropped_queue;
+    now.queued = now.received > left ? now.received - left : 0;
+    return now;
+}
+
+static inline struct file_counts file_counts_of(const struct interface_counts *of) {
+    struct counts now = counts_of(of);
+    return (struct file_counts){.written = now.written,
+                                .dropped_disk = now.dropped_disk,
+                                .dropped_queue = now.dropped_queue,
+                                .dropped_kernel = now.dropped_kernel,
+                                .dropped_interface = now.dropped_interface};
+}
+
+static inline struct file_counts file_counts_less(const struct file_counts *from,
+                                                  const struct file_counts *less) {
+    return (struct file_counts){.written = from->written - less->written,
+                                .dropped_disk = from->dropped_disk - less->dropped_disk,
+                                .dropped_queue = from->dropped_queue - less->dropped_queue,
+                                .dropped_kernel = from->dropped_kernel - less->dropped_kernel,
+                                .dropped_interface =
+                                    from->dropped_interface - less->dropped_interface};
+}
+
+static inline void file_counts_add(struct file_counts *sum, const struct file_counts *more) {
+    sum->written += more->written;
+    sum->dropped_disk += more->dropped_disk;
+    sum->dropped_queue += more->dropped_queue;
+    sum->dropped_kernel += more->dropped_kernel;
+    sum->dropped_interface += more->dropped_interface;
+}
+
+static inline void counts_sum(struct counts *sum, const struct counts *more) {
+    sum->received += more->received;
+    sum->written += more->written;
+    sum->queued += more->queued;
+    sum->dropped_kernel += more->dropped_kernel;
+    sum->dropped_interface += more->dropped_interface;
+    sum->dropped_queue += more->dropped_queue;
+    sum->dropped_disk += more->dropped_disk;
+    sum->received_bytes += more->received_bytes;
+    sum->kernel_received += more->kernel_received;
+}
+
+#define DESCRIPTIONS_MAX 256
+
+struct description {
+    uint32_t device;
+    char name[64];
+    char text[128];     /* the adapter's own name for itself */
+    char hardware[96];  /* driver, firmware, bus */
+    char comment[512];  /* time source, offloads */
+    char *filter;       /* NULL for none */
+    uint32_t link_type; /* LINKTYPE_, as in files */
+    uint32_t snaplen;
+    uint64_t speed_bps; /* 0: not known */
+    uint8_t mac[6];
+    bool has_mac;
+    struct interface_counts counts; /* of packets that came under this description */
+};
+
+struct description_list {
+    struct description *items[DESCRIPTIONS_MAX];
+    _Atomic uint32_t count;
+};
+
+/* The number of an equal one, or of a copy that is added; -1 when the list is full. */
+int description_add(struct description_list *list, const struct description *description);
+/* All that was counted of a device, under each of its descriptions. */
+struct counts description_counts(const struct description_list *list, uint32_t device);
+void description_list_free(struct description_list *list);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "buffer/pcapng.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "buffer/interfaces.h"
+#include "buffer/record.h"
+
+#ifndef WIRETALE_VERSION
+#define WIRETALE_VERSION "unknown"
+#endif
+
+#define BYTE_ORDER_MAGIC 0x1A2B3C4Du
+#define PCAP_MAGIC_NS    0xA1B23C4Du
+#define TIME_NANO        9 /* if_tsresol: 10^-9 s */
+#define MAX_TEXT         8192u
+
+enum block_type { BLOCK_SECTION = 0x0A0D0D0A, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5 };
+
+enum block_option {
+    OPTION_COMMENT = 1,
+    SHB_HARDWARE = 2,
+    SHB_OS = 3,
+    SHB_APPLICATION = 4,
+    IF_NAME = 2,
+    IF_DESCRIPTION = 3,
+    IF_MAC = 6,
+    IF_SPEED = 8,
+    IF_TSRESOL = 9,
+    IF_FILTER = 11,
+    IF_OS = 12,
+    IF_HARDWARE = 15,
+    ISB_START = 2,
+    ISB_END = 3,
+    ISB_RECEIVED = 4,
+    ISB_DROPPED = 5,
+    ISB_ACCEPTED = 6,
+    ISB_DROPPED_BY_OS = 7,
+    ISB_DELIVERED = 8,
+};
+
+void pcapng_free(struct pcapng_buffer *buffer) {
+    free(buffer->data);
+    *buffer = (struct pcapng_buffer){0};
+}
+
+static uint8_t *extend(struct pcapng_buffer *buffer, size_t more) {
+    if (buffer->fill + more > buffer->room) {
+        size_t room = 2 * buffer->room + more + 1024;
+        uint8_t *data = realloc(buffer->data, room);
+        if (!data) {
+            buffer->failed = true;
+            return NULL;
+        }
+        buffer->data = data;
+        buffer->room = room;
+    }
+    buffer->fill += more;
+    return buffer->data + buffer->fill - more;
+}
+
+static void add_u16(struct pcapng_buffer *buffer, uint16_t value) {
+    uint8_t *to = extend(buffer, sizeof value);
+    if (to)
+        put_u16(to, value);
+}
+
+static void add_u32(struct pcapng_buffer *buffer, uint32_t value) {
+    uint8_t *to = extend(buffer, sizeof value);
+    if (to)
+        put_u32(to, value);
+}
+
+static void begin(struct pcapng_buffer *buffer, enum block_type type) {
+    buffer->start = buffer->fill;
+    add_u32(buffer, type);
+    add_u32(buffer, 0); /* the length, set by end() */
+}
+
+static void end(struct pcapng_buffer *buffer) {
+    uint32_t length = (uint32_t)(buffer->fill - buffer->start) + 4;
+    add_u32(buffer, length);
+    if (!buffer->failed)
+        put_u32(buffer->data + buffer->start + 4, length);
+}
+
+static void add_option(struct pcapng_buffer *buffer, enum block_option code, const void *value,
+                       size_t length) {
+    add_u16(buffer, (uint16_t)code);
+    add_u16(buffer, (uint16_t)length);
+    size_t padded = (length + 3) & ~(size_t)3;
+    uint8_t *to = extend(buffer, padded);
+    if (!to)
+        return;
+    memset(to, 0, padded);
+    memcpy(to, value, length);
+}
+
+static void add_text(struct pcapng_buffer *buffer, enum block_option code, const char *text) {
+    if (!text || !*text)
+        return;
+    size_t length = strlen(text);
+    add_option(buffer, code, text, length < MAX_TEXT ? length : MAX_TEXT);
+}
+
+static void add_option_u64(struct pcapng_buffer *buffer, enum block_option code, uint64_t value) {
+    add_option(buffer, code, &value, sizeof value);
+}
+
+/* Times in options have their high word first, as in packets. */
+static void add_time(struct pcapng_buffer *buffer, enum block_option code, int64_t time_ns) {
+    const uint32_t words[] = {(uint32_t)((uint64_t)time_ns >> 32), (uint32_t)time_ns};
+    add_option(buffer, code, words, sizeof words);
+}
+
+static void end_options(struct pcapng_buffer *buffer) {
+    add_u32(buffer, 0);
+}
+
+static void system_text(char *text, size_t size) {
+    struct utsname system;
+    if (uname(&system))
+        *text = '\0';
+    else
+        snprintf(text, size, "%s %s", system.sysname, system.release);
+}
+
+static void add_machine(struct pcapng_buffer *buffer) {
+    char text[2 * sizeof((struct utsname *)0)->machine + 8];
+    struct utsname system;
+    if (uname(&system))
+        return;
+    snprintf(text, sizeof text, "%s (%s)", system.machine, system.nodename);
+    add_text(buffer, SHB_HARDWARE, text);
+}
+
+void pcapng_section(struct pcapng_buffer *buffer) {
+    char text[256];
+    begin(buffer, BLOCK_SECTION);
+    add_u32(buffer, BYTE_ORDER_MAGIC);
+    add_u16(buffer, 1); /* version 1.0 */
+    add_u16(buffer, 0);
+    add_u32(buffer, UINT32_MAX); /* length of the section: not known, 64 bits of ones */
+    add_u32(buffer, UINT32_MAX);
+    add_machine(buffer);
+    system_text(text, sizeof text);
+    add_text(buffer, SHB_OS, text);
+    add_text(buffer, SHB_APPLICATION, PCAPNG_APPLICATION " " WIRETALE_VERSION);
+    end_options(buffer);
+    end(buffer);
+}
+
+/* The first byte says what follows: 0, a filter string as libpcap takes it. */
+static void add_filter(struct pcapng_buffer *buffer, const char *filter) {
+    if (!filter || !*filter)
+        return;
+    char value[MAX_TEXT + 1] = {0};
+    size_t length = strnlen(filter, MAX_TEXT);
+    memcpy(value + 1, filter, length);
+    add_option(buffer, IF_FILTER, value, length + 1);
+}
+
+void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description) {
+    char text[256];
+    const uint8_t resolution = TIME_NANO;
+    begin(buffer, BLOCK_INTERFACE);
+    add_u16(buffer, (uint16_t)description->link_type);
+    add_u16(buffer, 0);
+    add_u32(buffer, description->snaplen);
+    add_text(buffer, IF_NAME, description->name);
+    add_text(buffer, IF_DESCRIPTION, description->text);
+    if (description->has_mac)
+        add_option(buffer, IF_MAC, description->mac, sizeof description->mac);
+    if (description->speed_bps)
+        add_option_u64(buffer, IF_SPEED, description->speed_bps);
+    add_option(buffer, IF_TSRESOL, &resolution, sizeof resolution);
+    add_filter(buffer, description->filter);
+    system_text(text, sizeof text);
+    add_text(buffer, IF_OS, text);
+    add_text(buffer, IF_HARDWARE, description->hardware);
+    add_text(buffer, OPTION_COMMENT, description->comment);
+    end_options(buffer);
+    end(buffer);
+}
+
+void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
+                       const char *comment) {
+    begin(buffer, BLOCK_STATISTICS);
+    add_u32(buffer, statistics->interface);
+    add_u32(buffer, (uint32_t)((uint64_t)statistics->end_ns >> 32));
+    add_u32(buffer, (uint32_t)statistics->end_ns);
+    add_text(buffer, OPTION_COMMENT, comment);
+    if (statistics->start_ns) {
+        add_time(buffer, ISB_START, statistics->start_ns);
+        add_time(buffer, ISB_END, statistics->end_ns);
+        add_option_u64(buffer, ISB_DELIVERED, statistics->delivered);
+    }
+    if (statistics->drops_known) {
+        if (statistics->unfiltered)
+            add_option_u64(buffer, ISB_RECEIVED, statistics->accepted);
+        add_option_u64(buffer, ISB_DROPPED, statistics->dropped_interface);
+        add_option_u64(buffer, ISB_ACCEPTED, statistics->accepted);
+        add_option_u64(buffer, ISB_DROPPED_BY_OS, statistics->dropped_kernel);
+    }
+    end_options(buffer);
+    end(buffer);
+}
+
+void pcapng_classic_header(struct pcapng_buffer *buffer, uint32_t snaplen, uint32_t link_type) {
+    add_u32(buffer, PCAP_MAGIC_NS);
+    add_u16(buffer, 2); /* version 2.4 */
+    add_u16(buffer, 4);
+    add_u32(buffer, 0); /* time zone and accuracy: always 0 */
+    add_u32(buffer, 0);
+    add_u32(buffer, snaplen);
+    add_u32(buffer, link_type);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "confine/privilege.h"
+
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+bool user_map_has(const char *path, unsigned number) {
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return true;
+    unsigned first, outside, count;
+    bool has = false;
+    while (!has && fscanf(file, "%u %u %u", &first, &outside, &count) == 3)
+        has = number >= first && number - first < count;
+    fclose(file);
+    return has;
+}
+
+/* "deny" where an ordinary user made the namespace: groups may be there to keep somebody out. */
+static bool may_set_groups(void) {
+    char word[8] = "";
+    FILE *file = fopen("/proc/self/setgroups", "re");
+    if (!file)
+        return true;
+    bool allowed = !fgets(word, sizeof word, file) || strncmp(word, "deny", 4);
+    fclose(file);
+    return allowed;
+}
+
+bool user_map_may_become(uid_t user, gid_t group) {
+    return may_set_groups() && user_map_has("/proc/self/uid_map", user) &&
+           user_map_has("/proc/self/gid_map", group);
+}
+
+static const char *const default_users[] = {"wiretale", "nobody"};
+
+bool privilege_may_capture(void) {
+    return capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_RAW);
+}
+
+void privilege_refuse(const char *reason) {
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    fail(EXIT_MISSING, "%s: sudo setcap cap_net_raw,cap_net_admin+ep %s", reason,
+         *program ? program : "wiretale-capture");
+}
+
+/* For good: real, effective, saved and file-system user. 0 when done. */
+static int set_user(const struct identity *identity) {
+    int grouped = getpwuid(identity->user) ? initgroups(identity->name, identity->group)
+                                           : setgroups(1, &identity->group);
+    return grouped || setresgid(identity->group, identity->group, identity->group) ||
+           setresuid(identity->user, identity->user, identity->user);
+}
+
+/* The kernel decides, as it will: with the user's groups, access lists, a read-only mount. */
+static bool may_write(const struct identity *identity, const struct directory *directory) {
+    int status = 0;
+    pid_t child = fork();
+    if (child < 0)
+        fail(EXIT_IO, "no process: %s", strerror(errno));
+    if (!child)
+        _exit(set_user(identity) || faccessat(directory->fd, ".", W_OK | X_OK, AT_EACCESS));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return !status;
+}
+
+static void fit_directory(const struct identity *identity, struct directory *directory) {
+    if (directory->is_stream || !identity->changes || may_write(identity, directory))
+        return;
+    if (directory->made && !fchown(directory->fd, identity->user, identity->group))
+        return;
+    directory_enter_subdirectory(directory, identity->name, identity->user, identity->group);
+}
+
+static void become(struct identity *identity, uid_t user, gid_t group, const char *name) {
+    identity->changes = user != 0;
+    identity->user = user;
+    identity->group = group;
+    if (name)
+        snprintf(identity->name, sizeof identity->name, "%s", name);
+    else
+        snprintf(identity->name, sizeof identity->name, "%u", (unsigned)user);
+}
+
+/* The owner of the directory need not have a name here. */
+static bool become_owner(struct identity *identity, const struct directory *directory) {
+    if (directory->is_stream || !directory->owner)
+        return false;
+    const struct passwd *user = getpwuid(directory->owner);
+    become(identity, directory->owner, user ? user->pw_gid : directory->group,
+           user ? user->pw_name : NULL);
+    return true;
+}
+
+static void choose_user(struct identity *identity, const char *wanted,
+                        const struct directory *directory) {
+    const struct passwd *user = wanted ? getpwnam(wanted) : NULL;
+    if (!wanted && become_owner(identity, directory))
+        return;
+    for (size_t i = 0; !wanted && !user && i < sizeof default_users / sizeof *default_users; i++)
+        user = getpwnam(default_users[i]);
+    if (!user && wanted)
+        fail(EXIT_USAGE, "-Z %s: no such user", wanted);
+    if (!user)
+        fail(EXIT_MISSING, "no user to become, neither %s nor %s: expected -Z USER",
+             default_users[0], default_users[1]);
+    become(identity, user->pw_uid, user->pw_gid, user->pw_name);
+}
+
+/* Of a user namespace that has nobody else: who made it, outside. What it may is given up all the
+ * same. */
+static bool stays_root(const struct identity *identity, const char *wanted) {
+    if (!identity->changes || user_map_may_become(identity->user, identity->group))
+        return false;
+    if (wanted)
+        fail(EXIT_MISSING,
+             "-Z %s: this user namespace does not let root become another user: -Z root", wanted);
+    log_info(
+        "this user namespace has no other user than root, who it stays, without root's privileges");
+    return true;
+}
+
+void privilege_choose(struct identity *identity, const char *wanted, struct directory *directory) {
+    *identity = (struct identity){.user = getuid(), .group = getgid()};
+    if (getuid() && wanted)
+        fail(EXIT_MISSING, "-Z %s: only root can become another user", wanted);
+    if (getuid())
+        return;
+    choose_user(identity, wanted, directory);
+    if (stays_root(identity, wanted))
+        *identity = (struct identity){.user = getuid(), .group = getgid()};
+    else
+        fit_directory(identity, directory);
+}
+
+static void check(int failed, const char *what) {
+    if (failed)
+        fail(EXIT_MISSING, "%s could not be given up: %s", what, strerror(errno));
+}
+
+static void keep_capabilities(bool net_raw) {
+    bool had = capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
+    bool bounds = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
+    capng_clear(CAPNG_SELECT_BOTH);
+    if (net_raw && had)
+        capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_NET_RAW);
+    check(capng_apply(bounds ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS), "capabilities");
+    check(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient capabilities");
+}
+
+static void drop_privileges_of(const struct identity *identity, bool net_raw) {
+    capng_get_caps_process();
+    if (identity->changes) {
+        check(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "the user");
+        check(set_user(identity), "the user");
+        /* what a change of user leaves is permitted, not effective */
+        capng_get_caps_process();
+        capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETPCAP);
+        check(capng_apply(CAPNG_SELECT_CAPS), "capabilities");
+        check(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "the user");
+    }
+    keep_capabilities(net_raw);
+    check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "new privileges");
+}
+
+void privilege_drop(const struct identity *identity) {
+    drop_privileges_of(identity, true);
+}
+
+void privilege_drop_all(const struct identity *identity) {
+    drop_privileges_of(identity, false);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user that captures and owns the files. Of the capabilities only CAP_NET_RAW is kept, without
+ * which an interface that disappears could not be opened again. */
+#ifndef WIRETALE_CAPTURE_PRIVILEGE_H
+#define WIRETALE_CAPTURE_PRIVILEGE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "directory/directory.h"
+
+struct identity {
+    bool changes; /* from root */
+    uid_t user;
+    gid_t group;
+    char name[64];
+};
+
+bool privilege_may_capture(void);
+
+/* Exits with the one command that grants the privilege. */
+_Noreturn void privilege_refuse(const char *reason);
+
+/* Chooses the user: `wanted` (-Z), else the owner of the directory, else wiretale or nobody. If
+ * this user may not write to the directory, it gets a directory that this run made, else a
+ * subdirectory (directory_enter_subdirectory). Exits with one line if there is no such user. */
+void privilege_choose(struct identity *identity, const char *wanted, struct directory *directory);
+
+/* Changes user and groups, drops all capabilities but CAP_NET_RAW, and sets no_new_privs. */
+void privilege_drop(const struct identity *identity);
+
+/* As privilege_drop(), but drops CAP_NET_RAW too. */
+void privilege_drop_all(const struct identity *identity);
+
+/* A user namespace (user_namespaces(7)) has only the users that its maps list, and its root may be
+ * an ordinary user outside. Returns whether a map such as /proc/self/uid_map has `number`; true if
+ * the file is missing. */
+bool user_map_has(const char *path, unsigned number);
+
+/* Returns whether root of this namespace can become that user and drop its groups. */
+bool user_map_may_become(uid_t user, gid_t group);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "confine/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <linux/sockios.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef LANDLOCK_ACCESS_FS_REFER
+#define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+#ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
+#define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
+#endif
+#define NETWORK 3ULL /* TCP: to bind, to connect */
+#define SCOPED  3ULL /* abstract Unix sockets and signals of who is not confined alike */
+
+#define ACCESS_FIRST ((1ULL << 13) - 1) /* all of the first version */
+#define READING      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define WRITING                                                                                    \
+    (READING | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
+     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
+
+/* struct landlock_ruleset_attr of version 6: the headers may be older than the kernel. */
+struct attribute {
+    uint64_t files, network, scoped;
+};
+
+static uint64_t handled_by(int version) {
+    uint64_t handled = ACCESS_FIRST;
+    if (version >= 2)
+        handled |= LANDLOCK_ACCESS_FS_REFER;
+    if (version >= 3)
+        handled |= LANDLOCK_ACCESS_FS_TRUNCATE;
+    if (version >= 5)
+        handled |= LANDLOCK_ACCESS_FS_IOCTL_DEV;
+    return handled;
+}
+
+static bool allow_below(int rules, int fd, uint64_t access) {
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
+    return fd >= 0 && !syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+}
+
+static bool allow_path(int rules, const char *path, uint64_t access) {
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    bool allowed = allow_below(rules, fd, access);
+    if (fd >= 0)
+        close(fd);
+    return allowed;
+}
+
+/* The version of Landlock is told by how long the attribute may be; what the kernel does not have
+ * is left out. */
+static int make_rules(int version, uint64_t files) {
+    struct attribute wanted = {.files = files};
+    size_t size = sizeof wanted.files;
+    if (version >= 4) {
+        wanted.network = NETWORK;
+        size += sizeof wanted.network;
+    }
+    if (version >= 6) {
+        wanted.scoped = SCOPED;
+        size += sizeof wanted.scoped;
+    }
+    return (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
+}
+
+bool sandbox_files(const struct directory *directory) {
+    int version =
+        (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    if (version < 1)
+        return false;
+    uint64_t handled = handled_by(version);
+    int rules = make_rules(version, handled);
+    if (rules < 0)
+        return false;
+    allow_path(rules, "/sys/class/net", READING);
+    allow_path(rules, "/sys/devices", READING);
+    if (!directory->is_stream && !directory->sealed)
+        allow_below(rules, directory->fd, WRITING & handled);
+    bool confined =
+        !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0);
+    close(rules);
+    return confined;
+}
+
+/* By what they are for. A call that is not here fails with EPERM; those that only an intruder makes
+ * end the process. */
+static const int allowed[] = {
+    /* packets */
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(recvfrom),
+    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(setsockopt),
+    SCMP_SYS(getsockopt),
+    SCMP_SYS(bind),
+    SCMP_SYS(getsockname),
+    SCMP_SYS(accept4),
+    SCMP_SYS(eventfd2),
+    SCMP_SYS(uname),
+    /* files */
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(readv),
+    SCMP_SYS(writev),
+    SCMP_SYS(pread64),
+    SCMP_SYS(pwrite64),
+    SCMP_SYS(openat),
+    SCMP_SYS(open),
+    SCMP_SYS(close),
+    SCMP_SYS(fstat),
+    SCMP_SYS(stat),
+    SCMP_SYS(lstat),
+    SCMP_SYS(newfstatat),
+    SCMP_SYS(fstatfs),
+    SCMP_SYS(lseek),
+    SCMP_SYS(ftruncate),
+    SCMP_SYS(fsync),
+    SCMP_SYS(fdatasync),
+    SCMP_SYS(flock),
+    SCMP_SYS(fcntl),
+    SCMP_SYS(renameat),
+    SCMP_SYS(renameat2),
+    SCMP_SYS(rename),
+    SCMP_SYS(unlinkat),
+    SCMP_SYS(unlink),
+    SCMP_SYS(getdents64),
+    SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat),
+    SCMP_SYS(access),
+    SCMP_SYS(faccessat),
+    SCMP_SYS(dup),
+    /* memory and threads */
+    SCMP_SYS(munmap),
+    SCMP_SYS(mremap),
+    SCMP_SYS(madvise),
+    SCMP_SYS(brk),
+    SCMP_SYS(futex),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(rseq),
+    SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity),
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+    SCMP_SYS(getuid),
+    SCMP_SYS(geteuid),
+    SCMP_SYS(getgid),
+    SCMP_SYS(getegid),
+    SCMP_SYS(setpriority),
+    SCMP_SYS(rt_sigaction),
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),
+    SCMP_SYS(wait4),
+    SCMP_SYS(exit),
+    SCMP_SYS(exit_group),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(membarrier),
+    /* time */
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(gettimeofday),
+    SCMP_SYS(nanosleep),
+    SCMP_SYS(clock_nanosleep),
+    SCMP_SYS(time),
+    SCMP_SYS(getrandom),
+};
+
+static const int deadly[] = {
+    SCMP_SYS(execve),
+    SCMP_SYS(execveat),
+    SCMP_SYS(fork),
+    SCMP_SYS(vfork),
+    SCMP_SYS(ptrace),
+    SCMP_SYS(process_vm_readv),
+    SCMP_SYS(process_vm_writev),
+    SCMP_SYS(init_module),
+    SCMP_SYS(finit_module),
+    SCMP_SYS(kexec_load),
+    SCMP_SYS(bpf),
+    SCMP_SYS(mount),
+    SCMP_SYS(setns),
+};
+
+static const int families[] = {AF_PACKET, AF_UNIX, AF_NETLINK};
+
+/* By their high bytes: SIOC…, of interfaces, and those of usbmon. Others are of terminals (TIOCSTI
+ * types into one), of disks and so on. */
+static const scmp_datum_t kinds_of_ioctl[] = {0x8900, 0x9200};
+#define IOCTL_KIND 0xff00
+
+/* What the C library does for itself: names of threads and of memory. */
+static const scmp_datum_t prctls[] = {PR_SET_NAME, 0x53564d41 /* PR_SET_VMA */};
+
+#define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
+
+/* Calls that a machine does not have are negative. */
+static bool add_calls(scmp_filter_ctx filter) {
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if (allowed[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))
+            return false;
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+        if (deadly[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, deadly[i], 0))
+            return false;
+    return true;
+}
+
+/* Allows a call whose argument, as far as the mask goes, has a value. */
+static bool allow_masked(scmp_filter_ctx filter, int call, unsigned argument, scmp_datum_t mask,
+                         scmp_datum_t value) {
+    struct scmp_arg_cmp compared = {argument, SCMP_CMP_MASKED_EQ, mask, value};
+    return !seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &compared);
+}
+
+/* Memory, but no code beside that of the program: what is mapped here can't be executed. */
+static bool add_memory(scmp_filter_ctx filter) {
+    return allow_masked(filter, SCMP_SYS(mmap), 2, PROT_EXEC, 0) &&
+           allow_masked(filter, SCMP_SYS(mprotect), 2, PROT_EXEC, 0);
+}
+
+/* Threads but no processes, sockets and control calls of the kinds that libpcap uses. clone3 keeps
+ * its flags where a filter cannot look: without it the C library takes clone. */
+static bool add_conditions(scmp_filter_ctx filter) {
+    bool added = allow_masked(filter, SCMP_SYS(clone), 0, THREAD_FLAG, THREAD_FLAG) &&
+                 !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    for (size_t i = 0; added && i < sizeof families / sizeof *families; i++)
+        added = allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
+    for (size_t i = 0; added && i < sizeof kinds_of_ioctl / sizeof *kinds_of_ioctl; i++)
+        added = allow_masked(filter, SCMP_SYS(ioctl), 1, IOCTL_KIND, kinds_of_ioctl[i]);
+    added = added && allow_masked(filter, SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ); /* --status */
+    for (size_t i = 0; added && i < sizeof prctls / sizeof *prctls; i++)
+        added = allow_masked(filter, SCMP_SYS(prctl), 0, UINT32_MAX, prctls[i]);
+    return added;
+}
+
+/* A parent may have asked for memory that can be executed wherever it can be read: no longer. */
+static void forget_personality(void) {
+    int now = personality(0xffffffff);
+    if (now >= 0 && now & READ_IMPLIES_EXEC)
+        personality((unsigned long)now & ~(unsigned long)READ_IMPLIES_EXEC);
+}
+
+bool sandbox_calls(void) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    if (!filter)
+        return false;
+    forget_personality();
+    bool loaded = !seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) &&
+                  add_calls(filter) && add_memory(filter) && add_conditions(filter) &&
+                  !seccomp_load(filter);
+    seccomp_release(filter);
+    return loaded;
+}
+
+static void close_between(unsigned first, unsigned last) {
+    if (first > last || !syscall(SYS_close_range, first, last, 0))
+        return;
+    for (int fd = (int)first; fd < getdtablesize() && (unsigned)fd <= last; fd++)
+        close(fd); /* before Linux 5.9 */
+}
+
+/* The smallest of them that is above `fd`; ~0u when none is. */
+static unsigned next_kept(const int *kept, size_t count, unsigned fd) {
+    unsigned next = ~0u;
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned)kept[i] > fd && (unsigned)kept[i] < next)
+            next = (unsigned)kept[i];
+    return next;
+}
+
+void close_other_descriptors(const int *kept, size_t count) {
+    unsigned from = STDERR_FILENO;
+    while (from != ~0u) {
+        unsigned next = next_kept(kept, count, from);
+        close_between(from + 1, next == ~0u ? next : next - 1);
+        from = next;
+    }
+}

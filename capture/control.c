@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define MAX_CLOCK_READS   50
+#define MIN_CLOCK_STEP_NS NS_PER_MS
+#define ROUND_MS          100
+#define CLIENT_NS                                                                                  \
+    NS_PER_S /* between lines to status clients, unless --interval says otherwise                  \
+              */
+#define READER_HUNG_NS                                                                             \
+    (5 * NS_PER_S) /* a reading thread that shows no life: the watchdog is not fed */
+
+/* timeout(1), sudo and terminals often send one wish to stop as two signals: to the process and to
+ * its group. A second wish comes from a person, who waited. */
+#define STOP_AGAIN_NS (2 * NS_PER_S)
+
+struct rounds {
+    struct clock_watch clock;
+    int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
+    bool woken;        /* the reading threads know of the end */
+    bool is_announced; /* "capturing" */
+    bool over;         /* the time of -a duration: */
+};
+
+/* Returns the distance of CLOCK_REALTIME from CLOCK_MONOTONIC. A thread may be preempted between
+ * two reads, so the shortest of several attempts counts. */
+int64_t clock_watch_distance(void) {
+    int64_t best_span = INT64_MAX, distance = 0;
+    for (int i = 0; i < MAX_CLOCK_READS && best_span > MIN_CLOCK_STEP_NS / 10; i++) {
+        int64_t before = monotonic_ns(), wall = realtime_ns(), span = monotonic_ns() - before;
+        if (span < best_span) {
+            best_span = span;
+            distance = wall - before - span / 2;
+        }
+    }
+    return distance;
+}
+
+int64_t clock_watch_step(struct clock_watch *watch, int64_t distance_ns) {
+    int64_t step = distance_ns - watch->distance_ns;
+    if (step < MIN_CLOCK_STEP_NS && step > -MIN_CLOCK_STEP_NS)
+        return 0;
+    watch->distance_ns = distance_ns;
+    return step;
+}
+
+void control_take_signals(struct control *control) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&wanted, signals[i]);
+    sigprocmask(SIG_BLOCK, &wanted, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    control->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (control->signal_fd < 0)
+        fail(EXIT_IO, "no signalfd: %s", strerror(errno));
+}
+
+static void stop(struct control *control) {
+    int64_t now = monotonic_ns();
+    atomic_store(&control->capture->stopping, true);
+    if (!control->stop_asked_ns) {
+        control->stop_asked_ns = now;
+    } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
+        log_warning(
+            "interrupted again: what is not written yet is lost; the next start recovers the file");
+        _exit(EXIT_INTERRUPTED);
+    }
+}
+
+static void request(struct control *control, int what) {
+    atomic_fetch_or(&control->output->requests, what);
+    chunk_queue_wake(&control->capture->queue);
+}
+
+static void take_signals(struct control *control) {
+    struct signalfd_siginfo info;
+    while (read(control->signal_fd, &info, sizeof info) == sizeof info)
+        switch (info.ssi_signo) {
+        case SIGHUP: request(control, REQUEST_REOPEN | REQUEST_ROTATE); break;
+        case SIGUSR1: request(control, REQUEST_ROTATE); break;
+        default: stop(control);
+        }
+}
+
+static void watch_clock(struct control *control, struct rounds *rounds) {
+    int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
+    if (!step)
+        return;
+    log_warning("the clock was set by %+.9f s", (double)step / NS_PER_S);
+    atomic_fetch_add(&control->output->clock_step_ns, step);
+    chunk_queue_wake(&control->capture->queue);
+}
+
+static bool readers_live(const struct capture *capture, int64_t now) {
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        const struct device *device = &capture->devices[i];
+        if (atomic_load(&device->state) != DEVICE_ENDED &&
+            now - atomic_load(&device->alive_ns) > READER_HUNG_NS)
+            return false;
+    }
+    return true;
+}
+
+static void feed_watchdog(struct control *control, struct rounds *rounds, int64_t now) {
+    int64_t each = control->service.watchdog_ns / 3;
+    if (!each || now < rounds->watchdog_at_ns || !readers_live(control->capture, now))
+        return;
+    rounds->watchdog_at_ns = now + each;
+    service_notify(&control->service, "WATCHDOG=1");
+}
+
+/* The one line that scripts wait for, once packets go somewhere. */
+static void announce_start(struct rounds *rounds, const struct status *status) {
+    if (rounds->is_announced || status->state != STATUS_CAPTURING)
+        return;
+    rounds->is_announced = true;
+    log_plain("capturing");
+}
+
+static void send_status(struct control *control, const struct status *status, bool fresh_only) {
+    char line[STATUS_SIZE];
+    size_t length = status_json(status, control->capture, line);
+    status_socket_send(&control->status, line, length, fresh_only);
+}
+
+static void report_status(struct control *control, struct rounds *rounds, int64_t now) {
+    struct status status;
+    char text[512];
+    bool fresh = status_socket_accept(&control->status);
+    status_socket_poll(&control->status, now);
+    int64_t interval = control->capture->settings->interval_ns;
+    bool clients_due = now >= rounds->clients_at_ns,
+         interval_due = interval && now >= rounds->interval_at_ns;
+    if (!fresh && !clients_due && !interval_due && rounds->is_announced)
+        return;
+    status_take(&status, control->capture, control->output);
+    announce_start(rounds, &status);
+    if (clients_due || fresh)
+        send_status(control, &status, !clients_due);
+    status_text(&status, text, sizeof text);
+    if (interval_due) {
+        rounds->interval_at_ns += interval;
+        log_info("%s", text);
+    }
+    if (clients_due) {
+        rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
+        service_notify(&control->service, "STATUS=%s", text);
+    }
+}
+
+static void end_when_due(struct control *control, struct rounds *rounds, int64_t now) {
+    struct capture *capture = control->capture;
+    int64_t most = capture->settings->stop_ns;
+    if (most && now - rounds->begun_ns >= most && !atomic_load(&capture->stopping)) {
+        rounds->over = true;
+        atomic_store(&capture->stopping, true);
+    }
+    if (rounds->woken || !atomic_load(&capture->stopping))
+        return;
+    rounds->woken = true;
+    service_notify(&control->service, "STOPPING=1");
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        device_wake(&capture->devices[i]);
+}
+
+/* Who asked for packets of a time and an interface did not get them when that never came. */
+static int exit_code(const struct capture *capture, bool over) {
+    unsigned absent = 0;
+    for (uint32_t i = 0; over && i < capture->device_count; i++)
+        if (!capture->devices[i].counts) {
+            log_warning("%s did not come within -a duration:", capture->devices[i].name);
+            absent++;
+        }
+    return absent && absent == capture->device_count ? EXIT_MISSING : EXIT_DONE;
+}
+
+int control_run(struct control *control) {
+    int64_t now = monotonic_ns();
+    struct rounds rounds = {.begun_ns = now,
+                            .interval_at_ns = now + control->capture->settings->interval_ns,
+                            .clients_at_ns = now};
+    rounds.clock.distance_ns = clock_watch_distance();
+    service_notify(&control->service, "READY=1");
+    while (!atomic_load(&control->writer->done)) {
+        struct pollfd ready[] = {{.fd = control->signal_fd, .events = POLLIN},
+                                 {.fd = control->status.fd, .events = POLLIN}};
+        take_signals(control);
+        now = monotonic_ns();
+        watch_clock(control, &rounds);
+        end_when_due(control, &rounds, now);
+        report_status(control, &rounds, now);
+        feed_watchdog(control, &rounds, now);
+        poll(ready, 2, ROUND_MS);
+    }
+    struct status last;
+    status_take(&last, control->capture, control->output);
+    send_status(control, &last, false);
+    return exit_code(control->capture, rounds.over);
+}

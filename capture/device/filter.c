@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <linux/filter.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "device/device.h"
+
+#define MAX_WORD 64
+
+static const char *const protocols[] = {"arp",  "dns",  "eth", "frame", "http", "icmp", "ip",
+                                        "ipv6", "sctp", "tcp", "tls",   "udp",  "vlan", NULL};
+
+/* What has the same meaning; "" is left out. */
+static const char *const words[][2] = {
+    {"tcp.port", "tcp port"},
+    {"tcp.srcport", "tcp src port"},
+    {"tcp.dstport", "tcp dst port"},
+    {"udp.port", "udp port"},
+    {"udp.srcport", "udp src port"},
+    {"udp.dstport", "udp dst port"},
+    {"ip.addr", "host"},
+    {"ip.src", "src host"},
+    {"ip.dst", "dst host"},
+    {"ipv6.addr", "host"},
+    {"ipv6.src", "src host"},
+    {"ipv6.dst", "dst host"},
+    {"eth.addr", "ether host"},
+    {"eth.src", "ether src"},
+    {"eth.dst", "ether dst"},
+    {"vlan.id", "vlan"},
+    {"==", ""},
+    {"eq", ""},
+    {"&&", "and"},
+    {"||", "or"},
+    {"!", "not"},
+};
+
+/* The length of the next word: a name or number with dots and colons, an operator, or a bracket. */
+static size_t word_length(const char *at) {
+    static const char operators[] = "=!<>&|";
+    size_t length = 0;
+    while (isalnum((unsigned char)at[length]) || (at[length] && strchr("._:/", at[length])))
+        length++;
+    return length ? length : strspn(at, operators) ? strspn(at, operators) : 1;
+}
+
+static bool is_field(const char *word) {
+    size_t length = strcspn(word, ".");
+    if (!isalpha((unsigned char)word[length] ? word[length + 1] : 0))
+        return false;
+    for (const char *const *at = protocols; *at; at++)
+        if (strlen(*at) == length && !strncmp(*at, word, length))
+            return true;
+    return false;
+}
+
+/* Copies the next word and moves behind it; false at the end, or when it is too long. */
+static bool next_word(const char **text, char word[MAX_WORD]) {
+    *text += strspn(*text, " \t");
+    size_t length = **text ? word_length(*text) : 0;
+    if (!length || length >= MAX_WORD)
+        return false;
+    memcpy(word, *text, length);
+    word[length] = '\0';
+    *text += length;
+    return true;
+}
+
+static bool is_display_filter(const char *text) {
+    char word[MAX_WORD];
+    while (next_word(&text, word))
+        if (is_field(word))
+            return true;
+    return false;
+}
+
+static const char *meaning_of(const char *word) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i][0], word))
+            return words[i][1];
+    return is_field(word) || strpbrk(word, "<>=!&|") ? NULL : word;
+}
+
+static bool rewrite_display_filter(const char *text, char *capture, size_t size) {
+    char word[MAX_WORD];
+    size_t used = 0;
+    *capture = '\0';
+    while (next_word(&text, word)) {
+        const char *meaning = meaning_of(word);
+        if (!meaning)
+            return false;
+        bool apart = used && *meaning && *meaning != ')' && capture[used - 1] != '(';
+        used += (size_t)snprintf(capture + used, size - used, "%s%s", apart ? " " : "", meaning);
+        if (used >= size)
+            return false;
+    }
+    return !*text;
+}
+
+static bool is_loopback(const struct device *device) {
+    return device->index && !strcmp(device->name, "lo");
+}
+
+/* The kernel shows a packet of the loopback twice, once each way, of which libpcap shows one. */
+const char *device_direction_filter(const struct device *device) {
+    switch (device->capture->settings->direction) {
+    case CHOOSE_IN: return "inbound";
+    case CHOOSE_OUT: return "outbound";
+    default: return is_loopback(device) ? "inbound" : NULL;
+    }
+}
+
+static bool compile(struct device *device, const char *text, struct bpf_program *program) {
+    return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
+}
+
+/* The commonest slip: a display filter. */
+static enum open_result wrong_filter(struct device *device, const char *wanted) {
+    char capture[128];
+    struct bpf_program program;
+    if (!is_display_filter(wanted))
+        return device_refuse(device, "the filter");
+    bool rewritten = rewrite_display_filter(wanted, capture, sizeof capture) &&
+                     compile(device, capture, &program);
+    if (rewritten)
+        pcap_freecode(&program);
+    snprintf(
+        device->reason, sizeof device->reason,
+        "the filter: expected a capture filter (pcap-filter(7)), and this is a display filter%s%s",
+        rewritten ? ": -f '" : "", rewritten ? capture : "");
+    if (rewritten)
+        strncat(device->reason, "'", sizeof device->reason - strlen(device->reason) - 1);
+    return OPEN_WRONG;
+}
+
+enum open_result device_set_filter(struct device *device) {
+    const char *wanted = device->capture->settings->filter;
+    struct bpf_program program;
+    if (!wanted)
+        return OPEN_DONE;
+    if (!compile(device, wanted, &program))
+        return wrong_filter(device, wanted);
+    int failed = pcap_setfilter(device->handle, &program);
+    pcap_freecode(&program);
+    return failed ? device_refuse(device, "the filter") : OPEN_DONE;
+}
+
+/* The way that libpcap lets through is also told to the kernel, so that its counts are of those
+ * packets. libpcap cannot do that itself: it runs a new filter over what the ring holds already,
+ * where the way of a packet is not known to it. `any` has headers of its own, which only libpcap
+ * can filter. */
+static void narrow_kernel_filter(struct device *device) {
+    const char *way = device_direction_filter(device), *wanted = device->capture->settings->filter;
+    struct bpf_program program;
+    char *text = NULL;
+    if (!way || !device->index)
+        return;
+    if (asprintf(&text, "%s%s%s%s", way, wanted ? " and (" : "", wanted ? wanted : "",
+                 wanted ? ")" : "") < 0)
+        return;
+    bool compiled = compile(device, text, &program);
+    free(text);
+    if (!compiled)
+        return;
+    struct sock_fprog kernel = {.len = (unsigned short)program.bf_len,
+                                .filter = (struct sock_filter *)program.bf_insns};
+    setsockopt(pcap_fileno(device->handle), SOL_SOCKET, SO_ATTACH_FILTER, &kernel, sizeof kernel);
+    pcap_freecode(&program);
+}
+
+enum open_result device_set_direction(struct device *device) {
+    static const pcap_direction_t ways[] = {[CHOOSE_IN] = PCAP_D_IN, [CHOOSE_OUT] = PCAP_D_OUT};
+    enum direction_choice wish = device->capture->settings->direction;
+    if (wish != CHOOSE_BOTH && pcap_setdirection(device->handle, ways[wish]))
+        return device_refuse(device, "-Q");
+    narrow_kernel_filter(device);
+    return OPEN_DONE;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --list: what could be captured on. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/json.h"
+#include "common/log.h"
+#include "device/device.h"
+
+struct listed {
+    const pcap_if_t *interface;
+    unsigned index;                   /* what -i takes as a number; 0: none */
+    int *link_types, link_type_count; /* -1: not known without the privilege */
+    int *sources, source_count;
+};
+
+static void update_read_time(struct listed *listed, const pcap_if_t *interface) {
+    char reason[PCAP_ERRBUF_SIZE];
+    *listed = (struct listed){
+        .interface = interface, .index = if_nametoindex(interface->name), .link_type_count = -1};
+    pcap_t *handle = pcap_create(interface->name, reason);
+    if (!handle)
+        return;
+    listed->source_count = pcap_list_tstamp_types(handle, &listed->sources);
+    if (pcap_activate(handle) >= 0)
+        listed->link_type_count = pcap_list_datalinks(handle, &listed->link_types);
+    pcap_close(handle);
+}
+
+static void forget(struct listed *listed) {
+    if (listed->link_types)
+        pcap_free_datalinks(listed->link_types);
+    if (listed->sources)
+        pcap_free_tstamp_types(listed->sources);
+}
+
+static bool address_text(const struct sockaddr *address, char *text, socklen_t size) {
+    if (!address)
+        return false;
+    if (address->sa_family == AF_INET)
+        return inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, size);
+    if (address->sa_family == AF_INET6)
+        return inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)address)->sin6_addr, text, size);
+    return false;
+}
+
+static const char *link_name(int type) {
+    const char *name = pcap_datalink_val_to_name(type);
+    return name ? name : "?";
+}
+
+static void print_text(const struct listed *listed) {
+    char address[INET6_ADDRSTRLEN];
+    const pcap_if_t *interface = listed->interface;
+    if (listed->index)
+        printf("%u. ", listed->index);
+    printf("%s%s%s%s", interface->name, interface->description ? " (" : "",
+           interface->description ? interface->description : "", interface->description ? ")" : "");
+    printf(" [%s]\n", interface->flags & PCAP_IF_UP ? "up" : "down");
+    for (const pcap_addr_t *at = interface->addresses; at; at = at->next)
+        if (address_text(at->addr, address, sizeof address))
+            printf("    address %s\n", address);
+    for (int i = 0; i < listed->link_type_count; i++)
+        printf("    link type %s%s\n", link_name(listed->link_types[i]), i ? "" : " (default)");
+    for (int i = 0; i < listed->source_count; i++)
+        printf("    time stamps %s\n", pcap_tstamp_type_val_to_name(listed->sources[i]));
+}
+
+static void put_json(struct json *json, const struct listed *listed) {
+    char address[INET6_ADDRSTRLEN];
+    const pcap_if_t *interface = listed->interface;
+    json_open(json, NULL, '{');
+    json_count(json, "number", listed->index ? (int64_t)listed->index : -1);
+    json_text(json, "name", interface->name);
+    json_text(json, "description", interface->description);
+    json_bool(json, "up", interface->flags & PCAP_IF_UP);
+    json_bool(json, "loopback", interface->flags & PCAP_IF_LOOPBACK);
+    json_open(json, "addresses", '[');
+    for (const pcap_addr_t *at = interface->addresses; at; at = at->next)
+        if (address_text(at->addr, address, sizeof address))
+            json_text(json, NULL, address);
+    json_close(json, ']');
+    if (listed->link_type_count < 0) {
+        json_text(json, "link_types", NULL);
+    } else {
+        json_open(json, "link_types", '[');
+        for (int i = 0; i < listed->link_type_count; i++)
+            json_text(json, NULL, link_name(listed->link_types[i]));
+        json_close(json, ']');
+    }
+    json_open(json, "time_stamp_sources", '[');
+    for (int i = 0; i < listed->source_count; i++)
+        json_text(json, NULL, pcap_tstamp_type_val_to_name(listed->sources[i]));
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+static void list_json(const pcap_if_t *all) {
+    struct json json = {.out = stdout};
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.interfaces/1");
+    json_open(&json, "interfaces", '[');
+    for (; all; all = all->next) {
+        struct listed listed;
+        update_read_time(&listed, all);
+        put_json(&json, &listed);
+        forget(&listed);
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    putchar('\n');
+}
+
+int device_list(bool json) {
+    char reason[PCAP_ERRBUF_SIZE];
+    pcap_if_t *all;
+    if (pcap_findalldevs(&all, reason))
+        fail(EXIT_MISSING, "interfaces cannot be listed: %s", reason);
+    if (json) {
+        list_json(all);
+    } else {
+        for (const pcap_if_t *at = all; at; at = at->next) {
+            struct listed listed;
+            update_read_time(&listed, at);
+            print_text(&listed);
+            forget(&listed);
+        }
+    }
+    pcap_freealldevs(all);
+    if (fflush(stdout))
+        fail(EXIT_IO, "the list cannot be written: %s", strerror(errno));
+    return EXIT_DONE;
+}

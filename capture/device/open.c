@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/log.h"
+#include "device/device.h"
+
+#define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
+#define ANY        "any"
+
+static bool is_number(const char *text) {
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+bool device_name(struct device *device, const char *wanted) {
+    char name[IF_NAMESIZE];
+    if (is_number(wanted) && !if_nametoindex(wanted)) {
+        if (!if_indextoname((unsigned)strtoul(wanted, NULL, 10), name))
+            return false;
+        wanted = name;
+    }
+    return snprintf(device->name, sizeof device->name, "%s", wanted) < (int)sizeof device->name;
+}
+
+bool device_is_any(const struct device *device) {
+    return !strcmp(device->name, ANY);
+}
+
+bool device_exists(const struct device *device) {
+    return device_is_any(device) || if_nametoindex(device->name);
+}
+
+#define SNAPLEN_FILTERED 256
+
+/* libpcap applies the filter once more, to what was cut, until the ring has gone round: bytes that
+ * the filter looks at have to be there, or packets are left out and counted nowhere. */
+static uint32_t snaplen_to_ask(const struct settings *settings) {
+    bool cut_later = settings->filter && settings->snaplen < SNAPLEN_FILTERED;
+    return cut_later ? SNAPLEN_FILTERED : settings->snaplen;
+}
+
+static enum open_result result_of(struct device *device, int status) {
+    const char *more = pcap_geterr(device->handle);
+    snprintf(device->reason, sizeof device->reason, "%s%s%s", pcap_statustostr(status),
+             *more ? ": " : "", more);
+    switch (status) {
+    case PCAP_ERROR_NO_SUCH_DEVICE:
+    case PCAP_ERROR_IFACE_NOT_UP: return OPEN_ABSENT;
+    case PCAP_ERROR_PERM_DENIED:
+    case PCAP_ERROR_PROMISC_PERM_DENIED: return OPEN_DENIED;
+    default: return device_exists(device) ? OPEN_WRONG : OPEN_ABSENT;
+    }
+}
+
+static bool set_time_source(struct device *device) {
+    const char *wanted = device->capture->settings->time_source;
+    if (!wanted)
+        return true;
+    int type = pcap_tstamp_type_name_to_val(wanted);
+    if (type == PCAP_ERROR) {
+        snprintf(device->reason, sizeof device->reason, "-j %s: no such time source", wanted);
+        return false;
+    }
+    if (!pcap_set_tstamp_type(device->handle, type))
+        return true;
+    snprintf(device->reason, sizeof device->reason, "-j %s: not on %s; --list shows what it has",
+             wanted, device->name);
+    return false;
+}
+
+static enum open_result activate(struct device *device) {
+    const struct settings *settings = device->capture->settings;
+    pcap_set_snaplen(device->handle, (int)snaplen_to_ask(settings));
+    pcap_set_promisc(device->handle, !settings->no_promiscuous);
+    pcap_set_timeout(device->handle, TIMEOUT_MS);
+    pcap_set_immediate_mode(device->handle, settings->immediate);
+    pcap_set_buffer_size(device->handle, (int)settings->ring_bytes);
+    pcap_set_tstamp_precision(device->handle, PCAP_TSTAMP_PRECISION_NANO);
+    if (!set_time_source(device))
+        return OPEN_WRONG;
+    int status = pcap_activate(device->handle);
+    if (status == PCAP_ERROR_TSTAMP_PRECISION_NOTSUP) {
+        pcap_set_tstamp_precision(device->handle, PCAP_TSTAMP_PRECISION_MICRO);
+        status = pcap_activate(device->handle);
+    }
+    return status < 0 ? result_of(device, status) : OPEN_DONE;
+}
+
+/* `any` tells the interface of each packet in its newer header. */
+static enum open_result set_link_type(struct device *device) {
+    const char *wanted = device->capture->settings->link_type;
+    if (wanted) {
+        int type = pcap_datalink_name_to_val(wanted);
+        if (type < 0) {
+            snprintf(device->reason, sizeof device->reason, "-y %s: no such link type", wanted);
+            return OPEN_WRONG;
+        }
+        if (pcap_set_datalink(device->handle, type))
+            return device_refuse(device, "-y");
+    } else if (device_is_any(device)) {
+        (void)pcap_set_datalink(device->handle, DLT_LINUX_SLL2);
+    }
+    return OPEN_DONE;
+}
+
+/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)).
+ */
+static int file_link_type(int dlt) {
+    static const int other[][2] = {{DLT_ATM_RFC1483, 100},
+                                   {DLT_RAW, 101},
+                                   {DLT_SLIP_BSDOS, 102},
+                                   {DLT_PPP_BSDOS, 103},
+                                   {DLT_ATM_CLIP, 106}};
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (other[i][0] == dlt)
+            return other[i][1];
+    return dlt;
+}
+
+static void set_known_direction(struct device *device) {
+    enum direction_choice wish = device->capture->settings->direction;
+    device->direction = wish == CHOOSE_IN    ? RECORD_INBOUND
+                        : wish == CHOOSE_OUT ? RECORD_OUTBOUND
+                                             : RECORD_UNKNOWN;
+}
+
+/* A classic file has one link type for all. */
+static bool fits_file(const struct device *device) {
+    const struct description_list *others = &device->capture->descriptions;
+    return device->capture->settings->format != RECORD_PCAP || !others->count ||
+           others->items[0]->link_type == (uint32_t)device->file_link_type;
+}
+
+/* An interface that is as it was is counted on; another one from nothing. */
+static void count_under(struct device *device, uint32_t description) {
+    device->description = description;
+    device->counts = &device->capture->descriptions.items[description]->counts;
+    device->packets = counter_get(&device->counts->received);
+    device->bytes = counter_get(&device->counts->received_bytes);
+    device->refused = counter_get(&device->counts->dropped_queue);
+    device->closed = (struct kernel_counts){
+        .received = counter_get(&device->counts->kernel_received),
+        .dropped = counter_get(&device->counts->dropped_kernel),
+        .dropped_interface = counter_get(&device->counts->dropped_interface)};
+}
+
+static enum open_result add_description(struct device *device) {
+    const struct settings *settings = device->capture->settings;
+    if (!fits_file(device)) {
+        snprintf(device->reason, sizeof device->reason,
+                 "its link type %d is not that of %s, and a classic file (--pcap) has only one",
+                 device->file_link_type, device->capture->descriptions.items[0]->name);
+        return OPEN_WRONG;
+    }
+    struct description described = {.device = device->number,
+                                    .filter = settings->filter,
+                                    .link_type = (uint32_t)device->file_link_type,
+                                    .snaplen = settings->snaplen};
+    snprintf(described.name, sizeof described.name, "%s", device->name);
+    device_describe(device->name, &described);
+    size_t used = strlen(described.comment);
+    snprintf(described.comment + used, sizeof described.comment - used, "%stime stamps: %s%s%s",
+             used ? "; " : "", settings->time_source ? settings->time_source : "host",
+             device_direction_filter(device) ? "; only " : "",
+             device_direction_filter(device) ? device_direction_filter(device) : "");
+    int number = description_add(&device->capture->descriptions, &described);
+    if (number < 0)
+        return device_refuse(device, "the interface has changed too often");
+    count_under(device, (uint32_t)number);
+    return OPEN_DONE;
+}
+
+static enum open_result set_up(struct device *device) {
+    enum open_result result = activate(device);
+    if (result != OPEN_DONE)
+        return result;
+    if ((result = set_link_type(device)) != OPEN_DONE ||
+        (result = device_set_filter(device)) != OPEN_DONE ||
+        (result = device_set_direction(device)) != OPEN_DONE)
+        return result;
+    if (pcap_setnonblock(device->handle, 1, device->reason) < 0)
+        return device_refuse(device, "non-blocking mode");
+    device->file_link_type = file_link_type(pcap_datalink(device->handle));
+    device->time_factor =
+        pcap_get_tstamp_precision(device->handle) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000;
+    set_known_direction(device);
+    return add_description(device);
+}
+
+enum open_result device_open(struct device *device) {
+    if (!device_exists(device)) {
+        snprintf(device->reason, sizeof device->reason, "no such interface");
+        return OPEN_ABSENT;
+    }
+    device->index = if_nametoindex(device->name);
+    device->handle = pcap_create(device->name, device->reason);
+    if (!device->handle)
+        return OPEN_WRONG;
+    enum open_result result = set_up(device);
+    if (result != OPEN_DONE) {
+        pcap_close(device->handle);
+        device->handle = NULL;
+        return result;
+    }
+    device->fd = pcap_get_selectable_fd(device->handle);
+    fcntl(device->fd, F_SETFD, FD_CLOEXEC); /* libpcap leaves it to be inherited */
+    device->open = (struct kernel_counts){0};
+    return OPEN_DONE;
+}
+
+void device_count(struct device *device) {
+    struct pcap_stat stats;
+    if (!device->counts)
+        return;
+    if (device->handle && !pcap_stats(device->handle, &stats)) {
+        /* libpcap's counters have 32 bits: what is new since the last time is added. */
+        struct kernel_counts *open = &device->open;
+        open->received += stats.ps_recv - (uint32_t)open->received;
+        open->dropped += stats.ps_drop - (uint32_t)open->dropped;
+        open->dropped_interface += stats.ps_ifdrop - (uint32_t)open->dropped_interface;
+    }
+    counter_set(&device->counts->kernel_received, device->closed.received + device->open.received);
+    counter_set(&device->counts->dropped_kernel, device->closed.dropped + device->open.dropped);
+    counter_set(&device->counts->dropped_interface,
+                device->closed.dropped_interface + device->open.dropped_interface);
+}
+
+void device_close(struct device *device) {
+    if (!device->handle)
+        return;
+    device_count(device); /* what is counted next begins with these */
+    pcap_close(device->handle);
+    device->handle = NULL;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reading thread. It waits for packets and for nothing else: what has no room is counted. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "device/device.h"
+
+#define ROUND_PACKETS 8192 /* between two looks at the clock */
+#define ROUND_MS      100
+#define COUNT_NS      (200 * NS_PER_MS)
+#define HAND_OVER_NS  (100 * NS_PER_MS) /* a chunk that fills slowly */
+/* By then the kernel has handed over what it had: after TIMEOUT_MS, and later where it is busy. */
+#define RETIRE_NS    (250 * NS_PER_MS)
+#define END_NS       NS_PER_S /* for what the kernel still has at the end */
+#define SLL_TYPE     0        /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
+#define SLL2_TYPE    10       /* at offset 10 of a LINUX_SLL2 header, 8 bits */
+#define SLL_OUTGOING 4
+
+static void begin_chunk(struct device *device) {
+    device->chunk = chunk_queue_acquire(&device->capture->queue);
+    if (!device->chunk)
+        return;
+    device->cursor = device->chunk->data;
+    device->end = device->chunk->data + CHUNK_BYTES;
+}
+
+bool device_hand_over(struct device *device, int64_t complete_ns) {
+    struct chunk *chunk = device->chunk;
+    if (chunk && chunk->packets) {
+        chunk->fill = (size_t)(device->cursor - chunk->data);
+        device->chunk = NULL;
+        device->cursor = device->end = NULL;
+    } else {
+        chunk = NULL;
+    }
+    chunk_queue_push(&device->capture->queue, device->number, chunk, complete_ns);
+    return chunk;
+}
+
+static void publish(struct device *device) {
+    if (!device->counts)
+        return;
+    counter_set(&device->counts->received, device->packets);
+    counter_set(&device->counts->received_bytes, device->bytes);
+    counter_set(&device->counts->dropped_queue, device->refused);
+}
+
+/* Called when the chunk has no room. The counts go first: what is written is never more than what
+ * came. */
+static __attribute__((noinline)) bool next_chunk(struct device *device) {
+    publish(device);
+    if (device->chunk)
+        device_hand_over(device, 0);
+    begin_chunk(device);
+    return device->chunk;
+}
+
+static inline enum record_direction direction_of(const struct device *device, const uint8_t *data,
+                                                 uint32_t captured) {
+    switch (device->file_link_type) {
+    case DLT_LINUX_SLL:
+        if (captured < SLL_TYPE + 2)
+            return RECORD_UNKNOWN;
+        return data[SLL_TYPE + 1] == SLL_OUTGOING ? RECORD_OUTBOUND : RECORD_INBOUND;
+    case DLT_LINUX_SLL2:
+        if (captured < SLL2_TYPE + 1)
+            return RECORD_UNKNOWN;
+        return data[SLL2_TYPE] == SLL_OUTGOING ? RECORD_OUTBOUND : RECORD_INBOUND;
+    default: return device->direction;
+    }
+}
+
+static bool within_limit(struct device *device) {
+    struct capture *capture = device->capture;
+    uint64_t left = atomic_load(&capture->packets_left);
+    while (left && !atomic_compare_exchange_weak(&capture->packets_left, &left, left - 1))
+        continue;
+    if (left <= 1) { /* this is the last one, or it is beyond */
+        atomic_store(&capture->stopping, true);
+        pcap_breakloop(device->handle);
+    }
+    return left;
+}
+
+void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
+                 const unsigned char *data) {
+    struct device *device = (struct device *)argument;
+    const struct settings *settings = device->capture->settings;
+    if (settings->stop_packets && !within_limit(device))
+        return;
+    uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
+    bool classic = settings->format == RECORD_PCAP;
+    enum record_direction direction = classic ? 0 : direction_of(device, data, captured);
+    size_t size = classic ? RECORD_PCAP_HEADER + captured : record_epb_size(captured, direction);
+    uint64_t time_ns = (uint64_t)header->ts.tv_sec * RECORD_SECOND_NS +
+                       (uint64_t)header->ts.tv_usec * device->time_factor;
+    device->packets++;
+    device->bytes += header->len;
+    if (__builtin_expect((size_t)(device->end - device->cursor) < size, 0) && !next_chunk(device)) {
+        device->refused++;
+        return;
+    }
+    if (classic)
+        record_put_pcap(device->cursor, time_ns, captured, header->len, data);
+    else
+        record_put_epb(device->cursor, size, device->description, time_ns, captured, header->len,
+                       data, direction);
+    device->cursor += size;
+    struct chunk *chunk = device->chunk;
+    chunk->last_ns = (int64_t)time_ns;
+    if (!chunk->packets++) {
+        chunk->description = device->description;
+        chunk->first_ns = (int64_t)time_ns;
+        device->chunk_since_ns = monotonic_ns();
+    }
+}
+
+/* No more packets from here on; what the kernel has is still to be read. */
+static void refuse_packets(struct device *device) {
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {.len = 1, .filter = &nothing};
+    setsockopt(device->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+/* Whether all that the kernel took has come here: a block that is not full comes late. */
+static bool has_all(struct device *device) {
+    device_count(device);
+    return device->packets >= device->closed.received + device->open.received -
+                                  device->closed.dropped - device->open.dropped;
+}
+
+static void read_to_end(struct device *device) {
+    int64_t until = monotonic_ns() + END_NS;
+    refuse_packets(device);
+    for (bool is_late = false; !is_late;) {
+        struct pollfd ready = {.fd = device->fd, .events = POLLIN};
+        poll(&ready, 1, 10);
+        is_late = monotonic_ns() >= until;
+        if (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) < 0 || has_all(device))
+            break;
+        atomic_store(&device->alive_ns, monotonic_ns());
+    }
+    publish(device);
+}
+
+static void wait_packets(struct device *device) {
+    struct pollfd ready[] = {{.fd = device->handle ? device->fd : -1, .events = POLLIN},
+                             {.fd = device->wake_fd, .events = POLLIN}};
+    poll(ready, 2, ROUND_MS);
+    uint64_t count;
+    if (ready[1].revents & POLLIN && read(device->wake_fd, &count, sizeof count) < 0)
+        return;
+}
+
+static void end_round(struct device *device, int64_t complete_ns) {
+    int64_t now = monotonic_ns();
+    struct chunk *chunk = device->chunk;
+    publish(device);
+    if (now - device->counted_ns >= COUNT_NS) {
+        device->counted_ns = now;
+        device_count(device);
+    }
+    bool due =
+        chunk && chunk->packets &&
+        (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
+    if (due && chunk_queue_is_idle(&device->capture->queue))
+        device_hand_over(device, complete_ns);
+    else if (!chunk || !chunk->packets)
+        chunk_queue_push(&device->capture->queue, device->number, NULL, complete_ns);
+    atomic_store(&device->alive_ns, now);
+}
+
+/* Reads on while the interface is there: one that is down may come up again with the same socket.
+ */
+static bool is_lost(const struct device *device) {
+    return device->index && if_nametoindex(device->name) != device->index;
+}
+
+static void lose(struct device *device) {
+    log_warning("%s is gone; waiting for it", device->name);
+    while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
+        continue;
+    publish(device);
+    device_hand_over(device, 0); /* what comes next may have another description */
+    device_close(device);
+    atomic_store(&device->state, DEVICE_WAITING);
+}
+
+static void read_round(struct device *device) {
+    int64_t begun = realtime_ns();
+    int count = pcap_dispatch(device->handle, ROUND_PACKETS, device_take, (u_char *)device);
+    if (count == PCAP_ERROR && is_lost(device)) {
+        lose(device);
+        end_round(device, begun);
+        return;
+    }
+    if (count == PCAP_ERROR) {
+        log_warning("%s: %s; waiting for it to come up", device->name, pcap_geterr(device->handle));
+    }
+    if (count < ROUND_PACKETS) {
+        end_round(device, begun - RETIRE_NS);
+        wait_packets(device);
+    } else {
+        end_round(device, 0);
+    }
+}
+
+static void wait_round(struct device *device) {
+    enum open_result result = device_open(device);
+    if (result == OPEN_DONE) {
+        log_info("%s is there: reading it", device->name);
+        atomic_store(&device->state, DEVICE_READING);
+        return;
+    }
+    if (result != OPEN_ABSENT && !device->is_warned) /* it is there, but not as it was */
+        log_warning("%s cannot be opened: %s; tried again until it can", device->name,
+                    device->reason);
+    device->is_warned = result != OPEN_ABSENT;
+    end_round(device, realtime_ns() - RETIRE_NS);
+    wait_packets(device);
+}
+
+static void *read_device(void *argument) {
+    struct device *device = argument;
+    struct capture *capture = device->capture;
+    while (!atomic_load_explicit(&capture->stopping, memory_order_relaxed))
+        if (device->handle)
+            read_round(device);
+        else
+            wait_round(device);
+    if (device->handle)
+        read_to_end(device);
+    device_hand_over(device, 0);
+    device_close(device);
+    atomic_store(&device->state, DEVICE_ENDED);
+    chunk_queue_end(&capture->queue, device->number);
+    return NULL;
+}
+
+bool device_start(struct device *device) {
+    atomic_store(&device->alive_ns, monotonic_ns());
+    if (pthread_create(&device->thread, NULL, read_device, device))
+        return false;
+    pthread_setname_np(device->thread, "read");
+    return true;
+}
+
+void device_wake(struct device *device) {
+    uint64_t one = 1;
+    if (write(device->wake_fd, &one, sizeof one) < 0)
+        return; /* it is full of wakes */
+}

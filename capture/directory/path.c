@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "directory/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+#define MAX_LINKS 40 /* as the kernel */
+
+struct walk {
+    struct resolved_path *place;
+    const char *named;
+    char rest[PATH_MAX]; /* still to be walked */
+    int links;
+};
+
+bool path_append(char path[PATH_MAX], const char *name) {
+    size_t length = strlen(path);
+    const char *between = length && path[length - 1] != '/' ? "/" : "";
+    return snprintf(path + length, PATH_MAX - length, "%s%s", between, name) <
+           (int)(PATH_MAX - length);
+}
+
+void path_of_descriptor(char path[DESCRIPTOR_PATH_SIZE], int fd) {
+    snprintf(path, DESCRIPTOR_PATH_SIZE, "/proc/self/fd/%d", fd);
+}
+
+static _Noreturn void refuse(const char *path, int reason) {
+    fail(reason == EACCES ? EXIT_MISSING : EXIT_IO, "the directory %s cannot be used: %s",
+         *path ? path : ".", strerror(reason));
+}
+
+void path_check_owner(uid_t linker, uid_t owner, const char *path) {
+    if (linker && linker != owner)
+        fail(
+            EXIT_IO,
+            "%s is reached by a symbolic link of another user, to whom it does not belong: name it "
+            "without the link",
+            path);
+}
+
+static void start(struct resolved_path *place, const char *path) {
+    const char *from = *path == '/' ? "/" : ".";
+    place->fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    place->around_fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place->fd < 0 || place->around_fd < 0)
+        refuse(from, errno);
+    strcpy(place->path, *path == '/' ? "/" : "");
+}
+
+static void leave(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void path_close(struct resolved_path *place) {
+    leave(&place->fd);
+    leave(&place->around_fd);
+    leave(&place->node_fd);
+}
+
+static bool is_same(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* As the one behind /dev/stdout does, and as >(...) becomes in a shell; -1 when it is none. */
+static int own_descriptor(const struct resolved_path *place, const char *name) {
+    struct stat own, here;
+    char *end;
+    if (stat("/proc/self/fd", &own) || fstat(place->fd, &here) || !is_same(&own, &here))
+        return -1;
+    long number = strtol(name, &end, 10);
+    return end == name || *end || number < 0 || number > INT_MAX ? -1 : (int)number;
+}
+
+/* In /tmp, where everybody makes links, the kernel does not follow those of others either. */
+static bool is_shared(const struct stat *directory) {
+    return directory->st_mode & S_ISVTX && directory->st_mode & S_IWOTH;
+}
+
+static void check_owner(struct resolved_path *place, const char *path, uid_t linker) {
+    struct stat directory;
+    if (!linker || linker == geteuid())
+        return;
+    bool foreign =
+        fstat(place->fd, &directory) || (is_shared(&directory) && directory.st_uid != linker);
+    if (foreign || (place->linker && place->linker != linker))
+        fail(EXIT_IO,
+             "%s is a symbolic link of another user, which is not followed: name what it leads to",
+             path);
+    place->linker = linker;
+}
+
+/* A link in /proc leads somewhere by itself; its text may name another place, or none. */
+static bool is_true(const struct resolved_path *place, const char *name, const char *target) {
+    struct statfs system;
+    struct stat behind, named;
+    if (*target != '/' || fstatfs(place->fd, &system) || system.f_type != PROC_SUPER_MAGIC)
+        return true;
+    return !fstatat(place->fd, name, &behind, 0) && !stat(target, &named) &&
+           is_same(&behind, &named);
+}
+
+static void follow(struct walk *walk, int link, const char *name, uid_t linker, const char *after) {
+    struct resolved_path *place = walk->place;
+    char target[PATH_MAX], joined[PATH_MAX], path[PATH_MAX];
+    strcpy(path, place->path);
+    path_append(path, name);
+    if (++walk->links > MAX_LINKS)
+        fail(EXIT_IO, "%s: too many symbolic links", walk->named);
+    check_owner(place, path, linker);
+    ssize_t length = readlinkat(link, "", target, sizeof target - 1);
+    if (length <= 0)
+        fail(EXIT_IO, "%s is a symbolic link that cannot be read", path);
+    target[length] = '\0';
+    if (!is_true(place, name, target))
+        fail(EXIT_IO, "%s leads to what has no name here: name another directory", path);
+    if (snprintf(joined, sizeof joined, "%s%s%s", target, *after ? "/" : "", after) >=
+        (int)sizeof joined)
+        fail(EXIT_IO, "%s is a symbolic link to a path that is too long", path);
+    strcpy(walk->rest, joined);
+    if (*target != '/')
+        return;
+    path_close(place);
+    start(place, target);
+}
+
+static void enter(struct resolved_path *place, int node, const char *name) {
+    leave(&place->around_fd);
+    place->around_fd = place->fd;
+    place->fd = node;
+    if (!path_append(place->path, name))
+        refuse(place->path, ENAMETOOLONG);
+}
+
+static void take_last(struct resolved_path *place, int node, const char *name,
+                      const struct stat *info) {
+    strcpy(place->name, name);
+    place->node_fd = node;
+    if (node >= 0)
+        place->info = *info;
+}
+
+/* Opens the part as it is, be it a link, and looks only at what it has open. */
+static int open_part(const struct resolved_path *place, const char *name, bool last,
+                     struct stat *info) {
+    char path[PATH_MAX];
+    int node = openat(place->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int reason = node < 0 || fstat(node, info) ? errno : 0;
+    if (!reason && !last && !S_ISDIR(info->st_mode) && !S_ISLNK(info->st_mode))
+        reason = ENOTDIR;
+    if (!reason || (last && reason == ENOENT))
+        return node;
+    strcpy(path, place->path);
+    if (reason != EACCES) /* then it is the directory that lets nobody through */
+        path_append(path, name);
+    refuse(path, reason);
+}
+
+/* False when it was the last one. */
+static bool walk_part(struct walk *walk) {
+    struct resolved_path *place = walk->place;
+    char name[NAME_MAX + 1] = ".";
+    struct stat info;
+    const char *part = walk->rest + strspn(walk->rest, "/");
+    size_t length = strcspn(part, "/");
+    const char *after = part + length + strspn(part + length, "/");
+    bool last = !*after;
+    if (length >= sizeof name)
+        fail(EXIT_USAGE, "%s: the name is too long", walk->named);
+    if (length)
+        snprintf(name, sizeof name, "%.*s", (int)length, part);
+    if (last && (place->descriptor = own_descriptor(place, name)) >= 0) {
+        take_last(place, -1, name, NULL);
+        return false;
+    }
+    int node = open_part(place, name, last, &info);
+    if (node >= 0 && S_ISLNK(info.st_mode)) {
+        place->linked |= last;
+        follow(walk, node, name, info.st_uid, after);
+        close(node);
+        return true;
+    }
+    if (last) {
+        take_last(place, node, name, &info);
+        return false;
+    }
+    enter(place, node, name);
+    memmove(walk->rest, after, strlen(after) + 1);
+    return true;
+}
+
+void path_resolve(struct resolved_path *place, const char *path) {
+    struct walk walk = {.place = place, .named = path};
+    *place = (struct resolved_path){.node_fd = -1, .descriptor = -1};
+    if (snprintf(walk.rest, sizeof walk.rest, "%s", path) >= (int)sizeof walk.rest)
+        fail(EXIT_USAGE, "%s: the path is too long", path);
+    if (!*path)
+        refuse("''", ENOENT);
+    start(place, path);
+    while (walk_part(&walk))
+        continue;
+}
+
+int path_open_directory(const char *path) {
+    char parts[PATH_MAX], *rest;
+    int fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
+    snprintf(parts, sizeof parts, "%s", path);
+    for (char *part = strtok_r(parts, "/", &rest); part && fd >= 0;
+         part = strtok_r(NULL, "/", &rest)) {
+        next = openat(fd, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        close(fd);
+        fd = next;
+    }
+    if (fd < 0)
+        return -1;
+    next = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(fd);
+    return next;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "confine/privilege.h"
+#include "confine/sandbox.h"
+
+/* The process behind close_command.h. Messages on its socket, in this order: one `struct
+ * runner_begin`, the path of each finished file, RUNNER_END at an orderly end.
+ *
+ * An orderly end leaves it running until all commands are done. When the socket ends without that
+ * message, the capture was killed: the process ends at once. Commands that run are left to finish,
+ * since they hold nothing of the capture; the files whose command has not begun are named on
+ * stderr. */
+#define RUNNER_END "" /* with its terminating zero: no path begins with one */
+
+struct runner_begin {
+    struct identity identity;
+    char status[108];      /* the socket to remove at the end, or "" */
+    struct stat status_is; /* so that the socket of a later run stays */
+};
+
+/* `text` is the command, or NULL. */
+_Noreturn void runner_run(int fd, char *text);
+
+#define MAX_RUNNING 4
+#define MAX_WORDS   64
+#define MAX_WAITING 1024u /* more stay in the socket */
+#define MAX_QUEUED  4096u /* for those, too, once the capture is gone */
+#define PLACEHOLDER "{}"
+
+extern char **environ;
+
+struct runner {
+    char *words[MAX_WORDS + 2];
+    int fd;
+    unsigned running;
+    char *waiting[MAX_QUEUED];
+    unsigned first, count;
+    bool asked_to_end, gone; /* the capture: all is done as wanted, or not */
+    posix_spawnattr_t attributes;
+};
+
+static unsigned split(char *text, char **words) {
+    unsigned count = 0;
+    for (char *word = strtok(text, " "); word && count < MAX_WORDS; word = strtok(NULL, " "))
+        words[count++] = word;
+    return count;
+}
+
+/* `word` with each {} replaced. */
+static char *fill_in(const char *word, const char *path) {
+    size_t holders = 0;
+    for (const char *at = word; (at = strstr(at, PLACEHOLDER)); at += 2)
+        holders++;
+    char *filled = calloc(1, strlen(word) + holders * strlen(path) + 1), *to = filled;
+    if (!filled)
+        return NULL;
+    for (const char *next; (next = strstr(word, PLACEHOLDER)); word = next + 2)
+        to += sprintf(to, "%.*s%s", (int)(next - word), word, path);
+    strcpy(to, word);
+    return filled;
+}
+
+static bool names_file(char **words) {
+    for (; *words; words++)
+        if (strstr(*words, PLACEHOLDER))
+            return true;
+    return false;
+}
+
+static void run_for(struct runner *runner, char *path) {
+    char *words[MAX_WORDS + 2] = {NULL};
+    unsigned count = 0;
+    pid_t pid;
+    for (; runner->words[count]; count++)
+        words[count] = fill_in(runner->words[count], path);
+    if (!names_file(runner->words))
+        words[count] = strdup(path); /* as its last argument, then */
+    if (!count || !words[0])
+        return free(path);
+    int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
+    if (failed)
+        log_warning("--on-close %s: %s", words[0], strerror(failed));
+    else
+        runner->running++;
+    for (unsigned i = 0; words[i]; i++)
+        free(words[i]);
+    free(path);
+}
+
+static void collect_ended(struct runner *runner) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        runner->running--;
+        if (status)
+            log_warning("--on-close %s: process %d ended with %s %d", runner->words[0], (int)pid,
+                        WIFSIGNALED(status) ? "signal" : "exit code",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+}
+
+/* False when there is nothing to take now. */
+static bool take_request(struct runner *runner) {
+    char path[PATH_MAX + 1];
+    ssize_t size = recv(runner->fd, path, sizeof path - 1, MSG_DONTWAIT);
+    if (size <= 0) {
+        runner->gone = size == 0 || (errno != EAGAIN && errno != EINTR);
+        return false;
+    }
+    path[size] = '\0';
+    if (*path)
+        runner->waiting[(runner->first + runner->count++) % MAX_QUEUED] = strdup(path);
+    else
+        runner->asked_to_end = true;
+    return !runner->asked_to_end;
+}
+
+static char *next_waiting(struct runner *runner) {
+    char *path = runner->waiting[runner->first];
+    runner->first = (runner->first + 1) % MAX_QUEUED;
+    runner->count--;
+    return path;
+}
+
+/* Full of waiting files it takes no more; the socket fills, and the capture says so. But the end
+ * of the capture (POLLHUP) is noticed at once, and what it had sent is taken before. */
+static void run_round(struct runner *runner) {
+    bool over = runner->asked_to_end;
+    short wanted = runner->count < MAX_WAITING ? POLLIN : 0;
+    struct pollfd ready = {.fd = over ? -1 : runner->fd, .events = wanted};
+    poll(&ready, 1, runner->running ? 50 : 1000);
+    if (ready.revents & POLLHUP)
+        while (runner->count < MAX_QUEUED && take_request(runner))
+            continue;
+    else if (ready.revents)
+        take_request(runner);
+    runner->gone |= ready.revents & POLLHUP && runner->count == MAX_QUEUED;
+    collect_ended(runner);
+    while (runner->count && runner->running < MAX_RUNNING && !runner->gone) {
+        char *path = next_waiting(runner);
+        if (path)
+            run_for(runner, path);
+    }
+}
+
+/* A signal to the group is for the capture: what it closes still has its command run. The commands
+ * get signals as usual. */
+static void ignore_signals(posix_spawnattr_t *attributes) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal(signals[i], SIG_IGN);
+        sigaddset(&usual, signals[i]);
+    }
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setsigdefault(attributes, &usual);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
+}
+
+/* Also what the capture itself inherited, from a shell or a supervisor, is closed. */
+static void keep_one_descriptor(int fd) {
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        fail(EXIT_IO, "no input for --on-close: %s", strerror(errno));
+    close_other_descriptors(&fd, 1);
+}
+
+/* Not the socket that a later run has made by this name meanwhile, perhaps with the same inode:
+ * only while the capture is alive a changed time means no more than a chgrp(1). */
+static void remove_status(const struct runner_begin *begin, bool killed) {
+    const struct stat *was = &begin->status_is;
+    struct stat is;
+    if (!*begin->status || lstat(begin->status, &is) || !S_ISSOCK(is.st_mode))
+        return;
+    bool changed =
+        is.st_ctim.tv_sec != was->st_ctim.tv_sec || is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
+    if (is.st_dev == was->st_dev && is.st_ino == was->st_ino && !(killed && changed))
+        unlink(begin->status);
+}
+
+_Noreturn void runner_run(int fd, char *text) {
+    static struct runner runner;
+    struct runner_begin begin;
+    prctl(PR_SET_NAME, "wiretale-close");
+    ignore_signals(&runner.attributes);
+    runner.fd = fd; /* closed by exec */
+    keep_one_descriptor(fd);
+    if (text)
+        split(text, runner.words);
+    if (recv(runner.fd, &begin, sizeof begin, 0) != (ssize_t)sizeof begin)
+        _exit(0); /* the capture has ended before it began */
+    privilege_drop_all(&begin.identity);
+    while (!runner.gone && !runner.asked_to_end)
+        run_round(&runner);
+    remove_status(&begin, runner.gone);
+    while (!runner.gone && (runner.count || runner.running))
+        run_round(&runner);
+    while (runner.count) {
+        char *path = next_waiting(&runner);
+        log_warning("the capture was killed: --on-close is not run for %s", path ? path : "a file");
+        free(path);
+    }
+    _exit(0);
+}
+
+void command_start(struct command *command, const char *text) {
+    int ends[2];
+    char *copy = text ? strdup(text) : NULL;
+    if (text && (!copy || !text[strspn(text, " ")]))
+        fail(EXIT_USAGE, "--on-close: expected a command");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        fail(EXIT_IO, "no socket for --on-close: %s", strerror(errno));
+    command->pid = fork();
+    if (command->pid < 0)
+        fail(EXIT_IO, "no process for --on-close: %s", strerror(errno));
+    if (!command->pid)
+        runner_run(ends[1], copy);
+    free(copy);
+    close(ends[1]);
+    command->fd = ends[0];
+}
+
+void command_become(struct command *command, const struct identity *identity, const char *status) {
+    struct runner_begin begin = {.identity = *identity};
+    if (status && !lstat(status, &begin.status_is))
+        snprintf(begin.status, sizeof begin.status, "%s", status);
+    if (send(command->fd, &begin, sizeof begin, MSG_NOSIGNAL) != (ssize_t)sizeof begin)
+        fail(EXIT_IO, "the process for --on-close is gone: %s", strerror(errno));
+}
+
+void command_run(struct command *command, const char *directory, const char *name) {
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (length >= (int)sizeof path)
+        return;
+    bool sent = send(command->fd, path, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
+    if (!sent && !command->behind)
+        log_warning("--on-close cannot keep up or is gone: it is not run for %s and maybe others",
+                    name);
+    command->behind = !sent;
+}
+
+/* A queue that is full has room within the time, or the runner counts as killed with the rest. */
+static bool send_end(const struct command *command, int tries) {
+    for (; tries; tries--) {
+        if (send(command->fd, RUNNER_END, sizeof RUNNER_END, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+            return true;
+        if (errno != EAGAIN)
+            return false;
+        poll(NULL, 0, 50);
+    }
+    return false;
+}
+
+void command_end(struct command *command, int seconds) {
+    int tries = seconds * 20;
+    if (!send_end(command, tries))
+        log_warning("--on-close cannot keep up or is gone: it is not run for all files");
+    close(command->fd);
+    for (; tries; tries--) {
+        if (waitpid(command->pid, NULL, WNOHANG))
+            return;
+        poll(NULL, 0, 50);
+    }
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/finished_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define LEVEL       3
+#define INPUT_BYTES (256u << 10)
+
+struct compression {
+    ZSTD_CCtx *context;
+    uint8_t *input, *output;
+    size_t output_room;
+    int from, to;
+    uint64_t written;
+};
+
+static bool write_all(struct compression *work, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t more = write(work->to, work->output + done, size - done);
+        if (more < 0 && errno != EINTR)
+            return false;
+        done += more > 0 ? (size_t)more : 0;
+    }
+    work->written += size;
+    return true;
+}
+
+static bool compress_part(struct compression *work, size_t size, ZSTD_EndDirective end) {
+    ZSTD_inBuffer in = {work->input, size, 0};
+    size_t left;
+    do {
+        ZSTD_outBuffer out = {work->output, work->output_room, 0};
+        left = ZSTD_compressStream2(work->context, &out, &in, end);
+        if (ZSTD_isError(left)) {
+            errno = ENOMEM;
+            return false;
+        }
+        if (!write_all(work, out.pos))
+            return false;
+    } while (end == ZSTD_e_end ? left : in.pos < in.size);
+    return true;
+}
+
+static bool compress_all(struct compression *work) {
+    off_t at = 0;
+    for (;;) {
+        ssize_t size = pread(work->from, work->input, INPUT_BYTES, at);
+        if (size < 0)
+            return false;
+        if (!compress_part(work, (size_t)size, size ? ZSTD_e_continue : ZSTD_e_end))
+            return false;
+        if (!size)
+            return true;
+        at += size;
+    }
+}
+
+static bool compress_into(int from, int to, uint64_t *written) {
+    struct compression work = {.context = ZSTD_createCCtx(),
+                               .input = malloc(INPUT_BYTES),
+                               .output_room = ZSTD_CStreamOutSize(),
+                               .from = from,
+                               .to = to};
+    work.output = malloc(work.output_room);
+    bool done = false;
+    errno = ENOMEM;
+    if (work.context && work.input && work.output) {
+        ZSTD_CCtx_setParameter(work.context, ZSTD_c_compressionLevel, LEVEL);
+        ZSTD_CCtx_setParameter(work.context, ZSTD_c_checksumFlag, 1);
+        done = compress_all(&work);
+    }
+    int reason = errno;
+    ZSTD_freeCCtx(work.context);
+    free(work.input);
+    free(work.output);
+    *written = work.written;
+    errno = reason;
+    return done;
+}
+
+bool compress_file(struct finished_file *file) {
+    struct directory directory = {.fd = file->directory_fd};
+    char temporary[NAME_SIZE], name[NAME_SIZE];
+    if (snprintf(name, sizeof name, "%s" COMPRESSED, file->name) >= NAME_SIZE) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    int to = directory_create(&directory, name, temporary);
+    if (to < 0)
+        return false;
+    uint64_t written;
+    if (!compress_into(file->fd, to, &written) || fdatasync(to)) {
+        int reason = errno;
+        unlinkat(file->directory_fd, temporary, 0);
+        close(to);
+        errno = reason;
+        return false;
+    }
+    close(file->fd);
+    file->fd = to;
+    file->bytes = written;
+    strcpy(file->original, file->temporary);
+    strcpy(file->temporary, temporary);
+    strcpy(file->name, name);
+    return true;
+}
+
+struct comparison {
+    ZSTD_DCtx *context;
+    uint8_t *input, *output, *plain;
+    size_t output_room;
+    int compressed_fd, plain_fd;
+    off_t at;    /* in the plain file: up to here they are the same */
+    size_t left; /* of the frame, as the library answers; 0: it is whole */
+};
+
+static bool is_same_part(struct comparison *work, size_t size) {
+    ZSTD_inBuffer in = {work->input, size, 0};
+    ZSTD_outBuffer out;
+    do {
+        out = (ZSTD_outBuffer){work->output, work->output_room, 0};
+        work->left = ZSTD_decompressStream(work->context, &out, &in);
+        if (ZSTD_isError(work->left) ||
+            pread(work->plain_fd, work->plain, out.pos, work->at) != (ssize_t)out.pos ||
+            memcmp(work->plain, work->output, out.pos) != 0)
+            return false;
+        work->at += (off_t)out.pos;
+    } while (in.pos < in.size || (work->left && out.pos == out.size));
+    return true;
+}
+
+static bool is_same(struct comparison *work, bool whole) {
+    struct stat plain;
+    ssize_t size;
+    off_t at = 0;
+    while ((size = pread(work->compressed_fd, work->input, INPUT_BYTES, at)) > 0) {
+        if (!is_same_part(work, (size_t)size))
+            return false;
+        at += size;
+    }
+    if (size < 0 || fstat(work->plain_fd, &plain))
+        return false;
+    return whole ? at && !work->left && work->at == plain.st_size : !at || work->at;
+}
+
+bool is_compressed_copy(int compressed_fd, int plain_fd, bool whole) {
+    struct comparison work = {.context = ZSTD_createDCtx(),
+                              .input = malloc(INPUT_BYTES),
+                              .output_room = ZSTD_DStreamOutSize(),
+                              .compressed_fd = compressed_fd,
+                              .plain_fd = plain_fd};
+    work.output = malloc(work.output_room);
+    work.plain = malloc(work.output_room);
+    bool same = work.context && work.input && work.output && work.plain && is_same(&work, whole);
+    ZSTD_freeDCtx(work.context);
+    free(work.input);
+    free(work.output);
+    free(work.plain);
+    return same;
+}

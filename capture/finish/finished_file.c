@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/finished_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define MAX_NAMES 100 /* tried if the name is taken */
+
+void finished_file_free(struct finished_file *file) {
+    close(file->fd);
+    close(file->directory_fd);
+    free(file->counts);
+    free(file);
+}
+
+/* Returns whether the file that has the name may be replaced: only the name that -w asks for. */
+static bool is_replaceable(const struct finished_file *file,
+                           const struct replacement *replacement) {
+    struct stat existing;
+    if (!file->asked_for ||
+        fstatat(file->directory_fd, file->name, &existing, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(existing.st_mode))
+        return false;
+    bool is_older = timespec_ns(existing.st_mtim) < replacement->begun_ns;
+    return !existing.st_size || (replacement->overwrite && is_older);
+}
+
+bool publish_file(struct finished_file *file, const struct replacement *replacement) {
+    if (is_replaceable(file, replacement))
+        return !renameat(file->directory_fd, file->temporary, file->directory_fd, file->name);
+    char name[NAME_SIZE];
+    snprintf(name, sizeof name, "%s", file->name);
+    for (int i = 1; i < MAX_NAMES; i++) {
+        if (!renameat2(file->directory_fd, file->temporary, file->directory_fd, name,
+                       RENAME_NOREPLACE)) {
+            if (i > 1)
+                log_warning("%s was there already: this one is %s", file->name, name);
+            strcpy(file->name, name);
+            return true;
+        }
+        if (errno != EEXIST)
+            return false;
+        directory_other_name(file->name, i, name);
+    }
+    return false;
+}

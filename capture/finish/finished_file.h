@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file whose last packet is written, and the two things that are done to it: compression
+ * (compress.c) and publishing, which is a rename from its temporary name to its final one. */
+#ifndef WIRETALE_CAPTURE_FINISHED_FILE_H
+#define WIRETALE_CAPTURE_FINISHED_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffer/interfaces.h"
+#include "directory/directory.h"
+
+struct finished_file {
+    struct finished_file *next;
+    int fd, directory_fd; /* owned by the file, closed by finished_file_free() */
+    char temporary[NAME_SIZE], name[NAME_SIZE];
+    char original[NAME_SIZE]; /* temporary name of the uncompressed file, or ""; removed when the
+                                 compressed one is published */
+    uint64_t bytes;
+    bool asked_for;             /* -w has this name */
+    bool recovered;             /* left by an earlier run */
+    struct file_counts *counts; /* of `described` interfaces, as in its statistics; may be NULL */
+    uint32_t described;
+};
+
+/* Existing files that publish_file() may replace. */
+struct replacement {
+    bool overwrite;   /* --overwrite: older ones; else only empty ones, as mktemp(1) makes them */
+    int64_t begun_ns; /* start of this run, CLOCK_REALTIME */
+};
+
+void finished_file_free(struct finished_file *file);
+
+/* Renames the file to its name, or to NAME-1 and so on if that is taken; the name is then in
+ * `file`. Returns false with errno. */
+bool publish_file(struct finished_file *file, const struct replacement *replacement);
+
+/* Writes a compressed copy beside the temporary file and replaces name and descriptor in `file` by
+ * its own. Returns false with errno and an unchanged `file`. */
+bool compress_file(struct finished_file *file);
+
+/* Returns whether the compressed file holds the bytes of the plain one: all of them if `whole`,
+ * else a beginning, which may be empty. */
+bool is_compressed_copy(int compressed_fd, int plain_fd, bool whole);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/finisher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define MAX_WAITING 64u /* files that wait, each with open descriptors */
+#define WAITING_SYNCED                                                                             \
+    8u /* with more waiting, what is published is left to the kernel to write                      \
+        */
+#define PATIENCE_NS (5 * NS_PER_S) /* of who waits for a file, and at the end for leftovers */
+#define MAX_STUCK   256u           /* files that could not be renamed */
+
+static void compress(struct finisher *finisher, struct finished_file *file, bool behind) {
+    if (behind) {
+        if (!finisher->is_warned)
+            log_warning("compression cannot keep up: some files stay uncompressed");
+        finisher->is_warned = true;
+    } else if (!compress_file(file)) {
+        log_warning("%s was not compressed: %s", file->name, strerror(errno));
+    }
+}
+
+/* Renames the file, by the keeper's process if the directory is sealed. */
+static bool publish(const struct finisher *finisher, struct finished_file *file) {
+    return finisher->keeper ? keeper_publish(finisher->keeper, file)
+                            : publish_file(file, &finisher->replacement);
+}
+
+static void announce(struct finisher *finisher, const struct finished_file *file) {
+    if (*file->original)
+        unlinkat(file->directory_fd, file->original, 0);
+    if (!file->recovered || directory_owns_name(finisher->directory, file->name))
+        ring_add(finisher->ring, file->directory_fd, file->name, file->bytes, file->recovered);
+    if (finisher->command)
+        command_run(finisher->command, finisher->directory->path, file->name);
+}
+
+/* A permission may come back; a file that is gone will not, nor a process that has ended. */
+static bool is_worth_retrying(const struct finisher *finisher) {
+    return errno != ENOENT && errno != EPIPE && finisher->stuck_count < MAX_STUCK;
+}
+
+/* Its packets are nowhere any more. */
+static void note_lost(struct finisher *finisher, const struct finished_file *file) {
+    uint64_t packets = 0;
+    pthread_mutex_lock(&finisher->lock);
+    finisher->lost.files++;
+    finisher->lost.bytes += file->bytes;
+    for (uint32_t i = 0; file->counts && i < file->described; i++) {
+        file_counts_add(&finisher->lost.counts[i], &file->counts[i]);
+        packets += file->counts[i].written;
+    }
+    pthread_mutex_unlock(&finisher->lock);
+    log_warning("%s is gone: it was removed before it had its name; its %llu packets are lost, and "
+                "counted as dropped by the disk",
+                file->name, (unsigned long long)packets);
+}
+
+/* Not there by its temporary name. */
+static void warn_of_removal(struct finisher *finisher, const struct finished_file *file) {
+    struct stat info;
+    if (!fstat(file->fd, &info) && !info.st_nlink)
+        note_lost(finisher, file);
+    else
+        log_warning("%s has another name than %s: it was moved before it was finished", file->name,
+                    file->temporary);
+}
+
+/* Of an earlier run's file nobody asked this run for anything. */
+static void warn_of_unnamed(struct finisher *finisher, const struct finished_file *file,
+                            const char *reason) {
+    if (!file->recovered)
+        finisher->unnamed = true;
+    log_warning("%s stays as %s: %s; %s", file->name, file->temporary, reason,
+                finisher->keeper ? "no later start names it: rename it"
+                                 : "the next start names it");
+}
+
+/* Publishes it, or keeps it for later; it is freed, now or then. */
+static void settle(struct finisher *finisher, struct finished_file *file) {
+    if (publish(finisher, file)) {
+        announce(finisher, file);
+        finished_file_free(file);
+    } else if (is_worth_retrying(finisher)) {
+        log_warning("%s cannot be named yet: %s; it is tried again", file->temporary,
+                    strerror(errno));
+        file->next = finisher->stuck;
+        finisher->stuck = file;
+        finisher->stuck_count++;
+    } else if (errno == ENOENT) {
+        warn_of_removal(finisher, file);
+        finished_file_free(file);
+    } else {
+        warn_of_unnamed(finisher, file,
+                        errno == EPIPE ? "the process that names it, wiretale-file, has ended"
+                                       : strerror(errno));
+        finished_file_free(file);
+    }
+}
+
+static void retry_stuck(struct finisher *finisher) {
+    for (struct finished_file **at = &finisher->stuck; *at;) {
+        struct finished_file *file = *at;
+        if (!publish(finisher, file)) {
+            at = &file->next;
+            continue;
+        }
+        *at = file->next;
+        finisher->stuck_count--;
+        announce(finisher, file);
+        finished_file_free(file);
+    }
+}
+
+static void give_up_stuck(struct finisher *finisher) {
+    retry_stuck(finisher);
+    while (finisher->stuck) {
+        struct finished_file *file = finisher->stuck;
+        finisher->stuck = file->next;
+        warn_of_unnamed(finisher, file, "it could not be renamed");
+        finished_file_free(file);
+    }
+}
+
+static void finish(struct finisher *finisher, struct finished_file *file, unsigned waiting) {
+    if (finisher->compress)
+        compress(finisher, file, waiting > MAX_WAITING / 2);
+    if (waiting < WAITING_SYNCED && fdatasync(file->fd))
+        log_warning("%s may not be on the disk: %s", file->name, strerror(errno));
+    settle(finisher, file);
+}
+
+static void wait_second(struct finisher *finisher) {
+    int64_t until = monotonic_ns() + NS_PER_S;
+    struct timespec limit = to_timespec(until);
+    pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
+}
+
+/* The next file; NULL at the end, or when stuck files or leftovers are due. */
+static struct finished_file *take(struct finisher *finisher, unsigned *waiting) {
+    pthread_mutex_lock(&finisher->lock);
+    if (!finisher->first && !finisher->ending && finisher->stuck &&
+        recover_is_done(&finisher->left))
+        wait_second(finisher);
+    while (!finisher->first && !finisher->ending && !finisher->stuck &&
+           recover_is_done(&finisher->left))
+        pthread_cond_wait(&finisher->changed, &finisher->lock);
+    struct finished_file *file = finisher->first;
+    if (file) {
+        finisher->first = file->next;
+        if (!finisher->first)
+            finisher->last = NULL;
+        *waiting = --finisher->waiting;
+        pthread_cond_broadcast(&finisher->changed);
+    }
+    pthread_mutex_unlock(&finisher->lock);
+    return file;
+}
+
+static void finish_leftover(struct finisher *finisher) {
+    if (recover_is_done(&finisher->left))
+        return;
+    struct finished_file *file = recover_next(&finisher->left);
+    if (file)
+        finish(finisher, file, 0);
+}
+
+static bool has_ended(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    bool ended = finisher->ending && !finisher->first;
+    pthread_mutex_unlock(&finisher->lock);
+    return ended;
+}
+
+static void note_finished(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    finisher->unfinished--;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+}
+
+/* At the end: thousands of them would take longer than a service manager waits. */
+static void finish_leftovers(struct finisher *finisher) {
+    int64_t until = monotonic_ns() + PATIENCE_NS;
+    while (!recover_is_done(&finisher->left) && monotonic_ns() < until)
+        finish_leftover(finisher);
+    if (!recover_is_done(&finisher->left))
+        log_warning("%zu files of earlier runs are left for the next start",
+                    finisher->left.count - finisher->left.next);
+}
+
+static void *run(void *argument) {
+    struct finisher *finisher = argument;
+    unsigned waiting;
+    setpriority(PRIO_PROCESS, 0, 5); /* a thread's own on Linux */
+    while (!has_ended(finisher)) {
+        struct finished_file *file = take(finisher, &waiting);
+        if (file) {
+            finish(finisher, file, waiting);
+            note_finished(finisher);
+        } else {
+            finish_leftover(finisher);
+        }
+        retry_stuck(finisher);
+    }
+    finish_leftovers(finisher);
+    give_up_stuck(finisher);
+    return NULL;
+}
+
+bool finisher_start(struct finisher *finisher) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&finisher->lock, NULL);
+    pthread_cond_init(&finisher->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    finisher->replacement.begun_ns = realtime_ns();
+    if (pthread_create(&finisher->thread, NULL, run, finisher))
+        return false;
+    pthread_setname_np(finisher->thread, "finish");
+    return true;
+}
+
+bool finisher_push(struct finisher *finisher, const struct finished_file *finished) {
+    struct finished_file *copy = malloc(sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = *finished;
+    copy->next = NULL;
+    pthread_mutex_lock(&finisher->lock);
+    while (finisher->waiting >= MAX_WAITING)
+        pthread_cond_wait(&finisher->changed, &finisher->lock);
+    if (finisher->last)
+        finisher->last->next = copy;
+    else
+        finisher->first = copy;
+    finisher->last = copy;
+    finisher->waiting++;
+    finisher->unfinished++;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+    return true;
+}
+
+bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
+    pthread_mutex_lock(&finisher->lock);
+    *lost = finisher->lost;
+    finisher->lost = (struct lost){0};
+    pthread_mutex_unlock(&finisher->lock);
+    return lost->files;
+}
+
+/* Until one more is finished, or for some time in vain. */
+static bool wait_for_one(struct finisher *finisher) {
+    int64_t until = monotonic_ns() + PATIENCE_NS;
+    pthread_mutex_lock(&finisher->lock);
+    unsigned before = finisher->unfinished;
+    while (before && finisher->unfinished >= before && monotonic_ns() < until)
+        wait_second(finisher);
+    bool less = finisher->unfinished < before;
+    pthread_mutex_unlock(&finisher->lock);
+    return less;
+}
+
+bool finisher_make_room(struct finisher *finisher, int directory_fd) {
+    if (!finisher || !ring_is_bounded(finisher->ring))
+        return false;
+    while (!ring_make_room(finisher->ring, directory_fd))
+        if (!wait_for_one(finisher)) /* the last one may just have been finished */
+            return ring_make_room(finisher->ring, directory_fd);
+    return true;
+}
+
+void finisher_end(struct finisher *finisher) {
+    pthread_mutex_lock(&finisher->lock);
+    finisher->ending = true;
+    pthread_cond_broadcast(&finisher->changed);
+    pthread_mutex_unlock(&finisher->lock);
+    pthread_join(finisher->thread, NULL);
+}

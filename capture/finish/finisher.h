@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread that finishes files in order: it syncs each to the disk, compresses and publishes it,
+ * adds it to the ring and starts its --on-close command. The writing thread only waits for it if
+ * files come faster than one thread can rename. */
+#ifndef WIRETALE_CAPTURE_FINISHER_H
+#define WIRETALE_CAPTURE_FINISHER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "finish/command.h"
+#include "finish/keeper.h"
+#include "finish/recover.h"
+#include "finish/ring.h"
+
+/* Files that were removed by others before they were published, and their statistics. */
+struct lost {
+    uint64_t files, bytes;
+    struct file_counts counts[DESCRIPTIONS_MAX];
+};
+
+struct finisher {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct finished_file *first, *last; /* queue */
+    unsigned waiting;                   /* files in the queue */
+    unsigned unfinished;                /* files in the queue or at work on */
+    bool ending;
+    bool compress;
+    struct replacement replacement;
+    struct directory *directory;
+    struct ring *ring;
+    struct command *command;     /* or NULL */
+    const struct keeper *keeper; /* or NULL */
+    struct leftovers left;       /* recovered one by one between files of this run */
+    struct lost lost;            /* not yet counted by the writing thread */
+    struct finished_file *stuck; /* could not be renamed; tried again each second */
+    unsigned stuck_count;
+    atomic_bool unnamed; /* a file of this run keeps its temporary name */
+    bool is_warned;      /* that compression cannot keep up */
+};
+
+bool finisher_start(struct finisher *finisher);
+
+/* Queues a copy of `file`, whose descriptors and counts the finisher then owns. Returns false if
+ * memory is short: the temporary file stays for the next start. */
+bool finisher_push(struct finisher *finisher, const struct finished_file *file);
+
+/* Moves the counts of files that were found removed since the last call to `lost`. Returns false if
+ * there are none. */
+bool finisher_take_lost(struct finisher *finisher, struct lost *lost);
+
+/* Makes room on a full disk: removes the oldest file of the ring, after waiting for files that are
+ * being finished. Returns false if no file can be removed. `finisher` may be NULL. */
+bool finisher_make_room(struct finisher *finisher, int directory_fd);
+
+/* Finishes all files and joins the thread. */
+void finisher_end(struct finisher *finisher);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "confine/sandbox.h"
+
+struct answer {
+    int reason; /* 0: done */
+    char name[NAME_SIZE];
+};
+
+static struct identity owner_of(const struct directory *directory) {
+    struct identity owner = {
+        .changes = directory->owner != 0, .user = directory->owner, .group = directory->group};
+    const struct passwd *user = getpwuid(directory->owner);
+    if (user)
+        snprintf(owner.name, sizeof owner.name, "%s", user->pw_name);
+    return owner;
+}
+
+/* A capture that ended before its first packet leaves no empty file. */
+static void remove_empty(const struct finished_file *file) {
+    struct stat info;
+    if (!fstatat(file->directory_fd, file->temporary, &info, AT_SYMLINK_NOFOLLOW) && !info.st_size)
+        unlinkat(file->directory_fd, file->temporary, 0);
+}
+
+/* The capture may not remove its lock file. Another one may hold it by now. */
+static void remove_lock(const struct directory *directory) {
+    struct directory copy = *directory;
+    copy.lock_fd = -1;
+    if (directory_lock(&copy))
+        directory_unlock(&copy);
+}
+
+static _Noreturn void keep(int fd, const struct replacement *replacement,
+                           const struct directory *directory, struct finished_file *file) {
+    char asked;
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    prctl(PR_SET_NAME, "wiretale-file");
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN); /* to the group: it ends with the capture */
+    const struct identity owner = owner_of(directory);
+    const int kept[] = {fd, directory->fd};
+    close_other_descriptors(kept, 2);
+    privilege_drop_all(&owner);
+    sandbox_files(&(struct directory){.fd = directory->fd});
+    sandbox_calls();
+    while (read(fd, &asked, 1) == 1) {
+        struct answer answer = {.reason = publish_file(file, replacement) ? 0 : errno};
+        snprintf(answer.name, sizeof answer.name, "%s", file->name);
+        if (write(fd, &answer, sizeof answer) != (ssize_t)sizeof answer)
+            break;
+    }
+    remove_empty(file);
+    remove_lock(directory);
+    _exit(0);
+}
+
+void keeper_start(struct keeper *keeper, struct directory *directory,
+                  const struct identity *identity, bool overwrite) {
+    struct finished_file file = {.directory_fd = directory->fd, .asked_for = true};
+    int ends[2];
+    directory_next_name(directory, realtime_ns(), file.name);
+    directory->number = 0;
+    int made = directory_create(directory, file.name, file.temporary);
+    if (made < 0 || fchown(made, identity->user, identity->group) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        fail(EXIT_IO, "no file can be made in %s: %s", directory->path, strerror(errno));
+    if (directory->lock_fd >= 0 && fchown(directory->lock_fd, directory->owner, directory->group))
+        log_warning("the lock of %s stays root's: %s", directory->path, strerror(errno));
+    struct replacement replacement = {.overwrite = overwrite, .begun_ns = realtime_ns()};
+    pid_t pid = fork();
+    if (pid < 0)
+        fail(EXIT_IO, "no process: %s", strerror(errno));
+    if (!pid)
+        keep(ends[1], &replacement, directory, &file);
+    close(ends[1]);
+    keeper->fd = ends[0];
+    directory->sealed = true;
+    directory->sealed_fd = made;
+    strcpy(directory->sealed_name, file.temporary);
+}
+
+bool keeper_publish(const struct keeper *keeper, struct finished_file *file) {
+    struct answer answer = {.reason = EPIPE};
+    if (send(keeper->fd, "", 1, MSG_NOSIGNAL) == 1 &&
+        recv(keeper->fd, &answer, sizeof answer, 0) != (ssize_t)sizeof answer)
+        answer.reason = EPIPE;
+    if (!answer.reason)
+        snprintf(file->name, sizeof file->name, "%.*s", NAME_SIZE - 1, answer.name);
+    errno = answer.reason;
+    return !answer.reason;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "finish/recover.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "buffer/pcapng.h"
+#include "common/log.h"
+#include "finish/finished_file.h"
+
+#define CUT_COMMENT                                                                                \
+    "the capture was ended by force: packets after the last one here and the numbers of drops "    \
+    "are "                                                                                         \
+    "not known"
+
+#define NUMBERS_TRIED 10 /* of temporary files of one name */
+
+/* Opened and locked, so that a running capture's file is left alone; -1 when it is none of ours. */
+static int open_left(int directory_fd, const char *temporary) {
+    struct stat info;
+    int fd = openat(directory_fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) {
+        if (errno == EACCES)
+            log_warning("%s is of an earlier run that was another user's: it is left as it is",
+                        temporary);
+        else if (errno != ENOENT && errno != ELOOP && errno != ENXIO)
+            log_warning("%s cannot be opened: %s; it is left for the next start", temporary,
+                        strerror(errno));
+        return -1;
+    }
+    if (!fstat(fd, &info) && S_ISREG(info.st_mode) && !flock(fd, LOCK_EX | LOCK_NB))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static bool is_compressed(const char *name) {
+    return strlen(name) > 4 && !strcmp(name + strlen(name) - 4, COMPRESSED);
+}
+
+static int open_regular(int directory_fd, const char *name) {
+    struct stat info;
+    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || (!fstat(fd, &info) && S_ISREG(info.st_mode)))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Killed between the last two steps of compression: all of it is in NAME.zst, byte for byte. A file
+ * of that name that is another capture's is no reason to remove this one. */
+static bool is_published_compressed(const struct finished_file *file) {
+    char compressed[NAME_SIZE + 8];
+    snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
+    int fd = open_regular(file->directory_fd, compressed);
+    bool same = fd >= 0 && is_compressed_copy(fd, file->fd, true);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+static bool has_beginning(int directory_fd, int compressed_fd, const char *plain) {
+    int fd = open_regular(directory_fd, plain);
+    bool same = fd >= 0 && is_compressed_copy(compressed_fd, fd, false);
+    if (fd >= 0)
+        close(fd);
+    return same;
+}
+
+/* What was being compressed is there uncompressed: as ".NAME.part", ".NAME.1.part" or NAME. */
+static bool is_half_compressed(int directory_fd, int fd, const char *name) {
+    char plain[NAME_SIZE + 16];
+    int length = (int)(strlen(name) - strlen(COMPRESSED));
+    snprintf(plain, sizeof plain, "%.*s", length, name);
+    bool found = has_beginning(directory_fd, fd, plain);
+    snprintf(plain, sizeof plain, ".%.*s" TEMPORARY, length, name);
+    found = found || has_beginning(directory_fd, fd, plain);
+    for (int i = 1; !found && i < NUMBERS_TRIED; i++) {
+        snprintf(plain, sizeof plain, ".%.*s.%d" TEMPORARY, length, name, i);
+        found = has_beginning(directory_fd, fd, plain);
+    }
+    return found;
+}
+
+static void add_name(struct leftovers *left, const char *temporary) {
+    char name[NAME_SIZE];
+    if (strlen(temporary) >= NAME_SIZE || !directory_final_name(temporary, name))
+        return;
+    if (left->count == left->capacity) {
+        size_t capacity = 2 * left->capacity + 64;
+        char **names = realloc(left->names, capacity * sizeof *names);
+        if (!names)
+            return;
+        left->names = names;
+        left->capacity = capacity;
+    }
+    if ((left->names[left->count] = strdup(temporary)))
+        left->count++;
+}
+
+/* Those that were being compressed first, while what they were made from is there. */
+static int by_name(const void *a, const void *b) {
+    const char *one = *(char *const *)a, *other = *(char *const *)b;
+    int order = (strstr(other, COMPRESSED ".") != NULL) - (strstr(one, COMPRESSED ".") != NULL);
+    return order ? order : strcmp(one, other);
+}
+
+void recover_find(struct leftovers *left, const struct directory *directory) {
+    *left = (struct leftovers){.directory_fd = fcntl(directory->fd, F_DUPFD_CLOEXEC, 0)};
+    int fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    if (!listing)
+        return;
+    for (struct dirent *entry; (entry = readdir(listing));)
+        add_name(left, entry->d_name);
+    closedir(listing);
+    if (left->count)
+        qsort(left->names, left->count, sizeof *left->names, by_name);
+}
+
+bool recover_is_done(const struct leftovers *left) {
+    return left->next == left->count;
+}
+
+static bool walk_file(const struct finished_file *file, struct recovered *found) {
+    struct stat info;
+    if (fstat(file->fd, &info))
+        return false;
+    *found = (struct recovered){0};
+    if (!info.st_size)
+        return true;
+    size_t size = (size_t)info.st_size;
+    void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file->fd, 0);
+    if (data == MAP_FAILED)
+        return false;
+    recover_walk(found, data, size);
+    munmap(data, size);
+    return true;
+}
+
+static void add_statistics(struct pcapng_buffer *buffer, const struct recovered *found) {
+    for (uint32_t i = 0; i < found->interfaces; i++) {
+        const struct recovered_interface *of = &found->of[i];
+        pcapng_statistics(buffer,
+                          &(struct pcapng_statistics){.interface = i,
+                                                      .start_ns = of->first_ns,
+                                                      .end_ns = of->last_ns,
+                                                      .delivered = of->packets},
+                          CUT_COMMENT);
+    }
+}
+
+/* A disk too full for the statistics keeps the packets. */
+bool recover_cut(struct finished_file *file, const struct recovered *found) {
+    struct pcapng_buffer buffer = {0};
+    if (ftruncate(file->fd, (off_t)found->whole))
+        return false;
+    file->bytes = found->whole;
+    if (found->closed || found->classic)
+        return true;
+    add_statistics(&buffer, found);
+    ssize_t written =
+        buffer.failed ? 0 : pwrite(file->fd, buffer.data, buffer.fill, (off_t)found->whole);
+    bool whole = written == (ssize_t)buffer.fill;
+    if (whole)
+        file->bytes += buffer.fill;
+    else if (ftruncate(file->fd, (off_t)found->whole))
+        whole = false;
+    pcapng_free(&buffer);
+    return true;
+}
+
+static bool leave(struct finished_file *file) {
+    close(file->fd);
+    close(file->directory_fd);
+    return false;
+}
+
+static bool recover(struct finished_file *file) {
+    struct recovered found;
+    if (!walk_file(file, &found)) {
+        log_warning("%s cannot be read: %s", file->temporary, strerror(errno));
+        return leave(file);
+    }
+    struct stat info;
+    if (!found.ours) {
+        /* Killed before the first byte, or not from here. */
+        if (!fstat(file->fd, &info) && !info.st_size)
+            unlinkat(file->directory_fd, file->temporary, 0);
+        else
+            log_warning("%s does not begin as files of this program do: it is left as it is",
+                        file->temporary);
+        return leave(file);
+    }
+    if (is_published_compressed(file)) {
+        unlinkat(file->directory_fd, file->temporary, 0);
+        return leave(file);
+    }
+    if (!recover_cut(file, &found)) {
+        log_warning("%s cannot be recovered: %s", file->temporary, strerror(errno));
+        return leave(file);
+    }
+    log_info("%s, left by a run that was ended by force, has %llu packets", file->name,
+             (unsigned long long)found.packets);
+    return true;
+}
+
+static void drop_half_compressed(int directory_fd, int fd, const char *temporary,
+                                 const char *name) {
+    if (is_half_compressed(directory_fd, fd, name))
+        unlinkat(directory_fd, temporary, 0);
+    else
+        log_warning(
+            "%s has no uncompressed file beside it that it was made from: it is left as it is",
+            temporary);
+    close(fd);
+}
+
+/* False when it is in use, gone, or no longer of use. */
+static bool open_file(struct finished_file *file, int directory_fd, const char *temporary) {
+    if (!directory_final_name(temporary, file->name) ||
+        (file->fd = open_left(directory_fd, temporary)) < 0)
+        return false;
+    if (is_compressed(file->name)) {
+        drop_half_compressed(directory_fd, file->fd, temporary, file->name);
+        return false;
+    }
+    snprintf(file->temporary, sizeof file->temporary, "%s", temporary);
+    file->directory_fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
+    file->recovered = true;
+    return true;
+}
+
+struct finished_file *recover_next(struct leftovers *left) {
+    char *temporary = left->names[left->next++];
+    struct finished_file *file = calloc(1, sizeof *file);
+    if (file && (!open_file(file, left->directory_fd, temporary) || !recover(file))) {
+        free(file);
+        file = NULL;
+    }
+    free(temporary);
+    if (recover_is_done(left)) {
+        free(left->names);
+        close(left->directory_fd);
+        *left = (struct leftovers){.directory_fd = -1};
+    }
+    return file;
+}

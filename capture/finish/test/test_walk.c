@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last whole block of a file is found, whatever follows it and whatever the bytes are. */
+#include <stdlib.h>
+
+#include "common/check.h"
+#include "finish/recover.h"
+#include "finish/test/made_file.h"
+
+#define DAMAGED_FILES 300000
+
+static unsigned packets_before(const struct made_file *made, size_t size) {
+    unsigned count = 0;
+    while (count < made->packets && made->ends[count] <= size)
+        count++;
+    return count;
+}
+
+static void test_a_cut_at_any_byte_keeps_every_whole_packet(void) {
+    struct made_file made = made_file(2, 40);
+    struct recovered found;
+    for (size_t size = made.head; size <= made.bytes.fill; size++) {
+        unsigned packets = packets_before(&made, size);
+        recover_walk(&found, made.bytes.data, size);
+        CHECK(found.ours && !found.classic && !found.closed);
+        CHECK_INT(found.packets, packets);
+        CHECK_INT(found.whole, packets ? made.ends[packets - 1] : made.head);
+        CHECK_INT(found.interfaces, 2);
+        CHECK_INT(found.of[0].packets + found.of[1].packets, packets);
+    }
+    pcapng_free(&made.bytes);
+}
+
+static void test_a_cut_within_the_section_header_is_not_ours(void) {
+    struct made_file made = made_file(1, 1);
+    struct recovered found;
+    uint32_t section = get_u32(made.bytes.data + 4);
+    for (size_t size = 0; size < section; size++) {
+        recover_walk(&found, made.bytes.data, size);
+        CHECK(!found.ours);
+        CHECK_INT(found.whole, 0);
+    }
+    pcapng_free(&made.bytes);
+}
+
+static void test_counts_at_the_end_say_that_nothing_is_missing(void) {
+    struct made_file made = made_file(1, 3);
+    struct recovered found;
+    struct pcapng_statistics note = {.end_ns = 5},
+                             counts = {.start_ns = 1, .end_ns = 5, .drops_known = true};
+    pcapng_statistics(&made.bytes, &note, "the clock was set");
+    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    CHECK(!found.closed);
+    pcapng_statistics(&made.bytes, &counts, NULL);
+    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    CHECK(found.closed);
+    CHECK_INT(found.whole, made.bytes.fill);
+    pcapng_free(&made.bytes);
+}
+
+static void test_packets_of_an_interface_that_is_not_described_are_damage(void) {
+    struct made_file made = made_file(1, 2);
+    struct recovered found;
+    put_u32(made.bytes.data + made.ends[0] + 8, 1);
+    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    CHECK_INT(found.packets, 1);
+    CHECK_INT(found.whole, made.ends[0]);
+    pcapng_free(&made.bytes);
+}
+
+static void test_files_of_others_are_not_ours(void) {
+    struct made_file made = made_file(1, 1);
+    struct recovered found;
+    for (size_t i = 0; i + 16 < made.head; i++)
+        if (!memcmp(made.bytes.data + i, PCAPNG_APPLICATION, 16)) {
+            memcpy(made.bytes.data + i, "Dumpcap (Wiresh)", 16);
+            break;
+        }
+    recover_walk(&found, made.bytes.data, made.bytes.fill);
+    CHECK(!found.ours);
+    pcapng_free(&made.bytes);
+}
+
+/* Bytes changed, inserted zeros, cut: what is called whole must be whole when walked again. */
+static void test_random_damage_never_leaves_the_file(void) {
+    struct made_file made = made_file(3, 30);
+    struct recovered found, again;
+    size_t size = made.bytes.fill;
+    srandom(7);
+    for (int round = 0; round < DAMAGED_FILES; round++) {
+        uint8_t *copy = malloc(size); /* of its own, so that a sanitizer sees its end */
+        memcpy(copy, made.bytes.data, size);
+        size_t cut = (size_t)random() % (size + 1);
+        for (int change = (int)(random() % 4); change-- && cut;) {
+            size_t at = (size_t)random() % cut;
+            if (random() % 2)
+                copy[at] = (uint8_t)random();
+            else
+                put_u32(copy + (at < size - 4 ? at & ~3ul : 0),
+                        (uint32_t)(random() % 5 ? random() % 512 : random()));
+        }
+        uint8_t *exact = malloc(cut ? cut : 1);
+        memcpy(exact, copy, cut);
+        free(copy);
+        recover_walk(&found, exact, cut);
+        CHECK(found.whole <= cut && found.whole % 4 == 0);
+        recover_walk(&again, exact, found.whole);
+        CHECK_INT(again.whole, found.whole);
+        CHECK_INT(again.packets, found.packets);
+        free(exact);
+    }
+    pcapng_free(&made.bytes);
+}
+
+static void test_classic_files_are_cut_after_their_last_record(void) {
+    uint8_t bytes[24 + 3 * (16 + 33)];
+    struct pcapng_buffer header = {0};
+    struct recovered found;
+    pcapng_classic_header(&header, 65535, 1);
+    memcpy(bytes, header.data, 24);
+    static const uint8_t data[33];
+    for (size_t i = 0; i < 3; i++)
+        record_put_pcap(bytes + 24 + i * 49, 1500000000, 33, 60, data);
+    for (size_t size = 24; size <= sizeof bytes; size++) {
+        recover_walk(&found, bytes, size);
+        CHECK(found.ours && found.classic);
+        CHECK_INT(found.packets, (size - 24) / 49);
+        CHECK_INT(found.whole, 24 + found.packets * 49);
+    }
+    pcapng_free(&header);
+}
+
+int main(void) {
+    test_a_cut_at_any_byte_keeps_every_whole_packet();
+    test_a_cut_within_the_section_header_is_not_ours();
+    test_counts_at_the_end_say_that_nothing_is_missing();
+    test_packets_of_an_interface_that_is_not_described_are_damage();
+    test_files_of_others_are_not_ours();
+    test_random_damage_never_leaves_the_file();
+    test_classic_files_are_cut_after_their_last_record();
+    return 0;
+}

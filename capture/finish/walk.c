@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds where the last whole block of a file ends. The bytes may be anything. */
+#include <string.h>
+
+#include "buffer/pcapng.h"
+#include "buffer/record.h"
+#include "finish/recover.h"
+
+#define SECTION_TYPE     0x0A0D0D0Au
+#define INTERFACE_TYPE   1u
+#define STATISTICS_TYPE  5u
+#define BYTE_ORDER_MAGIC 0x1A2B3C4Du
+#define PCAP_MAGIC_NS    0xA1B23C4Du
+#define PCAP_HEADER      24u
+#define MIN_SECTION      28u
+#define BLOCK_LEAST      12u
+#define OPTION_USERAPPL  4u
+#define OPTION_ACCEPTED  6u
+#define STATISTICS_FIXED 20u /* with type and length */
+
+/* The value of an option among those from `at` to `end`, or NULL. */
+static const uint8_t *find_option(const uint8_t *at, const uint8_t *end, unsigned code,
+                                  size_t *length) {
+    while (end - at >= 4) {
+        uint32_t head = get_u32(at);
+        *length = head >> 16;
+        at += 4;
+        if (!head || *length > (size_t)(end - at))
+            return NULL;
+        if ((head & 0xFFFF) == code)
+            return at;
+        size_t step = (*length + 3) & ~(size_t)3;
+        if (step > (size_t)(end - at))
+            return NULL;
+        at += step;
+    }
+    return NULL;
+}
+
+/* The length of the whole block at `at`, or 0. */
+static uint32_t block_length(const uint8_t *at, size_t left) {
+    if (left < BLOCK_LEAST)
+        return 0;
+    uint32_t length = get_u32(at + 4);
+    if (length < BLOCK_LEAST || length % 4 || length > left || get_u32(at + length - 4) != length)
+        return 0;
+    return length;
+}
+
+static bool is_our_section(const uint8_t *data, size_t size) {
+    uint32_t length = block_length(data, size);
+    if (length < MIN_SECTION || get_u32(data) != SECTION_TYPE ||
+        get_u32(data + 8) != BYTE_ORDER_MAGIC)
+        return false;
+    size_t text;
+    const uint8_t *name =
+        find_option(data + MIN_SECTION - 4, data + length - 4, OPTION_USERAPPL, &text);
+    return name && text >= sizeof PCAPNG_APPLICATION - 1 &&
+           !memcmp(name, PCAPNG_APPLICATION, sizeof PCAPNG_APPLICATION - 1);
+}
+
+static bool take_packet(struct recovered *found, const uint8_t *at, uint32_t length) {
+    if (length < RECORD_EPB_FIXED)
+        return false;
+    struct record_view record = record_view(RECORD_PCAPNG, at);
+    if (record.interface >= found->interfaces || get_u32(at + 20) > length - RECORD_EPB_FIXED)
+        return false;
+    struct recovered_interface *interface = &found->of[record.interface];
+    if (!interface->packets++)
+        interface->first_ns = record.time_ns;
+    interface->last_ns = record.time_ns;
+    found->packets++;
+    found->closed = false;
+    return true;
+}
+
+static bool take_interface(struct recovered *found) {
+    if (found->interfaces == DESCRIPTIONS_MAX)
+        return false;
+    found->of[found->interfaces++] = (struct recovered_interface){0};
+    return true;
+}
+
+static bool take_block(struct recovered *found, const uint8_t *at, uint32_t length) {
+    size_t size;
+    switch (get_u32(at)) {
+    case RECORD_PACKET_TYPE: return take_packet(found, at, length);
+    case INTERFACE_TYPE: return length >= 20 && take_interface(found);
+    case STATISTICS_TYPE:
+        if (length < STATISTICS_FIXED + 4)
+            return false;
+        found->closed |=
+            find_option(at + STATISTICS_FIXED, at + length - 4, OPTION_ACCEPTED, &size) != NULL;
+        return true;
+    default: return false; /* nothing else is ever written */
+    }
+}
+
+static void walk_pcapng(struct recovered *found, const uint8_t *data, size_t size) {
+    found->ours = is_our_section(data, size);
+    if (!found->ours)
+        return;
+    found->whole = get_u32(data + 4);
+    for (uint32_t length; (length = block_length(data + found->whole, size - found->whole));
+         found->whole += length)
+        if (!take_block(found, data + found->whole, length))
+            return;
+}
+
+/* Classic files say of themselves only that they have ns: a name of ours must do. */
+static void walk_pcap(struct recovered *found, const uint8_t *data, size_t size) {
+    found->classic = found->ours = size >= PCAP_HEADER;
+    if (!found->ours)
+        return;
+    found->whole = PCAP_HEADER;
+    while (size - found->whole >= RECORD_PCAP_HEADER) {
+        const uint8_t *at = data + found->whole;
+        uint32_t captured = get_u32(at + 8);
+        if (get_u32(at + 4) >= RECORD_SECOND_NS || captured > RECORD_SNAPLEN_MAX ||
+            captured > size - found->whole - RECORD_PCAP_HEADER)
+            return;
+        found->whole += RECORD_PCAP_HEADER + captured;
+        found->packets++;
+    }
+}
+
+void recover_walk(struct recovered *found, const uint8_t *data, size_t size) {
+    *found = (struct recovered){0};
+    if (size >= 4 && get_u32(data) == PCAP_MAGIC_NS)
+        walk_pcap(found, data, size);
+    else
+        walk_pcapng(found, data, size);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open, drop privileges, confine, run, report. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "confine/privilege.h"
+#include "confine/sandbox.h"
+#include "control.h"
+#include "finish/keeper.h"
+#include "finish/recover.h"
+
+#define READER_NICE    (-10)
+#define COMMAND_WAIT_S 10
+
+struct program {
+    struct settings settings;
+    struct capture capture;
+    struct directory directory;
+    struct identity identity;
+    struct ring ring;
+    struct finisher finisher;
+    struct command command;
+    struct keeper keeper;
+    struct output output;
+    struct writer writer;
+    struct control control;
+};
+
+static void add_devices(struct program *program) {
+    struct capture *capture = &program->capture;
+    const struct settings *settings = &program->settings;
+    capture->settings = settings;
+    capture->packets_left = settings->stop_packets;
+    capture->device_count = settings->interface_count;
+    capture->devices = calloc(capture->device_count, sizeof *capture->devices);
+    if (!capture->devices)
+        fail(EXIT_IO, "out of memory");
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        struct device *device = &capture->devices[i];
+        device->capture = capture;
+        device->number = i;
+        device->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (!device_name(device, settings->interfaces[i]))
+            fail(EXIT_MISSING,
+                 "-i %s: no interface has that number; expected one that `%s --list` shows",
+                 settings->interfaces[i], program_name());
+    }
+}
+
+static void wait_or_fail(const struct device *device) {
+    if (!device->capture->settings->wait)
+        fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
+             device->name, device->reason, program_name());
+    log_warning("waiting for %s (%s)", device->name, device->reason);
+}
+
+static void warn_about_any(const struct device *device) {
+    if (device_is_any(device) && !device->capture->settings->no_promiscuous)
+        log_warning(
+            "any is never promiscuous: packets to other hosts, as on a mirror port, are not "
+            "recorded; name the interface for those (-i eth0)");
+}
+
+static void open_devices(struct program *program) {
+    for (uint32_t i = 0; i < program->capture.device_count; i++) {
+        struct device *device = &program->capture.devices[i];
+        warn_about_any(device);
+        switch (device_open(device)) {
+        case OPEN_DONE: atomic_store(&device->state, DEVICE_READING); break;
+        case OPEN_ABSENT: wait_or_fail(device); break;
+        case OPEN_DENIED: privilege_refuse(device->reason);
+        case OPEN_WRONG: fail(EXIT_USAGE, "%s: %s", device->name, device->reason);
+        }
+    }
+}
+
+/* "eth0" or "eth0+eth1": what files are named after. */
+static void join_names(const struct capture *capture, char *text, size_t size) {
+    size_t used = 0;
+    *text = '\0';
+    for (uint32_t i = 0; i < capture->device_count && used + 1 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "+" : "",
+                                 capture->devices[i].name);
+}
+
+static void open_output_directory(struct program *program) {
+    char names[64];
+    join_names(&program->capture, names, sizeof names);
+    directory_open(&program->directory, &program->settings, names);
+    if (program->directory.is_stream)
+        fcntl(program->directory.fd, F_SETFL, fcntl(program->directory.fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* A process that does what the confined capture may not: it is begun first. */
+static bool has_helper(const struct settings *settings) {
+    return settings->on_close || settings->status;
+}
+
+static void start_helper(struct program *program) {
+    umask(027); /* of commands, too */
+    if (!has_helper(&program->settings))
+        return;
+    command_start(&program->command, program->settings.on_close);
+    if (program->settings.on_close)
+        program->finisher.command = &program->command;
+}
+
+static struct directory *locked;
+
+static void unlock_output(void) {
+    directory_unlock(locked);
+}
+
+static void lock_output(struct program *program) {
+    struct directory *directory = locked = &program->directory;
+    atexit(unlock_output); /* also when something fails */
+    if (directory->is_stream || directory_lock(directory) || errno != EBUSY)
+        return; /* what else is wrong with the directory is met, and told, with its first file */
+    status_socket_close(&program->control.status);
+    fail(EXIT_IO,
+         "%s: another wiretale-capture writes the files %s*%s there: expected another directory or "
+         "another name (-w DIR/NAME.pcapng)",
+         directory->path, directory->prefix, directory->suffix);
+}
+
+/* From here on the program can do little but capture. */
+static void confine(struct program *program) {
+    const struct settings *settings = &program->settings;
+    setpriority(PRIO_PROCESS, 0, READER_NICE); /* where it may; the other threads take it back */
+    if (program->identity.changes &&
+        !status_socket_give(&program->control.status, program->identity.user,
+                            program->identity.group))
+        log_warning("%s stays root's: %s", settings->status, strerror(errno));
+    program->finisher.replacement.overwrite = settings->overwrite;
+    if (program->directory.sealed) {
+        lock_output(program);
+        keeper_start(&program->keeper, &program->directory, &program->identity,
+                     settings->overwrite);
+        program->finisher.keeper = &program->keeper;
+    }
+    if (has_helper(settings))
+        command_become(&program->command, &program->identity, settings->status);
+    privilege_drop(&program->identity);
+    if (!program->directory.sealed)
+        lock_output(program);
+    if (settings->no_sandbox)
+        return;
+    program->directory.confined = sandbox_files(&program->directory);
+    if (!program->directory.confined)
+        log_info("this kernel has no Landlock: files are not confined");
+    if (!sandbox_calls())
+        log_info("this kernel has no seccomp: system calls are not confined");
+}
+
+static void start_threads(struct program *program) {
+    struct capture *capture = &program->capture;
+    bool started = program->directory.is_stream || finisher_start(&program->finisher);
+    started = started && writer_start(&program->writer, &program->output);
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        started = started && device_start(&capture->devices[i]);
+    if (!started)
+        fail(EXIT_IO, "no thread could be started");
+}
+
+static void prepare_output(struct program *program) {
+    ring_open(&program->ring, &program->settings);
+    program->finisher.directory = &program->directory;
+    program->finisher.ring = &program->ring;
+    program->finisher.compress = program->settings.compress;
+    program->output.capture = &program->capture;
+    program->output.directory = &program->directory;
+    program->output.finisher = &program->finisher;
+    if (!program->directory.is_stream && !program->directory.sealed) {
+        recover_find(&program->finisher.left, &program->directory);
+        ring_scan(&program->ring, &program->directory);
+    }
+    if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
+                          program->capture.device_count))
+        fail(EXIT_IO, "no memory for --buffer %llu",
+             (unsigned long long)program->settings.buffer_bytes);
+    output_open(&program->output);
+}
+
+static int end(struct program *program, int code) {
+    struct status status;
+    char text[512];
+    for (uint32_t i = 0; i < program->capture.device_count; i++)
+        pthread_join(program->capture.devices[i].thread, NULL);
+    writer_join(&program->writer);
+    if (!program->directory.is_stream)
+        finisher_end(&program->finisher);
+    output_count_lost_files(&program->output);
+    if (has_helper(&program->settings))
+        command_end(&program->command, COMMAND_WAIT_S);
+    status_take(&status, &program->capture, &program->output);
+    status_text(&status, text, sizeof text);
+    log_info("%s", text);
+    status_socket_close(&program->control.status);
+    return program->output.directory_gone || program->output.stream_failed ||
+                   program->finisher.unnamed
+               ? EXIT_IO
+               : code;
+}
+
+/* Whoever starts a program that changes its user decides on its files, environment and options. */
+static void refuse_user_id_bit(void) {
+    if (getuid() != geteuid() || getgid() != getegid())
+        fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
+                           "setcap cap_net_raw,cap_net_admin+ep instead");
+}
+
+/* But for the standard streams and the one that -w names, whoever started this left them open. */
+static void close_inherited(const struct settings *settings) {
+    int named = directory_descriptor(settings->output);
+    close_other_descriptors(&named, named > STDERR_FILENO);
+}
+
+int main(int count, char **arguments) {
+    static struct program program;
+    reserve_stdio();
+    /* `wiretale` starts this program with its own name as argv[0]. */
+    bool is_front_door = *arguments && !strcmp(*arguments, "wiretale");
+    log_set_program(is_front_door ? "wiretale capture" : *arguments, "");
+    refuse_user_id_bit();
+    settings_read(&program.settings, count, arguments);
+    if (program.settings.quiet)
+        set_quiet();
+    if (program.settings.list)
+        return device_list(program.settings.json);
+    if (!privilege_may_capture())
+        privilege_refuse("capturing needs a privilege that this user does not have");
+    close_inherited(&program.settings);
+    start_helper(&program);
+    add_devices(&program);
+    open_devices(&program);
+    open_output_directory(&program);
+    privilege_choose(&program.identity, program.settings.user, &program.directory);
+    program.control = (struct control){
+        .capture = &program.capture, .output = &program.output, .writer = &program.writer};
+    control_take_signals(&program.control);
+    service_open(&program.control.service);
+    status_socket_open(&program.control.status, program.settings.status);
+    confine(&program);
+    prepare_output(&program);
+    start_threads(&program);
+    return end(&program, control_run(&program.control));
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file being written: its beginning and its end. */
+#include "output/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buffer/record.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#define PIPE_WAIT_MS    100
+#define END_PATIENCE_NS (10 * NS_PER_S) /* for a pipe's reader that does not read, at the end */
+
+static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
+    return &output->capture->descriptions.items[description]->counts;
+}
+
+void output_count_written(struct output *output, uint32_t description, uint64_t packets) {
+    counter_add(&counts_under(output, description)->written, packets);
+}
+
+void output_count_dropped(struct output *output, uint32_t description, uint64_t packets) {
+    counter_add(&counts_under(output, description)->dropped_disk, packets);
+}
+
+struct file_counts output_counts_since(const struct output *output, uint32_t description) {
+    struct file_counts now = file_counts_of(counts_under(output, description));
+    return file_counts_less(&now, &output->before[description]);
+}
+
+void output_count_lost(struct output *output, uint32_t description, uint64_t packets) {
+    struct interface_counts *counts = counts_under(output, description);
+    counter_set(&counts->written, counter_get(&counts->written) - packets);
+    counter_add(&counts->dropped_disk, packets);
+}
+
+static bool is_no_room(int error) {
+    return error == ENOSPC || error == EDQUOT;
+}
+
+static size_t store_in_file(struct output *output, const uint8_t *data, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        ssize_t more = pwrite(output->fd, data + done, size - done, (off_t)(output->bytes + done));
+        if (more > 0)
+            done += (size_t)more;
+        else if (more < 0 && errno == EINTR)
+            continue;
+        else if (!(is_no_room(errno) &&
+                   finisher_make_room(output->finisher, output->directory->fd)))
+            break;
+    }
+    return done;
+}
+
+/* Waits for the reader of a pipe; at the end not for ever. */
+static bool wait_reader(struct output *output, int64_t *since_ns) {
+    struct pollfd ready = {.fd = output->fd, .events = POLLOUT};
+    if (poll(&ready, 1, PIPE_WAIT_MS) > 0 && !(ready.revents & POLLOUT))
+        return false;
+    if (ready.revents & POLLOUT) {
+        *since_ns = monotonic_ns();
+        return true;
+    }
+    output->gave_up =
+        atomic_load(&output->capture->stopping) && monotonic_ns() - *since_ns > END_PATIENCE_NS;
+    return !output->gave_up;
+}
+
+static size_t store_in_stream(struct output *output, const uint8_t *data, size_t size) {
+    enum { PIPE_PART = 65536 }; /* so that a write that begins also ends */
+    int64_t since = monotonic_ns();
+    size_t done = 0;
+    while (done < size && !output->gave_up) {
+        size_t part = size - done < PIPE_PART ? size - done : PIPE_PART;
+        ssize_t more = write(output->fd, data + done, part);
+        if (more > 0) {
+            done += (size_t)more;
+            since = monotonic_ns();
+        } else if (more < 0 && errno == EAGAIN) {
+            if (!wait_reader(output, &since))
+                break;
+        } else if (more < 0 && errno != EINTR) {
+            break;
+        }
+    }
+    return done;
+}
+
+size_t output_store(struct output *output, const uint8_t *data, size_t size) {
+    return output->directory->is_stream ? store_in_stream(output, data, size)
+                                        : store_in_file(output, data, size);
+}
+
+/* Takes the last block off the file if it is a packet; false when it is none. */
+static bool drop_last_packet(struct output *output) {
+    uint8_t last[4], head[12];
+    if (output->bytes < sizeof head + 4 ||
+        pread(output->fd, last, sizeof last, (off_t)output->bytes - 4) != sizeof last)
+        return false;
+    uint32_t length = get_u32(last);
+    if (length > output->bytes || length < RECORD_EPB_FIXED ||
+        pread(output->fd, head, sizeof head, (off_t)(output->bytes - length)) != sizeof head ||
+        get_u32(head) != RECORD_PACKET_TYPE)
+        return false;
+    uint32_t number = get_u32(head + 8);
+    if (number >= output->capture->descriptions.count)
+        return false;
+    struct interface_counts *counts = counts_under(output, number);
+    output->bytes -= length;
+    output->packets--;
+    atomic_fetch_sub(&output->total_bytes, length);
+    counter_set(&counts->written, counter_get(&counts->written) - 1);
+    counter_add(&counts->dropped_disk, 1);
+    return true;
+}
+
+/* Behind a filter the kernel counts only what passed it. */
+static bool is_unfiltered(const struct settings *settings) {
+    return !settings->filter && settings->direction == CHOOSE_BOTH;
+}
+
+static void add_statistics(struct output *output, struct pcapng_buffer *buffer, uint32_t number) {
+    struct file_counts of = output->reported[number] = output_counts_since(output, number);
+    char comment[256];
+    snprintf(comment, sizeof comment,
+             "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
+             "interface, %llu by the queue, %llu by the disk",
+             (unsigned long long)of.dropped_kernel, (unsigned long long)of.dropped_interface,
+             (unsigned long long)of.dropped_queue, (unsigned long long)of.dropped_disk);
+    pcapng_statistics(
+        buffer,
+        &(struct pcapng_statistics){.interface = number,
+                                    .start_ns = output->begun_ns,
+                                    .end_ns = realtime_ns(),
+                                    .drops_known = true,
+                                    .unfiltered = is_unfiltered(output->capture->settings),
+                                    .accepted = of.written + of.dropped_kernel + of.dropped_queue +
+                                                of.dropped_disk,
+                                    .dropped_interface = of.dropped_interface,
+                                    .dropped_kernel = of.dropped_kernel,
+                                    .delivered = of.written},
+        comment);
+}
+
+static void make_statistics(struct output *output, struct pcapng_buffer *buffer) {
+    buffer->fill = 0;
+    for (uint32_t i = 0; i < output->described; i++)
+        add_statistics(output, buffer, i);
+}
+
+/* On a full disk the last packets give their place to the counts, in pages that the file has
+ * already. */
+void output_store_statistics(struct output *output) {
+    struct pcapng_buffer buffer = {0};
+    uint64_t end = output->bytes;
+    make_statistics(output, &buffer);
+    size_t done = buffer.failed ? 0 : output_store(output, buffer.data, buffer.fill);
+    while (!buffer.failed && done < buffer.fill && !output->directory->is_stream) {
+        while (output->bytes + buffer.fill > end && drop_last_packet(output))
+            continue;
+        if (output->bytes + buffer.fill > end)
+            break;
+        make_statistics(output,
+                        &buffer); /* they count what was just dropped; the size is the same */
+        done = output_store(output, buffer.data, buffer.fill);
+        end = done < buffer.fill ? output->bytes : end;
+    }
+    if (!buffer.failed && done == buffer.fill) {
+        output->bytes += done;
+        atomic_fetch_add(&output->total_bytes, done);
+    }
+    pcapng_free(&buffer);
+}
+
+#define RETRY_NS (250 * NS_PER_MS) /* between two attempts to make a file */
+
+static void show_name(struct output *output) {
+    pthread_mutex_lock(&output->name_lock);
+    snprintf(output->shown, sizeof output->shown, "%s", output->fd < 0 ? "" : output->name);
+    pthread_mutex_unlock(&output->name_lock);
+}
+
+void output_name(struct output *output, char name[NAME_SIZE]) {
+    pthread_mutex_lock(&output->name_lock);
+    strcpy(name, output->shown);
+    pthread_mutex_unlock(&output->name_lock);
+}
+
+void output_end_stream(struct output *output) {
+    output->closed_pipe = errno == EPIPE;
+    output->stream_failed = !output->closed_pipe;
+    if (!output->closed_pipe && !output->gave_up)
+        log_warning("the stream cannot be written: %s", strerror(errno));
+    atomic_store(&output->capture->stopping, true);
+    output->gave_up = true;
+}
+
+void output_note_failure(struct output *output, const char *what) {
+    if (!output->failing)
+        log_warning("%s: %s; packets are dropped and counted until it works again", what,
+                    strerror(errno));
+    output->failing = true;
+    atomic_store(&output->refusing, true);
+}
+
+void output_note_success(struct output *output) {
+    if (!output->failing)
+        return;
+    log_warning("the disk takes packets again; it refused %llu",
+                (unsigned long long)output->failed_packets);
+    output->failing = false;
+    atomic_store(&output->refusing, false);
+    output->failed_packets = 0;
+}
+
+/* Appends blocks that are no packets: all or nothing. */
+bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer) {
+    bool done = !buffer->failed && output_store(output, buffer->data, buffer->fill) == buffer->fill;
+    if (done) {
+        output->bytes += buffer->fill;
+        atomic_fetch_add(&output->total_bytes, buffer->fill);
+    }
+    pcapng_free(buffer);
+    return done;
+}
+
+static bool store_pcap_header(struct output *output) {
+    const struct capture *capture = output->capture;
+    if (output->described || !capture->descriptions.count)
+        return true;
+    struct pcapng_buffer buffer = {0};
+    pcapng_classic_header(&buffer, capture->settings->snaplen,
+                          capture->descriptions.items[0]->link_type);
+    if (!output_store_blocks(output, &buffer))
+        return false;
+    output->described = 1;
+    return true;
+}
+
+/* Interfaces that the file does not tell of yet. */
+bool output_store_descriptions(struct output *output) {
+    const struct capture *capture = output->capture;
+    uint32_t count = atomic_load(&capture->descriptions.count);
+    if (capture->settings->format == RECORD_PCAP)
+        return store_pcap_header(output);
+    if (output->described == count)
+        return true;
+    struct pcapng_buffer buffer = {0};
+    if (!output->bytes)
+        pcapng_section(&buffer);
+    for (uint32_t i = output->described; i < count; i++)
+        pcapng_interface(&buffer, capture->descriptions.items[i]);
+    if (!output_store_blocks(output, &buffer))
+        return false;
+    output->described = count;
+    return true;
+}
+
+/* What its statistics said is done with. */
+static void remember_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->described; i++) /* of others no file tells yet */
+        file_counts_add(&output->before[i], &output->reported[i]);
+}
+
+int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
+    if (!settings->file_ns)
+        return 0;
+    int64_t next = from_ns + settings->file_ns;
+    return settings->align ? next - next % settings->file_ns : next;
+}
+
+static bool open_stream(struct output *output) {
+    if (output->bytes)
+        return false; /* a stream is opened once */
+    output->fd = output->directory->fd;
+    snprintf(output->name, sizeof output->name, "-");
+    return true;
+}
+
+static bool open_file(struct output *output, int64_t time_ns) {
+    if (!directory_lock(output->directory))
+        return false;
+    directory_next_name(output->directory, time_ns, output->name);
+    output->fd = directory_create(output->directory, output->name, output->temporary);
+    while (output->fd < 0 && (errno == ENOSPC || errno == EDQUOT) &&
+           finisher_make_room(output->finisher, output->directory->fd))
+        output->fd = directory_create(output->directory, output->name, output->temporary);
+    if (output->fd < 0)
+        output->directory->number--;
+    return output->fd >= 0;
+}
+
+static void discard(struct output *output) {
+    if (output->directory->is_stream)
+        return;
+    unlinkat(output->directory->fd, output->temporary, 0);
+    close(output->fd);
+    output->fd = -1;
+}
+
+static bool try_begin(struct output *output, int64_t time_ns) {
+    output->bytes = output->packets = output->described = 0;
+    if (!(output->directory->is_stream ? open_stream(output) : open_file(output, time_ns)))
+        return false;
+    if (output_store_descriptions(output))
+        return true;
+    int reason = errno;
+    discard(output);
+    errno = reason;
+    return false;
+}
+
+/* The directory may be another one by now. */
+static bool try_again(struct output *output, int64_t time_ns) {
+    int reason = errno;
+    if (!output->directory->is_stream && !output->directory->confined && reason == ENOENT &&
+        directory_reopen(output->directory))
+        return try_begin(output, time_ns);
+    errno = reason;
+    return false;
+}
+
+/* A directory that is made anew is another one, which Landlock does not let this process use.
+ * Whoever started it can start it again; to drop packets until then would be worse. */
+static void end_without_directory(struct output *output) {
+    if (output->directory->is_stream || output->directory_gone ||
+        (!output->directory->confined && !output->directory->sealed) ||
+        (output->reason != ENOENT && output->reason != ESTALE))
+        return;
+    log_warning("%s %s is gone, and a confined capture can make no other: it ends; start it again",
+                output->directory->sealed ? "the file in" : "the directory",
+                output->directory->path);
+    output->directory_gone = true;
+    atomic_store(&output->capture->stopping, true);
+}
+
+/* Begins a file whose first packet is of that time. */
+bool output_begin(struct output *output, int64_t time_ns) {
+    int64_t now = monotonic_ns();
+    if (now < output->retry_ns)
+        return false;
+    if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
+        output->reason = errno;
+        if (output->directory->is_stream)
+            output_end_stream(output);
+        else
+            output_note_failure(output, output->directory->path);
+        output->retry_ns = now + RETRY_NS;
+        end_without_directory(output);
+        return false;
+    }
+    output_note_success(output);
+    output->begun_ns = time_ns;
+    output->boundary_ns = output_next_boundary(output->capture->settings, time_ns);
+    show_name(output);
+    return true;
+}
+
+static void finish_stream(struct output *output) {
+    if (output->capture->settings->format == RECORD_PCAPNG && !output->closed_pipe &&
+        !output->gave_up)
+        output_store_statistics(output);
+    close(output->fd);
+    output->fd = -1;
+}
+
+/* What its statistics say: counted once more, should somebody remove it before it has its name. */
+static void remember_in(struct finished_file *file, const struct output *output) {
+    file->counts = calloc(output->described + 1, sizeof *file->counts);
+    if (!file->counts)
+        return;
+    file->described = output->described;
+    for (uint32_t i = 0; i < file->described; i++)
+        file->counts[i] = output->reported[i];
+}
+
+static void tell_counts(struct output *output) {
+    for (uint32_t i = 0; i < output->described; i++)
+        output->reported[i] = output_counts_since(output, i);
+    if (output->capture->settings->format == RECORD_PCAPNG)
+        output_store_statistics(output);
+}
+
+static void finish_file(struct output *output) {
+    struct finished_file file = {.fd = output->fd,
+                                 .directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0),
+                                 .asked_for =
+                                     output->directory->plain && output->directory->number == 1};
+    tell_counts(output);
+    if (ftruncate(output->fd, (off_t)output->bytes))
+        log_warning("%s cannot be cut to its last packet: %s", output->name, strerror(errno));
+    file.bytes = output->bytes;
+    strcpy(file.temporary, output->temporary);
+    strcpy(file.name, output->name);
+    remember_in(&file, output);
+    atomic_fetch_add(&output->files, 1);
+    if (!finisher_push(output->finisher, &file)) {
+        log_warning("out of memory: %s stays as %s", output->name, output->temporary);
+        output->finisher->unnamed = true;
+        free(file.counts);
+    }
+    output->fd = -1;
+}
+
+void output_close(struct output *output) {
+    if (output->fd < 0)
+        return;
+    if (output->directory->is_stream)
+        finish_stream(output);
+    else
+        finish_file(output);
+    remember_counts(output);
+    show_name(output);
+}
+
+static _Noreturn void fail_to_begin(const struct output *output) {
+    const struct directory *directory = output->directory;
+    int code = output->reason == EACCES || output->reason == EPERM ? EXIT_MISSING : EXIT_IO;
+    char lock[NAME_SIZE];
+    if (directory_lock_is_stuck(directory, lock))
+        fail(code,
+             "the lock file %s/%s cannot be opened: %s; if no capture writes there, remove it",
+             directory->path, lock, strerror(output->reason));
+    fail(code, "no file can be made in %s: %s", directory->path, strerror(output->reason));
+}
+
+void output_open(struct output *output) {
+    pthread_mutex_init(&output->name_lock, NULL);
+    output->fd = -1;
+    if (!output->capture->descriptions.count || output_begin(output, realtime_ns()))
+        return;
+    if (output->directory->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
+        return; /* it ends by itself; there may be room later */
+    fail_to_begin(output);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file being written: its bytes, its blocks other than packets, its beginning and its end. */
+#ifndef WIRETALE_CAPTURE_FILE_H
+#define WIRETALE_CAPTURE_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffer/pcapng.h"
+#include "device/device.h"
+#include "directory/directory.h"
+#include "finish/finisher.h"
+
+/* Requests by signals. */
+enum output_request { REQUEST_ROTATE = 1, REQUEST_REOPEN = 2 };
+
+/* Owned by the writing thread, except for the atomics and `shown`. */
+struct output {
+    struct capture *capture;
+    struct directory *directory;
+    struct finisher *finisher;
+
+    int fd; /* -1: no file is open */
+    char name[NAME_SIZE], temporary[NAME_SIZE];
+    uint64_t bytes;      /* of the file, up to its last whole block */
+    uint64_t packets;    /* of the file */
+    uint32_t described;  /* interfaces that the file describes */
+    int64_t begun_ns;    /* CLOCK_REALTIME */
+    int64_t boundary_ns; /* start of the next file in packet time; 0: none */
+    /* Counts when the file was opened, and counts that its statistics report. Packets that are
+     * counted while statistics are written belong to the next file. */
+    struct file_counts before[DESCRIPTIONS_MAX], reported[DESCRIPTIONS_MAX];
+
+    bool failing;            /* the last write failed */
+    atomic_bool refusing;    /* the same, for the status */
+    int reason;              /* errno of the last attempt to begin a file */
+    uint64_t failed_packets; /* dropped since `failing` */
+    int64_t retry_ns;        /* CLOCK_MONOTONIC: earliest attempt to begin a file */
+    int64_t checked_ns;      /* CLOCK_MONOTONIC of the last check that the file exists */
+    bool closed_pipe;        /* the stream's reader left */
+    bool stream_failed;      /* for another reason */
+    bool directory_gone;     /* Landlock forbids another one: the capture ends */
+    bool gave_up;            /* no more writes: a stream ended, or its reader does not read */
+
+    atomic_int requests;
+    _Atomic int64_t clock_step_ns; /* step of CLOCK_REALTIME that is not yet in a file */
+    _Atomic uint64_t total_bytes, files;
+    pthread_mutex_t name_lock;
+    char shown[NAME_SIZE]; /* copy of `name` for other threads */
+};
+
+/* Begins the first file. Exits with one line if it cannot, unless the disk is full. */
+void output_open(struct output *output);
+
+/* Begins a file whose first packet is of `time_ns`. Returns false if it cannot, after one warning.
+ */
+bool output_begin(struct output *output, int64_t time_ns);
+
+/* Ends the file with statistics and hands it to the finisher. */
+void output_close(struct output *output);
+
+/* Returns when a file that begins at `from_ns` must end, or 0. */
+int64_t output_next_boundary(const struct settings *settings, int64_t from_ns);
+
+/* Copies the name of the open file; for other threads. */
+void output_name(struct output *output, char name[NAME_SIZE]);
+
+/* Writes at the end of the file; on a full disk it first removes the oldest files of a ring.
+ * Returns the bytes written, fewer than `size` after an error (errno). Does not change
+ * output->bytes. */
+size_t output_store(struct output *output, const uint8_t *data, size_t size);
+
+/* Appends blocks other than packets, all or nothing, and frees the buffer. */
+bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer);
+
+/* Appends descriptions of interfaces that the file does not have yet. */
+bool output_store_descriptions(struct output *output);
+
+/* Ends the capture, because the stream takes no more bytes (errno). */
+void output_end_stream(struct output *output);
+
+/* Warn once that writes of `what` fail (errno), and once that they succeed again. */
+void output_note_failure(struct output *output, const char *what);
+void output_note_success(struct output *output);
+
+/* Counts packets of one interface as written, as dropped by the disk, or as written before and lost
+ * since. */
+void output_count_written(struct output *output, uint32_t description, uint64_t packets);
+void output_count_dropped(struct output *output, uint32_t description, uint64_t packets);
+void output_count_lost(struct output *output, uint32_t description, uint64_t packets);
+
+/* Returns the counts of one interface since the file was opened. */
+struct file_counts output_counts_since(const struct output *output, uint32_t description);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line. Letters are those of tcpdump, and of dumpcap where tcpdump has none, so that
+ * most command lines for these work unchanged. */
+#include "settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/options.h"
+#include "common/units.h"
+
+#define DEFAULT_RING_BYTES   (32u << 20)
+#define DEFAULT_BUFFER_BYTES (128u << 20)
+#define MIN_FILE_BYTES       4096
+/* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
+#define SNAPLEN_HEADERS 256u
+
+static bool add_interface(void *into, const char *name, const char **expected) {
+    struct settings *settings = into;
+    _Static_assert(DEVICES_MAX == 32, "as the message says");
+    *expected = *name ? "at most 32 interfaces" : "a name or number";
+    if (settings->interface_count == DEVICES_MAX || !*name)
+        return false;
+    settings->interfaces[settings->interface_count++] = name;
+    return true;
+}
+
+static bool set_filter(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    *expected = "less of it: out of memory";
+    free(settings->filter);
+    settings->filter = strdup(text);
+    return settings->filter;
+}
+
+static bool set_snaplen(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    *expected = "a size as in 96 or 64k";
+    if (!units_parse_whole(text, UNIT_SIZE, "", &settings->snaplen))
+        return false;
+    if (!settings->snaplen || settings->snaplen > RECORD_SNAPLEN_MAX) /* 0: all, as in tcpdump */
+        settings->snaplen = RECORD_SNAPLEN_MAX;
+    return true;
+}
+
+/* A condition of -a or -b: a name and a value. */
+struct condition {
+    const char *name; /* with its colon */
+    enum unit_kind kind;
+    size_t offset; /* of the value in the settings */
+};
+
+#define CONDITION(name, kind, member)                                                              \
+    { name, kind, offsetof(struct settings, member) }
+
+static bool take_condition(struct settings *settings, const struct condition *conditions,
+                           const char *text, const char **expected) {
+    static const char *const values[] = {
+        [UNIT_SIZE] = "a size after the colon, as in 64k, 8MB or 64MiB",
+        [UNIT_TIME] = "a time above 0 after the colon, as in 200ms, 10s or 1h",
+        [UNIT_COUNT] = "a whole number above 0 after the colon, as in 100 or 10k",
+    };
+    for (const struct condition *at = conditions; at->name; at++) {
+        size_t length = strlen(at->name);
+        if (strncmp(text, at->name, length))
+            continue;
+        uint64_t value;
+        *expected = values[at->kind];
+        if (!units_parse_whole(text + length, at->kind, at->kind == UNIT_SIZE ? "kB" : "", &value))
+            return false;
+        memcpy((char *)settings + at->offset, &value, sizeof value);
+        return value || at->kind == UNIT_SIZE;
+    }
+    return false;
+}
+
+static bool set_rotation(void *into, const char *text, const char **expected) {
+    static const struct condition conditions[] = {
+        CONDITION("filesize:", UNIT_SIZE, file_bytes),
+        CONDITION("duration:", UNIT_TIME, file_ns),
+        CONDITION("interval:", UNIT_TIME, file_ns),
+        CONDITION("packets:", UNIT_COUNT, file_packets),
+        CONDITION("files:", UNIT_COUNT, ring_files),
+        {0},
+    };
+    struct settings *settings = into;
+    settings->align |= !strncmp(text, "interval:", strlen("interval:"));
+    if (units_parse_whole(text, UNIT_SIZE, "MB", &settings->file_bytes) && settings->file_bytes)
+        return true; /* a size alone */
+    *expected = "filesize:, duration:, interval:, packets: or files: and a value";
+    return take_condition(settings, conditions, text, expected);
+}
+
+static bool set_end(void *into, const char *text, const char **expected) {
+    static const struct condition conditions[] = {
+        CONDITION("duration:", UNIT_TIME, stop_ns),
+        CONDITION("packets:", UNIT_COUNT, stop_packets),
+        CONDITION("filesize:", UNIT_SIZE, stop_bytes),
+        CONDITION("files:", UNIT_COUNT, stop_files),
+        {0},
+    };
+    *expected = "duration:, packets:, filesize: or files: and a value";
+    return take_condition(into, conditions, text, expected);
+}
+
+#define STRUCT   struct settings
+#define MAX_TIME INT64_MAX
+
+static const char *const directions[] = {
+    [CHOOSE_BOTH] = "inout", [CHOOSE_IN] = "in", [CHOOSE_OUT] = "out", NULL};
+
+static const struct option_row rows[] = {
+    HEADING("interfaces"),
+    TAKEN("interface", 'i', "NAME", add_interface,
+          "name or number of an interface, or any, which is never promiscuous; may be repeated"),
+    FLAG("wait", 0, wait,
+         "wait for an interface that does not exist or is down; without it, that is an error"),
+    FLAG("list|list-interfaces", 'D', list,
+         "list interfaces with addresses, link types and sources of time stamps"),
+    FLAG("json", 0, json, "the list as one JSON object"),
+    FLAG("no-promiscuous-mode", 'p', no_promiscuous, "record only packets to and from this host"),
+    HEADING("packets"),
+    TAKEN("filter", 'f', "FILTER", set_filter,
+          "record only packets that match a pcap-filter(7) expression"),
+    TAKEN("snaplen|snapshot-length", 's', "BYTES", set_snaplen,
+          "record at most BYTES of each packet; 0: all (default)"),
+    SET("headers", 0, snaplen, SNAPLEN_HEADERS, "-s 256: all that the analyzer needs"),
+    WORD_OF("direction", 'Q', direction, "in|out|inout", directions,
+            "record only packets that come or go (default: inout)"),
+    SIZE_IN("ring-buffer|buffer-size", 'B', ring_bytes, "SIZE", "MiB", 0, INT32_MAX,
+            "the kernel's buffer for each interface (default: 32MiB; a number alone is MiB)"),
+    FLAG("immediate|immediate-mode", 'U', immediate,
+         "hand over each packet at once, at the cost of processor time"),
+    TEXT_OF("time-stamp-type", 'j', time_source, "SOURCE",
+            "source of time stamps, as --list shows"),
+    TEXT_OF("linktype", 'y', link_type, "NAME", "link type, as --list shows"),
+    HEADING("files"),
+    TEXT_OF("write", 'w', output, "DIR",
+            "write into a directory, where files appear when finished"),
+    NOTE("-w, --write FILE", "write a file: a name that ends in .pcapng, .pcap or .cap; %Y %m %d "
+                             "%H %M %S are of UTC"),
+    NOTE("-w, --write -", "write a stream to standard output; a FIFO, a device or a socket gets "
+                          "one, too"),
+    FLAG("overwrite", 0, overwrite, "replace an existing capture file"),
+    SIZE_IN(NULL, 'C', file_bytes, "SIZE, -b filesize:SIZE", "MB", 0, 0,
+            "begin a new file before SIZE is exceeded (a number alone: MB with -C, kB with -b)"),
+    TIME_OF(NULL, 'G', file_ns, "TIME, -b duration:TIME", 1, MAX_TIME,
+            "begin a new file each TIME (a number alone: seconds)"),
+    TAKEN(NULL, 'b', NULL, set_rotation, NULL),
+    NOTE("-b packets:N", "begin a new file after N packets"),
+    FLAG("align", 0, align, "begin files at multiples of -G since the epoch"),
+    COUNT_OF(NULL, 'W', ring_files, "N, -b files:N", 1, 0, "keep only the newest N files"),
+    SIZE_OF("total-size", 0, ring_total_bytes, "SIZE", 0, 0,
+            "keep only the newest files, up to SIZE"),
+    FLAG("pcap", 'P', pcap, "write classic pcap files instead of pcapng"),
+    FLAG("zstd", 'z', compress, "compress finished files"),
+    TEXT_OF("on-close", 0, on_close, "COMMAND",
+            "run for each finished file, without a shell; {} is its path"),
+    HEADING("end"),
+    COUNT_OF("count", 'c', stop_packets, "N", 1, 0, NULL),
+    NOTE("-c N, -a packets:N", "end after N packets"),
+    TAKEN("autostop", 'a', NULL, set_end, NULL),
+    NOTE("-a duration:TIME", "end after TIME"),
+    NOTE("-a filesize:SIZE", "end when so much is written (a number alone: kB)"),
+    NOTE("-a files:N", "end after N files"),
+    HEADING("program"),
+    SIZE_OF("buffer", 0, buffer_bytes, "SIZE", 0, 0,
+            "memory for packets that wait for the disk (default: 128MiB)"),
+    TEXT_OF("status", 0, status, "SOCKET", "serve the counts on a Unix socket, as lines of JSON"),
+    TIME_OF("interval", 0, interval_ns, "TIME", 1, MAX_TIME,
+            "print the counts each TIME, also to --status"),
+    TEXT_OF("user|relinquish-privileges", 'Z', user, "USER",
+            "user to become; default: the owner of the directory, wiretale or nobody"),
+    FLAG("no-sandbox", 0, no_sandbox, "run without seccomp and Landlock"),
+    FLAG("quiet", 'q', quiet, "print warnings and errors only"),
+    HELP_AND_VERSION,
+    /* pcapng and nanoseconds, which dumpcap's and tcpdump's options ask for, are always written. */
+    FLAG("nano", 'n', ignored, NULL),
+    HINT("rR", "files are read by wiretale analyze FILE"),
+    HINT("Y", "a display filter is for reading; expected a capture filter: -f 'tcp port 443'"),
+    HINT("vxXAeEtT", "packets are recorded, not printed: -w - | tshark -r -"),
+    HINT("F", "files are pcapng; --pcap is classic pcap"),
+    HINT("d", "the counts come with --interval TIME"),
+};
+
+static const struct command_line command = {
+    .description = "Record packets from interfaces into pcapng files, unattended, and count every\n"
+                   "packet that could not be recorded.\n",
+    .usage = "@ -i INTERFACE -w DIR|FILE|- [options] [FILTER]\n"
+             "       @ --list [--json]\n",
+    .arguments = "  FILTER                packets to record, as for tcpdump: tcp port 443; the\n"
+                 "                        rest of the command line\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
+    .sections = "signals:\n"
+                "  SIGTERM, SIGINT       write all packets, publish the file and end\n"
+                "  SIGHUP                open the directory again and begin a new file\n"
+                "  SIGUSR1               begin a new file\n",
+    .examples = "  # the headers of all packets, in a ring of 100 files\n"
+                "  @ -i eth0 --headers -w /captures/ -C 64MB -b files:100\n"
+                "  # one file of a minute\n"
+                "  @ -i eth0 -w minute.pcapng -a duration:1min 'tcp port 443'\n"
+                "  # live, into another program\n"
+                "  @ -i eth0 -w - | tshark -r -\n",
+    .exit_codes = "  0    done\n"
+                  "  2    wrong usage, also a filter or link type that does not fit the interface\n"
+                  "  4    output not writable or in use, or memory missing\n"
+                  "  5    interface, permission or system feature missing\n"
+                  "  130  interrupted twice\n",
+};
+
+/* Operands are a filter, as in tcpdump. */
+static void join_filter(struct settings *settings, const char *const *words, size_t count) {
+    size_t size = 1;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(words[i]) + 1;
+    char *joined = calloc(1, size), *end = joined;
+    if (!joined)
+        fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        end = stpcpy(stpcpy(end, i ? " " : ""), words[i]);
+    if (settings->filter)
+        fail(EXIT_USAGE, "a filter after -f and another at the end (%s): expected one", joined);
+    settings->filter = joined;
+}
+
+static bool rotates(const struct settings *settings) {
+    return settings->file_bytes || settings->file_ns || settings->file_packets;
+}
+
+void settings_refuse_files(const struct settings *settings) {
+    if (rotates(settings) || settings->compress || settings->on_close)
+        fail(EXIT_USAGE, "-w %s is one stream: expected no rotation, --zstd or --on-close",
+             settings->output);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length > end_length && !strcmp(text + length - end_length, end);
+}
+
+static void check_files(struct settings *settings) {
+    settings->compress |= ends_with(settings->output, ".zst");
+    if (settings->file_bytes && settings->file_bytes < MIN_FILE_BYTES)
+        fail(EXIT_USAGE, "files of %llu bytes: expected at least %d",
+             (unsigned long long)settings->file_bytes, MIN_FILE_BYTES);
+    if (settings->align && !settings->file_ns)
+        fail(EXIT_USAGE, "--align: expected -G or -b duration: with it");
+    if ((settings->ring_files || settings->ring_total_bytes) && !rotates(settings))
+        fail(EXIT_USAGE,
+             "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");
+    if (!strcmp(settings->output, "-"))
+        settings_refuse_files(settings);
+}
+
+void settings_read(struct settings *settings, int argc, char **argv) {
+    *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
+                                  .ring_bytes = DEFAULT_RING_BYTES,
+                                  .buffer_bytes = DEFAULT_BUFFER_BYTES};
+    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+    if (!operands)
+        fail(EXIT_IO, "out of memory");
+    size_t count =
+        argc ? options_read(&command, settings, argc - 1, argv + 1, operands, (size_t)argc) : 0;
+    if (count)
+        join_filter(settings, operands, count);
+    free(operands);
+    settings->format = settings->pcap ? RECORD_PCAP : RECORD_PCAPNG;
+    if (settings->list)
+        return;
+    if (!settings->interface_count)
+        fail(EXIT_USAGE, "expected -i INTERFACE; `%s --list` shows them", program_name());
+    if (!settings->output || !*settings->output)
+        fail(EXIT_USAGE, "expected -w DIR (or a file, or -)");
+    check_files(settings);
+}
+
+void settings_free(struct settings *settings) {
+    free(settings->filter);
+    settings->filter = NULL;
+}

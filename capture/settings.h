@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All that the command line says, checked and in plain units. 0 or NULL: not asked for. */
+#ifndef WIRETALE_CAPTURE_SETTINGS_H
+#define WIRETALE_CAPTURE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer/chunk_queue.h"
+#include "buffer/record.h"
+
+enum direction_choice { CHOOSE_BOTH, CHOOSE_IN, CHOOSE_OUT };
+
+struct settings {
+    /* interfaces */
+    const char *interfaces[DEVICES_MAX];
+    uint32_t interface_count;
+    char *filter;
+    uint64_t snaplen; /* bytes */
+    bool no_promiscuous, immediate;
+    bool wait;           /* for an interface that is not there */
+    uint64_t direction;  /* enum direction_choice */
+    uint64_t ring_bytes; /* of the kernel, for each interface */
+    const char *time_source;
+    const char *link_type;
+    /* files */
+    const char *output;
+    enum record_format format;
+    bool pcap;
+    bool compress, align;
+    bool overwrite; /* the file that -w names */
+    uint64_t file_bytes, file_packets;
+    int64_t file_ns;
+    uint64_t ring_files, ring_total_bytes;
+    char *on_close;
+    /* the end */
+    uint64_t stop_packets, stop_bytes, stop_files;
+    int64_t stop_ns;
+    /* the program */
+    uint64_t buffer_bytes;
+    const char *status;
+    int64_t interval_ns;
+    const char *user;
+    bool quiet, json, list, no_sandbox, ignored;
+};
+
+/* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and
+ * --version. */
+void settings_read(struct settings *settings, int argc, char **argv);
+void settings_free(struct settings *settings);
+/* For an output that is one stream: fails with one line where an option needs files. */
+void settings_refuse_files(const struct settings *settings);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "status/status.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/json.h"
+
+static const char *const states[] = {"starting", "waiting",  "capturing",
+                                     "dropping", "stopping", "ended"};
+
+static enum status_state state_of(struct capture *capture, const struct output *output) {
+    unsigned reading = 0, ended = 0;
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        int state = atomic_load(&capture->devices[i].state);
+        reading += state == DEVICE_READING;
+        ended += state == DEVICE_ENDED;
+    }
+    if (ended == capture->device_count)
+        return STATUS_ENDED;
+    if (atomic_load(&capture->stopping))
+        return STATUS_STOPPING;
+    if (!reading)
+        return STATUS_WAITING;
+    return atomic_load(&output->refusing) ? STATUS_DROPPING : STATUS_CAPTURING;
+}
+
+void status_take(struct status *status, struct capture *capture, struct output *output) {
+    *status = (struct status){.state = state_of(capture, output),
+                              .bytes = atomic_load(&output->total_bytes),
+                              .files = atomic_load(&output->files)};
+    for (uint32_t i = 0; i < capture->device_count; i++) {
+        struct counts counts = description_counts(&capture->descriptions, i);
+        counts_sum(&status->all, &counts);
+    }
+    output_name(output, status->file);
+}
+
+static void put_counts(struct json *json, const struct counts *counts) {
+    json_count(json, "received", (int64_t)counts->received);
+    json_count(json, "written", (int64_t)counts->written);
+    json_count(json, "queued", (int64_t)counts->queued);
+    json_count(json, "dropped_kernel", (int64_t)counts->dropped_kernel);
+    json_count(json, "dropped_interface", (int64_t)counts->dropped_interface);
+    json_count(json, "dropped_queue", (int64_t)counts->dropped_queue);
+    json_count(json, "dropped_disk", (int64_t)counts->dropped_disk);
+}
+
+static void put_device(struct json *json, struct device *device) {
+    static const char *const names[] = {"waiting", "reading", "ended"};
+    struct counts counts = description_counts(&device->capture->descriptions, device->number);
+    json_open(json, NULL, '{');
+    json_text(json, "name", device->name);
+    json_text(json, "state", names[atomic_load(&device->state)]);
+    put_counts(json, &counts);
+    json_count(json, "received_bytes", (int64_t)counts.received_bytes);
+    json_count(json, "kernel_received", (int64_t)counts.kernel_received);
+    json_close(json, '}');
+}
+
+size_t status_json(const struct status *status, const struct capture *capture,
+                   char text[STATUS_SIZE]) {
+    struct json json = {.out = fmemopen(text, STATUS_SIZE, "w")};
+    if (!json.out)
+        return 0;
+    json_open(&json, NULL, '{');
+    json_text(&json, "schema", "wiretale.capture/1");
+    json_text(&json, "wiretale", WIRETALE_VERSION);
+    json_text(&json, "state", states[status->state]);
+    json_count(&json, "time_ns", realtime_ns());
+    put_counts(&json, &status->all);
+    json_count(&json, "bytes", (int64_t)status->bytes);
+    json_count(&json, "files", (int64_t)status->files);
+    json_text(&json, "file", *status->file ? status->file : NULL);
+    json_open(&json, "interfaces", '[');
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        put_device(&json, &capture->devices[i]);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    fputc('\n', json.out);
+    long length = ftell(json.out);
+    return fclose(json.out) || length < 0 ? 0 : (size_t)length;
+}
+
+void status_text(const struct status *status, char *text, size_t size) {
+    const struct counts *all = &status->all;
+    int used = snprintf(
+        text, size,
+        "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, %llu by "
+        "the interface, %llu by the queue, %llu by the disk",
+        (unsigned long long)all->received, (unsigned long long)all->written,
+        (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
+        (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
+        (unsigned long long)all->dropped_disk);
+    if (all->queued && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
+}
+
+static int64_t watchdog_of(void) {
+    const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    if (!time || (pid && atoll(pid) != getpid()))
+        return 0;
+    return strtoll(time, NULL, 10) * 1000;
+}
+
+/* Connected while the program may still reach the socket. A path that begins with @ is abstract. */
+void service_open(struct service *service) {
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    *service = (struct service){.fd = -1};
+    if (!path || !*path || strlen(path) >= sizeof address.sun_path)
+        return;
+    strcpy(address.sun_path, path);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (*path == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, size)) {
+        close(fd);
+        return;
+    }
+    service->fd = fd;
+    service->watchdog_ns = watchdog_of();
+}
+
+void service_notify(struct service *service, const char *format, ...) {
+    char text[1024];
+    va_list arguments;
+    if (service->fd < 0)
+        return;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        (void)!send(service->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts of a running capture as text and JSON, and notifications to systemd (sd_notify(3)). */
+#ifndef WIRETALE_CAPTURE_STATUS_H
+#define WIRETALE_CAPTURE_STATUS_H
+
+#include <stdint.h>
+
+#include "device/device.h"
+#include "output/output.h"
+
+#define STATUS_SIZE 16384 /* bytes of a line of JSON */
+
+enum status_state {
+    STATUS_STARTING,
+    STATUS_WAITING, /* for an interface */
+    STATUS_CAPTURING,
+    STATUS_DROPPING, /* the disk refuses packets */
+    STATUS_STOPPING,
+    STATUS_ENDED
+};
+
+struct status {
+    enum status_state state;
+    struct counts all;
+    uint64_t bytes, files;
+    char file[NAME_SIZE];
+};
+
+void status_take(struct status *status, struct capture *capture, struct output *output);
+
+/* Writes one line of JSON with its newline. Returns its length, or 0 if memory is short. */
+size_t status_json(const struct status *status, const struct capture *capture,
+                   char text[STATUS_SIZE]);
+
+/* Writes "12 packets received, 12 written in 840 bytes; dropped: 0 by the kernel, ...". */
+void status_text(const struct status *status, char *text, size_t size);
+
+struct service {
+    int fd;              /* socket to systemd; -1: not started by systemd */
+    int64_t watchdog_ns; /* longest time between two WATCHDOG=1; 0: no watchdog */
+};
+
+/* Connects to NOTIFY_SOCKET, which the sandbox would forbid later. */
+void service_open(struct service *service);
+
+/* Sends a datagram such as READY=1. */
+void service_notify(struct service *service, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

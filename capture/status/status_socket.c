@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "status/status_socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "directory/path.h"
+
+#define MAX_WAITING 16
+#define SILENT_NS   (5 * NS_PER_S) /* that a line may be left unread */
+
+/* The directory that it is to be in, and the name there. */
+static void find_directory(struct status_socket *to, const char *path) {
+    struct resolved_path place;
+    struct stat directory;
+    char around[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    snprintf(around, sizeof around, "%.*s.", (int)(name - path), path);
+    snprintf(to->name, sizeof to->name, "%s", name);
+    path_resolve(&place, around);
+    to->directory_fd = fcntl(place.fd, F_DUPFD_CLOEXEC, 0);
+    if (to->directory_fd < 0 || fstat(to->directory_fd, &directory))
+        fail(EXIT_IO, "--status %s: %s", path, strerror(errno));
+    path_check_owner(place.linker, directory.st_uid, path);
+    path_close(&place);
+}
+
+/* By the directory that is open: its path may lead elsewhere by now. */
+static struct sockaddr_un address_of(const struct status_socket *of, const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", of->directory_fd,
+                 of->name) >= (int)sizeof address.sun_path)
+        fail(EXIT_USAGE, "--status %s: expected a shorter name", path);
+    return address;
+}
+
+/* A socket that nobody answers was left by an earlier run. */
+static void remove_stale(const struct status_socket *of, const struct sockaddr_un *address,
+                         const char *path) {
+    struct stat info;
+    if (fstatat(of->directory_fd, of->name, &info, AT_SYMLINK_NOFOLLOW))
+        return;
+    if (!S_ISSOCK(info.st_mode))
+        fail(EXIT_IO, "--status %s: something else is there", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool answered = !connect(fd, (const struct sockaddr *)address, sizeof *address);
+    int reason = errno;
+    close(fd);
+    if (answered || reason != ECONNREFUSED)
+        fail(EXIT_IO, "--status %s: another program uses it", path);
+    unlinkat(of->directory_fd, of->name, 0);
+}
+
+/* Whoever may write to the directory may have put another file in its place. */
+static void open_own(struct status_socket *of, const char *path) {
+    struct stat info;
+    of->node_fd = openat(of->directory_fd, of->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (of->node_fd < 0 || fstat(of->node_fd, &info) || !S_ISSOCK(info.st_mode) ||
+        info.st_uid != geteuid() || info.st_nlink != 1)
+        fail(EXIT_IO, "--status %s: something else has taken its place", path);
+}
+
+void status_socket_open(struct status_socket *to, const char *path) {
+    *to = (struct status_socket){.fd = -1, .directory_fd = -1, .node_fd = -1};
+    if (!path)
+        return;
+    if (strlen(path) >= sizeof to->name)
+        fail(EXIT_USAGE, "--status %s: expected a path of at most %zu bytes", path,
+             sizeof to->name - 1);
+    find_directory(to, path);
+    struct sockaddr_un address = address_of(to, path);
+    remove_stale(to, &address, path);
+    to->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    mode_t before = umask(0117); /* the owner and the group */
+    if (to->fd < 0 || bind(to->fd, (struct sockaddr *)&address, sizeof address) ||
+        listen(to->fd, MAX_WAITING))
+        fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "--status %s: %s", path, strerror(errno));
+    umask(before);
+    open_own(to, path);
+}
+
+bool status_socket_give(const struct status_socket *socket, uid_t user, gid_t group) {
+    return socket->node_fd < 0 || !fchownat(socket->node_fd, "", user, group, AT_EMPTY_PATH);
+}
+
+static void drop_client(struct status_socket *from, unsigned i) {
+    close(from->clients[i]->fd);
+    free(from->clients[i]);
+    from->clients[i] = from->clients[--from->count];
+}
+
+void status_socket_close(struct status_socket *from) {
+    while (from->count)
+        drop_client(from, from->count - 1);
+    if (from->fd < 0)
+        return;
+    close(from->fd);
+    unlinkat(from->directory_fd, from->name, 0);
+    close(from->directory_fd);
+    close(from->node_fd);
+    from->fd = -1;
+}
+
+/* Sees whether it has read since the last line. */
+static void update_read_time(struct status_client *client, int64_t now) {
+    int unread;
+    if (ioctl(client->fd, SIOCOUTQ, &unread))
+        unread = 0; /* not known: nobody is disconnected for it */
+    if (!unread || unread < client->unread)
+        client->read_ns = now;
+    client->unread = unread;
+}
+
+void status_socket_poll(struct status_socket *socket, int64_t now) {
+    for (unsigned i = socket->count; i--;) {
+        update_read_time(socket->clients[i], now);
+        if (now - socket->clients[i]->read_ns < SILENT_NS)
+            continue;
+        log_info("--status: a client that has not read for 5 s is disconnected");
+        drop_client(socket, i);
+    }
+}
+
+/* For a new client. */
+static bool make_room(struct status_socket *from, int64_t now) {
+    int silent = -1;
+    if (from->count < CLIENTS_MAX)
+        return true;
+    for (unsigned i = 0; i < from->count; i++) {
+        struct status_client *client = from->clients[i];
+        update_read_time(client, now);
+        if ((client->unread || client->fresh) &&
+            (silent < 0 || client->read_ns < from->clients[silent]->read_ns))
+            silent = (int)i;
+    }
+    if (silent >= 0)
+        drop_client(from, (unsigned)silent);
+    else if (!from->is_warned)
+        log_warning("--status has %d clients, which all read: more are refused", CLIENTS_MAX);
+    from->is_warned |= silent < 0;
+    return silent >= 0;
+}
+
+bool status_socket_accept(struct status_socket *from) {
+    bool fresh = false;
+    int64_t now = monotonic_ns();
+    int fd;
+    while (from->fd >= 0 &&
+           (fd = accept4(from->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        struct status_client *client = make_room(from, now) ? calloc(1, sizeof *client) : NULL;
+        if (!client) {
+            close(fd);
+            continue;
+        }
+        client->fd = fd;
+        client->read_ns = now;
+        client->fresh = fresh = true;
+        from->clients[from->count++] = client;
+    }
+    return fresh;
+}
+
+/* What is left of its line. False when the client is gone. */
+static bool send_left(struct status_client *client, const char *line) {
+    ssize_t sent = send(client->fd, line, client->left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR)
+        return false;
+    if (sent < 0)
+        sent = 0;
+    client->left -= (size_t)sent;
+    memmove(client->line, line + sent, client->left);
+    return true;
+}
+
+static bool send_line(struct status_client *client, const char *line, size_t length) {
+    if (client->left && !send_left(client, client->line))
+        return false;
+    if (client->left)
+        return true; /* it misses this line */
+    client->left = length;
+    client->fresh = false;
+    if (!send_left(client, line))
+        return false;
+    if (client->left == length)
+        client->left = 0; /* not begun: it is missed as a whole */
+    return true;
+}
+
+void status_socket_send(struct status_socket *to, const char *line, size_t length,
+                        bool fresh_only) {
+    int64_t now = monotonic_ns();
+    for (unsigned i = to->count; i--;) {
+        struct status_client *client = to->clients[i];
+        if (fresh_only && !client->fresh)
+            continue;
+        update_read_time(client, now); /* what comes now is not counted as unread before */
+        if (!send_line(client, line, length))
+            drop_client(to, i);
+        else if (ioctl(client->fd, SIOCOUTQ, &client->unread))
+            client->unread = 0;
+    }
+}
