@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The main loop polls for signals and status clients every 100 ms. It holds no lock and never waits
+ * for the disk, so a stalled disk cannot delay a stop or the watchdog. Requests are passed to the
+ * writing thread by atomics; it takes them up between two batches of packets. */
 #include "control.h"
 
 #include <errno.h>
@@ -15,26 +18,24 @@
 #define MAX_CLOCK_READS   50
 #define MIN_CLOCK_STEP_NS NS_PER_MS
 #define ROUND_MS          100
-#define CLIENT_NS                                                                                  \
-    NS_PER_S /* between lines to status clients, unless --interval says otherwise                  \
-              */
+#define CLIENT_NS         NS_PER_S /* between lines to status clients, unless --interval is given */
 #define READER_HUNG_NS                                                                             \
-    (5 * NS_PER_S) /* a reading thread that shows no life: the watchdog is not fed */
+    (5 * NS_PER_S) /* without a sign of life of a reading thread; then the watchdog is not fed */
 
-/* timeout(1), sudo and terminals often send one wish to stop as two signals: to the process and to
- * its group. A second wish comes from a person, who waited. */
+/* timeout(1), sudo and terminals often send a stop as two signals, to the process and to its group.
+ * A second signal counts as impatience only after this time. */
 #define STOP_AGAIN_NS (2 * NS_PER_S)
 
 struct rounds {
     struct clock_watch clock;
     int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
-    bool woken;        /* the reading threads know of the end */
-    bool is_announced; /* "capturing" */
-    bool over;         /* the time of -a duration: */
+    bool woken;        /* reading threads have been woken to end */
+    bool is_announced; /* "capturing" has been printed */
+    bool over;         /* -a duration: has elapsed */
 };
 
-/* Returns the distance of CLOCK_REALTIME from CLOCK_MONOTONIC. A thread may be preempted between
- * two reads, so the shortest of several attempts counts. */
+/* A thread may be preempted between two reads of the clocks, so the shortest of several attempts
+ * counts. */
 int64_t clock_watch_distance(void) {
     int64_t best_span = INT64_MAX, distance = 0;
     for (int i = 0; i < MAX_CLOCK_READS && best_span > MIN_CLOCK_STEP_NS / 10; i++) {
@@ -104,6 +105,7 @@ static void watch_clock(struct control *control, struct rounds *rounds) {
     chunk_queue_wake(&control->capture->queue);
 }
 
+/* Returns whether each reading thread completed a round within READER_HUNG_NS. */
 static bool readers_live(const struct capture *capture, int64_t now) {
     for (uint32_t i = 0; i < capture->device_count; i++) {
         const struct device *device = &capture->devices[i];
@@ -122,7 +124,7 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
     service_notify(&control->service, "WATCHDOG=1");
 }
 
-/* The one line that scripts wait for, once packets go somewhere. */
+/* Prints the line that scripts wait for, as soon as packets are recorded. */
 static void announce_start(struct rounds *rounds, const struct status *status) {
     if (rounds->is_announced || status->state != STATUS_CAPTURING)
         return;
@@ -161,6 +163,7 @@ static void report_status(struct control *control, struct rounds *rounds, int64_
     }
 }
 
+/* Ends the capture if -a duration: has elapsed, and wakes reading threads that wait for packets. */
 static void end_when_due(struct control *control, struct rounds *rounds, int64_t now) {
     struct capture *capture = control->capture;
     int64_t most = capture->settings->stop_ns;
@@ -176,7 +179,7 @@ static void end_when_due(struct control *control, struct rounds *rounds, int64_t
         device_wake(&capture->devices[i]);
 }
 
-/* Who asked for packets of a time and an interface did not get them when that never came. */
+/* If -a duration: ends a capture whose interfaces never appeared, the exit code must say so. */
 static int exit_code(const struct capture *capture, bool over) {
     unsigned absent = 0;
     for (uint32_t i = 0; over && i < capture->device_count; i++)

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open, drop privileges, confine, run, report. */
+/* wiretale-capture records packets into files, unattended.
+ *
+ * A reading thread for each interface puts packets as finished records into chunks of memory
+ * (device/, buffer/). One writing thread merges the chunks by time into files (output/), and a
+ * third thread syncs, compresses and publishes files whose last packet is written (finish/). The
+ * main thread handles signals and the status (control.c).
+ *
+ * The order of main() is part of the security: interfaces, the output and the sockets are opened
+ * with the privileges of the caller; then the user changes, all capabilities but CAP_NET_RAW are
+ * dropped, and Landlock and seccomp confine the process before the first packet is read (confine/).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -55,6 +65,8 @@ static void add_devices(struct program *program) {
     }
 }
 
+/* A missing interface is an error unless --wait is given, because a misspelt name would record
+ * nothing. */
 static void wait_or_fail(const struct device *device) {
     if (!device->capture->settings->wait)
         fail(EXIT_MISSING, "-i %s: %s; expected an interface that is up (`%s --list`), or --wait",
@@ -82,7 +94,7 @@ static void open_devices(struct program *program) {
     }
 }
 
-/* "eth0" or "eth0+eth1": what files are named after. */
+/* Joins names to "eth0" or "eth0+eth1", which files are named after. */
 static void join_names(const struct capture *capture, char *text, size_t size) {
     size_t used = 0;
     *text = '\0';
@@ -99,13 +111,14 @@ static void open_output_directory(struct program *program) {
         fcntl(program->directory.fd, F_SETFL, fcntl(program->directory.fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* A process that does what the confined capture may not: it is begun first. */
+/* Returns whether a second process must be forked first, because the sandbox would forbid its work.
+ */
 static bool has_helper(const struct settings *settings) {
     return settings->on_close || settings->status;
 }
 
 static void start_helper(struct program *program) {
-    umask(027); /* of commands, too */
+    umask(027); /* for files of commands, too */
     if (!has_helper(&program->settings))
         return;
     command_start(&program->command, program->settings.on_close);
@@ -121,9 +134,9 @@ static void unlock_output(void) {
 
 static void lock_output(struct program *program) {
     struct directory *directory = locked = &program->directory;
-    atexit(unlock_output); /* also when something fails */
+    atexit(unlock_output); /* if startup fails, too */
     if (directory->is_stream || directory_lock(directory) || errno != EBUSY)
-        return; /* what else is wrong with the directory is met, and told, with its first file */
+        return; /* another error of the directory is reported with its first file */
     status_socket_close(&program->control.status);
     fail(EXIT_IO,
          "%s: another wiretale-capture writes the files %s*%s there: expected another directory or "
@@ -131,10 +144,12 @@ static void lock_output(struct program *program) {
          directory->path, directory->prefix, directory->suffix);
 }
 
-/* From here on the program can do little but capture. */
+/* Drops what the capture does not need any more. The order matters: the keeper and the command
+ * process need the privileges that privilege_drop() takes away. */
 static void confine(struct program *program) {
     const struct settings *settings = &program->settings;
-    setpriority(PRIO_PROCESS, 0, READER_NICE); /* where it may; the other threads take it back */
+    setpriority(PRIO_PROCESS, 0,
+                READER_NICE); /* if permitted; the other threads undo it for themselves */
     if (program->identity.changes &&
         !status_socket_give(&program->control.status, program->identity.user,
                             program->identity.group))
@@ -170,6 +185,8 @@ static void start_threads(struct program *program) {
         fail(EXIT_IO, "no thread could be started");
 }
 
+/* Recovers leftovers and scans the ring before the first file is made, because both must not take
+ * it for a file of an earlier run. */
 static void prepare_output(struct program *program) {
     ring_open(&program->ring, &program->settings);
     program->finisher.directory = &program->directory;
@@ -189,6 +206,8 @@ static void prepare_output(struct program *program) {
     output_open(&program->output);
 }
 
+/* Joins the threads in the order of the data, so that each one still finds a consumer. Returns the
+ * exit code. */
 static int end(struct program *program, int code) {
     struct status status;
     char text[512];
@@ -210,14 +229,16 @@ static int end(struct program *program, int code) {
                : code;
 }
 
-/* Whoever starts a program that changes its user decides on its files, environment and options. */
+/* A set-user-ID program must not trust files, environment and options, because its caller controls
+ * them all. */
 static void refuse_user_id_bit(void) {
     if (getuid() != geteuid() || getgid() != getegid())
         fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
                            "setcap cap_net_raw,cap_net_admin+ep instead");
 }
 
-/* But for the standard streams and the one that -w names, whoever started this left them open. */
+/* Closes descriptors that the caller left open, except the standard streams and the one that -w
+ * names. */
 static void close_inherited(const struct settings *settings) {
     int named = directory_descriptor(settings->output);
     close_other_descriptors(&named, named > STDERR_FILENO);
@@ -226,7 +247,7 @@ static void close_inherited(const struct settings *settings) {
 int main(int count, char **arguments) {
     static struct program program;
     reserve_stdio();
-    /* `wiretale` starts this program with its own name as argv[0]. */
+    /* If `wiretale` starts this program, argv[0] is its own name. */
     bool is_front_door = *arguments && !strcmp(*arguments, "wiretale");
     log_set_program(is_front_door ? "wiretale capture" : *arguments, "");
     refuse_user_id_bit();

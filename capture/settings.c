@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line. Letters are those of tcpdump, and of dumpcap where tcpdump has none, so that
- * most command lines for these work unchanged. */
+/* The command line as a table (common/options.h). Letters are those of tcpdump, and of dumpcap if
+ * tcpdump has none, so that most command lines for these programs work unchanged. Combinations that
+ * cannot be meant are refused after all options are read, because their order must not matter. */
 #include "settings.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #define DEFAULT_RING_BYTES   (32u << 20)
 #define DEFAULT_BUFFER_BYTES (128u << 20)
 #define MIN_FILE_BYTES       4096
-/* Ethernet, VLANs, a tunnel's headers, IPv6, TCP options, a block's header */
+/* Bytes that the analyzer needs: Ethernet, VLANs, headers of a tunnel, IPv6, TCP options and the
+ * header of a block. */
 #define SNAPLEN_HEADERS 256u
 
 static bool add_interface(void *into, const char *name, const char **expected) {
@@ -45,16 +47,18 @@ static bool set_snaplen(void *into, const char *text, const char **expected) {
     return true;
 }
 
-/* A condition of -a or -b: a name and a value. */
+/* A condition of -a or -b: a name with a value. */
 struct condition {
-    const char *name; /* with its colon */
+    const char *name; /* ends with a colon */
     enum unit_kind kind;
-    size_t offset; /* of the value in the settings */
+    size_t offset; /* of the value in struct settings */
 };
 
 #define CONDITION(name, kind, member)                                                              \
     { name, kind, offsetof(struct settings, member) }
 
+/* Parses NAME:VALUE and stores the value. Sets `expected` if the name is known, so that the error
+ * names the missing value. */
 static bool take_condition(struct settings *settings, const struct condition *conditions,
                            const char *text, const char **expected) {
     static const char *const values[] = {
@@ -88,7 +92,7 @@ static bool set_rotation(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
     settings->align |= !strncmp(text, "interval:", strlen("interval:"));
     if (units_parse_whole(text, UNIT_SIZE, "MB", &settings->file_bytes) && settings->file_bytes)
-        return true; /* a size alone */
+        return true; /* a size alone, as with tcpdump's -C */
     *expected = "filesize:, duration:, interval:, packets: or files: and a value";
     return take_condition(settings, conditions, text, expected);
 }
@@ -176,7 +180,8 @@ static const struct option_row rows[] = {
     FLAG("no-sandbox", 0, no_sandbox, "run without seccomp and Landlock"),
     FLAG("quiet", 'q', quiet, "print warnings and errors only"),
     HELP_AND_VERSION,
-    /* pcapng and nanoseconds, which dumpcap's and tcpdump's options ask for, are always written. */
+    /* Ignored, because files always are pcapng with nanoseconds, which these options of dumpcap and
+     * tcpdump ask for. */
     FLAG("nano", 'n', ignored, NULL),
     HINT("rR", "files are read by wiretale analyze FILE"),
     HINT("Y", "a display filter is for reading; expected a capture filter: -f 'tcp port 443'"),
@@ -211,7 +216,7 @@ static const struct command_line command = {
                   "  130  interrupted twice\n",
 };
 
-/* Operands are a filter, as in tcpdump. */
+/* Joins the operands to a filter, as tcpdump does. */
 static void join_filter(struct settings *settings, const char *const *words, size_t count) {
     size_t size = 1;
     for (size_t i = 0; i < count; i++)
@@ -241,6 +246,7 @@ static bool ends_with(const char *text, const char *end) {
     return length > end_length && !strcmp(text + length - end_length, end);
 }
 
+/* Refuses options of files that contradict each other. */
 static void check_files(struct settings *settings) {
     settings->compress |= ends_with(settings->output, ".zst");
     if (settings->file_bytes && settings->file_bytes < MIN_FILE_BYTES)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that the command line says, checked and in plain units. 0 or NULL: not asked for. */
+/* The options of the command line, checked and in base units. A value of 0 or NULL means that the
+ * option is not given. */
 #ifndef WIRETALE_CAPTURE_SETTINGS_H
 #define WIRETALE_CAPTURE_SETTINGS_H
 
@@ -13,32 +14,34 @@
 enum direction_choice { CHOOSE_BOTH, CHOOSE_IN, CHOOSE_OUT };
 
 struct settings {
-    /* interfaces */
+    /* Interfaces */
     const char *interfaces[DEVICES_MAX];
     uint32_t interface_count;
     char *filter;
     uint64_t snaplen; /* bytes */
     bool no_promiscuous, immediate;
-    bool wait;           /* for an interface that is not there */
-    uint64_t direction;  /* enum direction_choice */
-    uint64_t ring_bytes; /* of the kernel, for each interface */
-    const char *time_source;
+    bool wait;               /* wait for an interface that does not exist yet */
+    uint64_t direction;      /* enum direction_choice */
+    uint64_t ring_bytes;     /* kernel's ring buffer of each interface */
+    const char *time_source; /* Files */
     const char *link_type;
-    /* files */
+    /* replace the file that -w names */
     const char *output;
     enum record_format format;
     bool pcap;
     bool compress, align;
-    bool overwrite; /* the file that -w names */
-    uint64_t file_bytes, file_packets;
-    int64_t file_ns;
-    uint64_t ring_files, ring_total_bytes;
-    char *on_close;
+    bool overwrite;                    /* End */
+    uint64_t file_bytes, file_packets; /* Program */
+    int64_t file_ns; /* Reads the command line. If an option is wrong, it exits with EXIT_USAGE and
+                        one line; --help and --version exit, too. */
+    uint64_t ring_files, ring_total_bytes; /* Exits with one line if an option needs files, but the
+                                              output is a stream. */
+    char *on_close;                        /* command for each finished file */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;
     /* the program */
-    uint64_t buffer_bytes;
+    uint64_t buffer_bytes; /* memory of the chunk queue */
     const char *status;
     int64_t interval_ns;
     const char *user;

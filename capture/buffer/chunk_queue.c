@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Empty chunks are a stack, so that the chunk that was written last, which is still in the cache,
+ * is filled next. The memory is mapped without reservation: pages that are never used cost nothing.
+ * All lists are under one lock, which is held for a few instructions; a reading thread reads the
+ * number of empty chunks without it, so that it does not contend for the lock while no chunk is
+ * empty. */
 #include "buffer/chunk_queue.h"
 
 #include <stdlib.h>
@@ -13,7 +18,8 @@ static void add_empty(struct chunk_queue *queue, struct chunk *chunk) {
 }
 
 bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices) {
-    size_t least = 2 * (size_t)devices + 2; /* each reader fills one while the writer empties one */
+    size_t least =
+        2 * (size_t)devices + 2; /* each reader fills one while the writer writes another */
     *queue = (struct chunk_queue){.devices = devices, .chunks = bytes / CHUNK_BYTES};
     if (queue->chunks < least)
         queue->chunks = least;
@@ -84,8 +90,8 @@ void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *
     lane->complete_ns = complete_ns;
     if (chunk) {
         append(lane, chunk, chunk);
-        /* From now on, not from when it wakes: a busy machine lets it sleep on, and one chunk after
-         * the other would be handed over with a packet or two. */
+        /* The queue stops being idle here, not when the writing thread wakes up. On a busy machine
+         * it may sleep on, and readers would hand over one nearly empty chunk after another. */
         atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
     }
     pthread_mutex_unlock(&queue->lock);

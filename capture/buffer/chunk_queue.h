@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of packets on their way from the reading threads to the writing one: a bounded number, and
- * a lane for each device. Giving and taking wait for nothing but a lock that is held for some
- * instructions; a reader that finds no empty chunk counts a drop and goes on. */
+/* A bounded queue of chunks of packets from the reading threads to the writing thread, with a lane
+ * for each device. Invariant: no call waits for another thread, except for the lock and if
+ * chunk_queue_pop_all() is asked to wait. If no chunk is empty, a reading thread must count the
+ * packet as dropped and go on. */
 #ifndef WIRETALE_CAPTURE_CHUNK_QUEUE_H
 #define WIRETALE_CAPTURE_CHUNK_QUEUE_H
 
@@ -12,32 +13,32 @@
 #include <stdint.h>
 
 #define CHUNK_BYTES                                                                                \
-    (512u << 10) /* holds any packet, and stays in the cache from reading to writing */
+    (512u << 10) /* holds any record, and fits the L2 cache from reading to writing */
 #define DEVICES_MAX 32
 
 struct chunk {
     struct chunk *next;
-    uint8_t *data; /* whole records, as they go to the file */
+    uint8_t *data; /* whole records as they go to the file */
     size_t fill;
     uint32_t packets;
     uint32_t device;
-    uint32_t description;      /* of all its packets */
+    uint32_t description;      /* index of the interface description of all its packets */
     int64_t first_ns, last_ns; /* times of its first and last packet */
-    int64_t handed_ns;         /* CLOCK_MONOTONIC */
+    int64_t handed_ns;         /* CLOCK_MONOTONIC when it was queued */
 };
 
 struct lane {
-    struct chunk *first, *last; /* filled, in order */
-    int64_t complete_ns;        /* no packet older than this is still to come */
-    bool ended;                 /* nothing at all is still to come */
+    struct chunk *first, *last; /* filled chunks in order */
+    int64_t complete_ns;        /* no older packet follows */
+    bool ended;                 /* no packet follows at all */
 };
 
 struct chunk_queue {
     pthread_mutex_t lock;
     pthread_cond_t filled;
-    struct chunk *empty; /* the last one back is the next one out: it is still in the cache */
+    struct chunk *empty; /* stack */
     _Atomic size_t empty_count;
-    atomic_bool idle; /* the writing thread waits, and there is no work */
+    atomic_bool idle; /* the writing thread waits for chunks */
     struct lane lanes[DEVICES_MAX];
     uint32_t devices;
     size_t chunks;
@@ -45,20 +46,21 @@ struct chunk_queue {
     struct chunk *all;
 };
 
-/* `bytes` of memory, taken from the system only when used. */
+/* Maps `bytes` of memory, rounded up to the minimum that all devices need. Returns false if memory
+ * is short. */
 bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices);
 void chunk_queue_close(struct chunk_queue *queue);
 
-struct chunk *chunk_queue_acquire(struct chunk_queue *queue); /* NULL when there is none */
+struct chunk *chunk_queue_acquire(struct chunk_queue *queue); /* NULL if there is none */
 void chunk_queue_release(struct chunk_queue *queue, struct chunk *chunk);
-/* Hands over what a reader filled (or NULL), and how far its device has been read. */
+/* Queues a filled chunk (or NULL), and the time up to which the device has been read. */
 void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *chunk,
                       int64_t complete_ns);
 void chunk_queue_end(struct chunk_queue *queue, uint32_t device);
 void chunk_queue_wake(struct chunk_queue *queue);
 
-/* Moves all filled chunks to the ends of `taken`'s lanes; waits up to `wait_ns` when there are none
- * and `wait_ns` is not 0. */
+/* Appends all filled chunks to the lanes of `taken`. If there are none, waits for one up to
+ * `wait_ns`. */
 void chunk_queue_pop_all(struct chunk_queue *queue, struct lane *taken, int64_t wait_ns);
 
 static inline bool chunk_queue_is_idle(struct chunk_queue *queue) {

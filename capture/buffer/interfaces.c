@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A description is compared field by field, because a device is opened again each time that its
+ * interface returns, mostly unchanged. Only the addition takes a lock: an item never changes or
+ * moves once `count` includes it. */
 #include "buffer/interfaces.h"
 
 #include <pthread.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file tells of an interface. One is made each time that a device has been opened as
- * something new; its place in the list is the interface number in the packets. The list only grows,
- * so that readers need no lock.  *
- * What is counted of a device under one description: an interface that is deleted and made again is
- * another one in the file, with counts of its own. Each number has one writer, named here; anybody
- * may read it at any time.
+/* Interfaces as files describe them, and counts of their packets.
  *
- *   received = written + dropped_queue + dropped_disk + what is still in the queue
+ * A device that is opened with another link type, address or speed than before gets a new
+ * description; its index is the interface number in packet records. The list only grows, so readers
+ * need no lock. Each counter has one writer, named below, and any thread may read it:
+ *
+ *   received = written + dropped_queue + dropped_disk + packets that are still in the queue
  *   kernel_received = received + dropped_kernel, once the device has been read to its end
  */
 #ifndef WIRETALE_CAPTURE_INTERFACES_H
@@ -20,22 +19,22 @@
 
 typedef _Atomic uint64_t counter;
 
-/* What the statistics of one file are of. */
+/* Counts of one interface in the statistics of one file. */
 struct file_counts {
     uint64_t written, dropped_disk, dropped_queue, dropped_kernel, dropped_interface;
 };
 
 struct interface_counts {
-    /* of the reading thread */
-    _Alignas(64) counter received; /* packets that this program got from libpcap */
-    counter received_bytes;        /* on the wire */
-    counter dropped_queue;         /* no block was free: the writing thread is behind */
+    /* Written by the reading thread: */
+    _Alignas(64) counter received; /* packets from libpcap */
+    counter received_bytes;        /* length on the wire */
+    counter dropped_queue;         /* no chunk was empty */
     counter kernel_received;       /* packets that passed the filter (PACKET_STATISTICS) */
     counter dropped_kernel;        /* ring buffer full */
-    counter dropped_interface;     /* by the adapter or its driver (/sys/class/net/...) */
-    /* of the writing thread */
+    counter dropped_interface;     /* by the adapter or its driver */
+    /* Written by the writing thread: */
     _Alignas(64) counter written;
-    counter dropped_disk; /* could not be written */
+    counter dropped_disk; /* writes failed */
 };
 
 struct counts {
@@ -52,12 +51,12 @@ static inline void counter_set(counter *counter, uint64_t value) {
     atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
-/* By its one writer: a plain addition, no locked instruction. */
+/* Adds without a locked instruction, because there is one writer. */
 static inline void counter_add(counter *counter, uint64_t more) {
     counter_set(counter, counter_get(counter) + more);
 }
 
-/* What left is read before what came, so that nothing seems to be less than nothing. */
+/* Reads packets that left before packets that came, so that `queued` cannot become negative. */
 static inline struct counts counts_of(const struct interface_counts *of) {
     struct counts now = {.written = counter_get(&of->written),
                          .dropped_disk = counter_get(&of->dropped_disk),
@@ -117,16 +116,16 @@ static inline void counts_sum(struct counts *sum, const struct counts *more) {
 struct description {
     uint32_t device;
     char name[64];
-    char text[128];     /* the adapter's own name for itself */
+    char text[128];     /* alias of the interface */
     char hardware[96];  /* driver, firmware, bus */
-    char comment[512];  /* time source, offloads */
-    char *filter;       /* NULL for none */
-    uint32_t link_type; /* LINKTYPE_, as in files */
+    char comment[512];  /* time stamp source, offloads */
+    char *filter;       /* or NULL */
+    uint32_t link_type; /* LINKTYPE_ value */
     uint32_t snaplen;
-    uint64_t speed_bps; /* 0: not known */
+    uint64_t speed_bps; /* 0: unknown */
     uint8_t mac[6];
     bool has_mac;
-    struct interface_counts counts; /* of packets that came under this description */
+    struct interface_counts counts; /* of packets under this description */
 };
 
 struct description_list {
@@ -134,9 +133,10 @@ struct description_list {
     _Atomic uint32_t count;
 };
 
-/* The number of an equal one, or of a copy that is added; -1 when the list is full. */
+/* Returns the index of an equal description, or of a copy that is added; -1 if the list is full or
+ * memory is short. */
 int description_add(struct description_list *list, const struct description *description);
-/* All that was counted of a device, under each of its descriptions. */
+/* Returns the counts of a device summed over all its descriptions. */
 struct counts description_counts(const struct description_list *list, uint32_t device);
 void description_list_free(struct description_list *list);
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks are built in a growing buffer: each add function appends a field in the byte order of the
+ * host, and end() writes the length in front and behind. An allocation that fails sets `failed`,
+ * which the caller must check once at the end. */
 #include "buffer/pcapng.h"
 
 #include <stdio.h>
@@ -77,7 +80,7 @@ static void add_u32(struct pcapng_buffer *buffer, uint32_t value) {
 static void begin(struct pcapng_buffer *buffer, enum block_type type) {
     buffer->start = buffer->fill;
     add_u32(buffer, type);
-    add_u32(buffer, 0); /* the length, set by end() */
+    add_u32(buffer, 0); /* length, set by end() */
 }
 
 static void end(struct pcapng_buffer *buffer) {
@@ -143,7 +146,7 @@ void pcapng_section(struct pcapng_buffer *buffer) {
     add_u32(buffer, BYTE_ORDER_MAGIC);
     add_u16(buffer, 1); /* version 1.0 */
     add_u16(buffer, 0);
-    add_u32(buffer, UINT32_MAX); /* length of the section: not known, 64 bits of ones */
+    add_u32(buffer, UINT32_MAX); /* length of the section: unknown */
     add_u32(buffer, UINT32_MAX);
     add_machine(buffer);
     system_text(text, sizeof text);
@@ -153,7 +156,7 @@ void pcapng_section(struct pcapng_buffer *buffer) {
     end(buffer);
 }
 
-/* The first byte says what follows: 0, a filter string as libpcap takes it. */
+/* The first byte is the kind of the filter: 0 for a libpcap string. */
 static void add_filter(struct pcapng_buffer *buffer, const char *filter) {
     if (!filter || !*filter)
         return;

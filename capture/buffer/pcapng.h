@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocks of a pcapng file that are no packets (draft-ietf-opsawg-pcapng), and the header of a
- * classic pcap file. All are made whole in memory and written at once. */
+/* Builds the blocks of a pcapng file other than packets (draft-ietf-opsawg-pcapng), and the header
+ * of a classic pcap file. A block is complete in memory before it is written, so that a file can
+ * only end between blocks. */
 #ifndef WIRETALE_CAPTURE_PCAPNG_H
 #define WIRETALE_CAPTURE_PCAPNG_H
 
@@ -13,30 +14,33 @@ struct description;
 struct pcapng_buffer {
     uint8_t *data;
     size_t fill, room;
-    size_t start; /* of the block being made */
-    bool failed;  /* out of memory */
+    size_t start; /* of the block that is being built */
+    bool failed;  /* memory was short: the content is incomplete */
 };
 
-/* Packets and drops of one interface in one file. What is not known is left out of the block. */
+/* Packets and drops of one interface in one file. Unknown numbers must not be written, since 0
+ * would claim that nothing was dropped. */
 struct pcapng_statistics {
     uint32_t interface;
     int64_t start_ns, end_ns;
     bool drops_known;
-    bool unfiltered;   /* accepted is all that the interface received */
-    uint64_t accepted; /* by the filter: dropped by the kernel, delivered or lost between */
-    uint64_t dropped_interface; /* before the kernel */
+    bool unfiltered;   /* no filter: the interface received `accepted` packets */
+    uint64_t accepted; /* passed the filter: delivered, or dropped by the kernel or later */
+    uint64_t dropped_interface; /* before the kernel counted it */
     uint64_t dropped_kernel;
-    uint64_t delivered; /* into the file: what is left of the accepted, the program dropped */
+    uint64_t delivered; /* written to the file */
 };
 
 #define PCAPNG_APPLICATION                                                                         \
-    "wiretale-capture" /* begins shb_userappl: files with it are ours to mend */
+    "wiretale-capture" /* begins shb_userappl: only files with it are recovered */
 
 void pcapng_free(struct pcapng_buffer *buffer);
+/* Append one block each: section header, interface description and interface statistics. */
 void pcapng_section(struct pcapng_buffer *buffer);
 void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description);
 void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
                        const char *comment);
+/* Appends the header of a classic pcap file with nanoseconds. */
 void pcapng_classic_header(struct pcapng_buffer *buffer, uint32_t snaplen, uint32_t link_type);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A packet as it goes to the file, written once, by the reading thread.
+/* A packet as a record of a file. The reading thread writes it into a chunk, and all later stages
+ * only move its bytes.
  *
  *   pcapng, enhanced packet block           classic pcap, ns (a1b23c4d)
  *   OFFSET SIZE DESCRIPTION                 OFFSET SIZE DESCRIPTION
@@ -10,11 +11,10 @@
  *   20     4    captured length             16     ..   data
  *   24     4    length on the wire
  *   28     ..   data, padded to 4 bytes
- *          8+4  epb_flags and end of options, where the direction is known
+ *          8+4  epb_flags and end of options, if the direction is known
  *   -4     4    length of the block
  *
- * In the byte order of the host.
- */
+ * All fields are in the byte order of the host. */
 #ifndef WIRETALE_CAPTURE_RECORD_H
 #define WIRETALE_CAPTURE_RECORD_H
 
@@ -24,8 +24,8 @@
 #include <string.h>
 
 #define RECORD_PACKET_TYPE 6u
-#define RECORD_EPB_FIXED   32u /* with the length at the end */
-#define RECORD_EPB_FLAGS   12u /* option of 4 + 4 bytes, end of options */
+#define RECORD_EPB_FIXED   32u /* with the trailing length */
+#define RECORD_EPB_FLAGS   12u /* an option of 4 + 4 bytes, and the end of options */
 #define RECORD_PCAP_HEADER 16u
 #define RECORD_SNAPLEN_MAX 262144u
 #define RECORD_MAX         (RECORD_EPB_FIXED + RECORD_SNAPLEN_MAX + RECORD_EPB_FLAGS)
@@ -36,7 +36,7 @@ enum record_format { RECORD_PCAPNG, RECORD_PCAP };
 /* epb_flags, bits 0 and 1 */
 enum record_direction { RECORD_UNKNOWN, RECORD_INBOUND, RECORD_OUTBOUND };
 
-struct record_view { /* what can be told of a record without looking at its packet */
+struct record_view { /* fields of a record without its packet */
     size_t size;
     bool is_packet;
     uint32_t interface;
@@ -62,7 +62,7 @@ static inline size_t record_epb_size(uint32_t captured, enum record_direction di
     return RECORD_EPB_FIXED + padded + (direction ? RECORD_EPB_FLAGS : 0);
 }
 
-/* `to` has room for record_epb_size() bytes. */
+/* Writes an enhanced packet block; `to` must have `size` bytes, which record_epb_size() returns. */
 static inline void record_put_epb(uint8_t *to, size_t size, uint32_t interface, uint64_t time_ns,
                                   uint32_t captured, uint32_t length, const uint8_t *data,
                                   enum record_direction direction) {
@@ -90,7 +90,7 @@ static inline void record_put_pcap(uint8_t *to, uint64_t time_ns, uint32_t captu
     memcpy(to + sizeof head, data, captured);
 }
 
-/* Of a record that this program wrote: nothing is checked. */
+/* Parses a record that this program wrote, without checks. */
 static inline struct record_view record_view(enum record_format format, const uint8_t *at) {
     if (format == RECORD_PCAP)
         return (struct record_view){

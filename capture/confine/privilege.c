@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Changes the user from root and drops capabilities. The user must not be root, and must be able to
+ * write to the output: if the directory refuses, it is given to the user if this run made it, else
+ * a subdirectory is used. Whether a user can write is asked of the kernel by a child process that
+ * becomes this user, because groups, access control lists and read-only mounts all count.
+ *
+ * In a user namespace without other users, root stays, which outside is an ordinary user. */
 #include "confine/privilege.h"
 
 #include <cap-ng.h>
@@ -26,7 +32,8 @@ bool user_map_has(const char *path, unsigned number) {
     return has;
 }
 
-/* "deny" where an ordinary user made the namespace: groups may be there to keep somebody out. */
+/* "deny" if an ordinary user made the namespace, because a group may exist to exclude its members.
+ */
 static bool may_set_groups(void) {
     char word[8] = "";
     FILE *file = fopen("/proc/self/setgroups", "re");
@@ -56,7 +63,7 @@ void privilege_refuse(const char *reason) {
          *program ? program : "wiretale-capture");
 }
 
-/* For good: real, effective, saved and file-system user. 0 when done. */
+/* Sets real, effective and saved IDs, which cannot be undone. Returns 0 on success. */
 static int set_user(const struct identity *identity) {
     int grouped = getpwuid(identity->user) ? initgroups(identity->name, identity->group)
                                            : setgroups(1, &identity->group);
@@ -64,7 +71,7 @@ static int set_user(const struct identity *identity) {
            setresuid(identity->user, identity->user, identity->user);
 }
 
-/* The kernel decides, as it will: with the user's groups, access lists, a read-only mount. */
+/* Returns whether the user can write to the directory. */
 static bool may_write(const struct identity *identity, const struct directory *directory) {
     int status = 0;
     pid_t child = fork();
@@ -95,7 +102,7 @@ static void become(struct identity *identity, uid_t user, gid_t group, const cha
         snprintf(identity->name, sizeof identity->name, "%u", (unsigned)user);
 }
 
-/* The owner of the directory need not have a name here. */
+/* The owner of the directory need not have a name. */
 static bool become_owner(struct identity *identity, const struct directory *directory) {
     if (directory->is_stream || !directory->owner)
         return false;
@@ -120,8 +127,8 @@ static void choose_user(struct identity *identity, const char *wanted,
     become(identity, user->pw_uid, user->pw_gid, user->pw_name);
 }
 
-/* Of a user namespace that has nobody else: who made it, outside. What it may is given up all the
- * same. */
+/* Returns whether root must stay, because the namespace has no other user. Capabilities are dropped
+ * all the same. */
 static bool stays_root(const struct identity *identity, const char *wanted) {
     if (!identity->changes || user_map_may_become(identity->user, identity->group))
         return false;
@@ -166,7 +173,7 @@ static void drop_privileges_of(const struct identity *identity, bool net_raw) {
     if (identity->changes) {
         check(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "the user");
         check(set_user(identity), "the user");
-        /* what a change of user leaves is permitted, not effective */
+        /* after the change of user, capabilities are permitted, but not effective */
         capng_get_caps_process();
         capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_SETPCAP);
         check(capng_apply(CAPNG_SELECT_CAPS), "capabilities");

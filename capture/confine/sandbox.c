@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Landlock for files, by system calls because the C library has no functions for them, and seccomp
+ * for system calls. Both apply to the calling thread and to threads that it starts later, so they
+ * are set before the first one. Landlock's rules depend on the version of the kernel: rights that
+ * it does not support must not be requested, so they are left out. */
 #include "confine/sandbox.h"
 
 #include <errno.h>
@@ -25,16 +29,16 @@
 #ifndef LANDLOCK_ACCESS_FS_IOCTL_DEV
 #define LANDLOCK_ACCESS_FS_IOCTL_DEV (1ULL << 15)
 #endif
-#define NETWORK 3ULL /* TCP: to bind, to connect */
-#define SCOPED  3ULL /* abstract Unix sockets and signals of who is not confined alike */
+#define NETWORK 3ULL /* TCP: bind, connect */
+#define SCOPED  3ULL /* abstract Unix sockets and signals to processes outside */
 
-#define ACCESS_FIRST ((1ULL << 13) - 1) /* all of the first version */
+#define ACCESS_FIRST ((1ULL << 13) - 1) /* all rights of version 1 */
 #define READING      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define WRITING                                                                                    \
     (READING | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
 
-/* struct landlock_ruleset_attr of version 6: the headers may be older than the kernel. */
+/* struct landlock_ruleset_attr of version 6, because headers may be older than the kernel. */
 struct attribute {
     uint64_t files, network, scoped;
 };
@@ -63,8 +67,8 @@ static bool allow_path(int rules, const char *path, uint64_t access) {
     return allowed;
 }
 
-/* The version of Landlock is told by how long the attribute may be; what the kernel does not have
- * is left out. */
+/* The size of the attribute indicates the version, so newer fields are left out for older kernels.
+ */
 static int make_rules(int version, uint64_t files) {
     struct attribute wanted = {.files = files};
     size_t size = sizeof wanted.files;
@@ -98,8 +102,8 @@ bool sandbox_files(const struct directory *directory) {
     return confined;
 }
 
-/* By what they are for. A call that is not here fails with EPERM; those that only an intruder makes
- * end the process. */
+/* Grouped by purpose. A call that is not listed fails with EPERM; a deadly one, which only an
+ * intruder makes, ends the process. */
 static const int allowed[] = {
     /* packets */
     SCMP_SYS(poll),
@@ -200,17 +204,17 @@ static const int deadly[] = {
 
 static const int families[] = {AF_PACKET, AF_UNIX, AF_NETLINK};
 
-/* By their high bytes: SIOC…, of interfaces, and those of usbmon. Others are of terminals (TIOCSTI
- * types into one), of disks and so on. */
+/* High bytes of requests: SIOC* of interfaces, and those of usbmon. Others concern terminals
+ * (TIOCSTI types into one), disks and so on. */
 static const scmp_datum_t kinds_of_ioctl[] = {0x8900, 0x9200};
 #define IOCTL_KIND 0xff00
 
-/* What the C library does for itself: names of threads and of memory. */
+/* Of the C library: names of threads and of memory. */
 static const scmp_datum_t prctls[] = {PR_SET_NAME, 0x53564d41 /* PR_SET_VMA */};
 
 #define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
 
-/* Calls that a machine does not have are negative. */
+/* Calls that this machine does not have are negative. */
 static bool add_calls(scmp_filter_ctx filter) {
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (allowed[i] >= 0 && seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))
@@ -221,21 +225,21 @@ static bool add_calls(scmp_filter_ctx filter) {
     return true;
 }
 
-/* Allows a call whose argument, as far as the mask goes, has a value. */
+/* Allows a call if its argument, masked, has the value. */
 static bool allow_masked(scmp_filter_ctx filter, int call, unsigned argument, scmp_datum_t mask,
                          scmp_datum_t value) {
     struct scmp_arg_cmp compared = {argument, SCMP_CMP_MASKED_EQ, mask, value};
     return !seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &compared);
 }
 
-/* Memory, but no code beside that of the program: what is mapped here can't be executed. */
+/* Memory must not be executable, so that no code can be added to the program. */
 static bool add_memory(scmp_filter_ctx filter) {
     return allow_masked(filter, SCMP_SYS(mmap), 2, PROT_EXEC, 0) &&
            allow_masked(filter, SCMP_SYS(mprotect), 2, PROT_EXEC, 0);
 }
 
-/* Threads but no processes, sockets and control calls of the kinds that libpcap uses. clone3 keeps
- * its flags where a filter cannot look: without it the C library takes clone. */
+/* Threads but not processes; sockets and ioctls that libpcap uses. clone3 has its flags in memory,
+ * where a filter cannot read them: if it fails with ENOSYS, the C library uses clone. */
 static bool add_conditions(scmp_filter_ctx filter) {
     bool added = allow_masked(filter, SCMP_SYS(clone), 0, THREAD_FLAG, THREAD_FLAG) &&
                  !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
@@ -249,7 +253,8 @@ static bool add_conditions(scmp_filter_ctx filter) {
     return added;
 }
 
-/* A parent may have asked for memory that can be executed wherever it can be read: no longer. */
+/* A parent may have set that readable memory is executable, which would break the rule for memory.
+ */
 static void forget_personality(void) {
     int now = personality(0xffffffff);
     if (now >= 0 && now & READ_IMPLIES_EXEC)
@@ -275,7 +280,7 @@ static void close_between(unsigned first, unsigned last) {
         close(fd); /* before Linux 5.9 */
 }
 
-/* The smallest of them that is above `fd`; ~0u when none is. */
+/* Returns the smallest of them above `fd`, or ~0u. */
 static unsigned next_kept(const int *kept, size_t count, unsigned fd) {
     unsigned next = ~0u;
     for (size_t i = 0; i < count; i++)

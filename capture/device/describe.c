@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel tells of an interface, by the ethtool ioctls that need no privilege. */
+/* Describes an interface by ethtool ioctls, which need no privilege. A question that the driver
+ * does not answer leaves its field empty. */
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -28,7 +29,8 @@ static bool ask_value(int fd, const char *name, uint32_t command, uint32_t *valu
     return true;
 }
 
-/* A packet of a capture may never have been on the wire as it is here. These say why. */
+/* Offloads are part of the description, because they make captured packets differ from those on the
+ * wire: joined segments, missing checksums. */
 static void describe_offloads(int fd, const char *name, struct description *description) {
     static const struct {
         const char *name;

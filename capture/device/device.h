@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One interface: its libpcap handle, the thread that reads it, and what is counted.
+/* One interface: its libpcap handle, its reading thread and its counts.
  *
- *   waiting --the interface is there--> reading --it went away--> waiting
- *                                          |
- *                                   stop: read to the end --> ended
+ *   waiting --interface appears--> reading --interface disappears--> waiting
+ *                                     |
+ *                              stop: read to the end --> ended
  *
- * Before the threads start, main owns a device; then its reading thread does, but for the counts
- * and the atomics. */
+ * main() owns a device until its thread starts; then the thread owns all but the counts and the
+ * atomics. */
 #ifndef WIRETALE_CAPTURE_DEVICE_H
 #define WIRETALE_CAPTURE_DEVICE_H
 
@@ -25,13 +25,12 @@ enum device_state { DEVICE_WAITING, DEVICE_READING, DEVICE_ENDED };
 
 enum open_result {
     OPEN_DONE,
-    OPEN_ABSENT, /* not there, or not up */
+    OPEN_ABSENT, /* missing, or not up */
     OPEN_DENIED,
-    OPEN_WRONG, /* the filter, the link type or the time source does not fit it */
+    OPEN_WRONG, /* filter, link type or time source do not fit the interface */
 };
 
-/* What the kernel counted: under this description for handles that are closed, and for the open
- * one. */
+/* Counts of the kernel: under this description for closed handles, and for the open one. */
 struct kernel_counts {
     uint64_t received, dropped, dropped_interface;
 };
@@ -52,59 +51,66 @@ struct device {
     uint32_t number;
     char name[64];
     _Atomic int state;
-    _Atomic int64_t alive_ns; /* CLOCK_MONOTONIC of the reading thread's last round */
+    _Atomic int64_t alive_ns; /* CLOCK_MONOTONIC of the last round of the reading thread */
     pthread_t thread;
-    int wake_fd; /* eventfd: there is something to do besides packets */
+    int wake_fd; /* eventfd that interrupts a wait for packets */
 
     pcap_t *handle;
     int fd;
-    unsigned index; /* of the interface, 0 for any */
+    unsigned index; /* of the interface; 0 for any */
     uint32_t description;
     uint32_t time_factor; /* ns in a unit of its time stamps */
     int file_link_type;
     struct kernel_counts closed, open;
-    int64_t counted_ns;                 /* when the kernel was last asked */
-    char reason[PCAP_ERRBUF_SIZE + 64]; /* why it could not be opened */
-    bool is_warned;                     /* of it */
+    int64_t counted_ns;                 /* CLOCK_MONOTONIC of the last device_count() */
+    char reason[PCAP_ERRBUF_SIZE + 64]; /* why it cannot be opened */
+    bool is_warned;                     /* of the reason */
 
-    struct chunk *chunk; /* being filled; NULL when none was free */
+    struct chunk *chunk; /* being filled; NULL if none was empty */
     uint8_t *cursor, *end;
     int64_t chunk_since_ns;
     enum record_direction direction;
-    uint64_t packets, bytes, refused; /* under this description; published in counts once a round */
-    struct interface_counts *counts;  /* of its description; NULL before the first */
+    uint64_t packets, bytes, refused; /* under this description; published once a round */
+    struct interface_counts *counts;  /* of the description; NULL before the first */
 };
 
-/* Sets the name of what `wanted` names: an interface by name or number. */
+/* Sets the name of an interface that is given by name or number. Returns false if the number does
+ * not exist. */
 bool device_name(struct device *device, const char *wanted);
+/* Opens the interface with the settings and adds its description. If it cannot, `reason` has the
+ * text. */
 enum open_result device_open(struct device *device);
 void device_close(struct device *device);
-/* Asks the kernel; into the counts. */
+/* Reads the counters of the kernel. */
 void device_count(struct device *device);
 bool device_exists(const struct device *device);
 bool device_is_any(const struct device *device); /* all interfaces at once */
 
-/* Sets OPEN_WRONG's reason: `what` and libpcap's message. Returns OPEN_WRONG. */
+/* Stores `what` and libpcap's message as the reason. Returns OPEN_WRONG. */
 static inline enum open_result device_refuse(struct device *device, const char *what) {
     snprintf(device->reason, sizeof device->reason, "%s: %s", what, pcap_geterr(device->handle));
     return OPEN_WRONG;
 }
 
+/* Compile and attach the filter and the direction (filter.c). */
 enum open_result device_set_filter(struct device *device);
 enum open_result device_set_direction(struct device *device);
+/* Returns the pcap-filter of the direction that is recorded ("inbound"), or NULL for both. */
 const char *device_direction_filter(const struct device *device);
 
-/* The reading thread; `device_start` begins it, the thread ends after `capture->stopping`. */
+/* Starts the reading thread, which ends after capture->stopping is set. */
 bool device_start(struct device *device);
 void device_wake(struct device *device);
 void device_take(unsigned char *device, const struct pcap_pkthdr *header,
                  const unsigned char *data); /* a pcap_handler */
+/* Queues the chunk that is being filled, if it has packets, and the time up to which the device has
+ * been read. Returns whether a chunk was queued. */
 bool device_hand_over(struct device *device, int64_t complete_ns);
 
-/* Name, hardware, offloads and so on of the interface `name`. */
+/* Fills in name, hardware, speed, address and offloads of an interface. */
 void device_describe(const char *name, struct description *description);
 
-/* --list; the exit code. */
+/* Prints the interfaces (--list). Returns the exit code. */
 int device_list(bool json);
 
 #endif

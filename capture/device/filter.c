@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Filters. A display filter of Wireshark (tcp.port == 443) is a common mistake for a capture
+ * filter, so it is recognized by its field names, and translated for the error message if each of
+ * its words has a counterpart. */
 #include <ctype.h>
 #include <linux/filter.h>
 #include <stdio.h>
@@ -13,7 +16,7 @@
 static const char *const protocols[] = {"arp",  "dns",  "eth", "frame", "http", "icmp", "ip",
                                         "ipv6", "sctp", "tcp", "tls",   "udp",  "vlan", NULL};
 
-/* What has the same meaning; "" is left out. */
+/* Words with the same meaning in a capture filter; "" is left out. */
 static const char *const words[][2] = {
     {"tcp.port", "tcp port"},
     {"tcp.srcport", "tcp src port"},
@@ -38,7 +41,8 @@ static const char *const words[][2] = {
     {"!", "not"},
 };
 
-/* The length of the next word: a name or number with dots and colons, an operator, or a bracket. */
+/* Returns the length of the next word: a name or number with dots and colons, an operator, or a
+ * bracket. */
 static size_t word_length(const char *at) {
     static const char operators[] = "=!<>&|";
     size_t length = 0;
@@ -57,7 +61,8 @@ static bool is_field(const char *word) {
     return false;
 }
 
-/* Copies the next word and moves behind it; false at the end, or when it is too long. */
+/* Copies the next word and advances behind it. Returns false at the end, or if the word is too
+ * long. */
 static bool next_word(const char **text, char word[MAX_WORD]) {
     *text += strspn(*text, " \t");
     size_t length = **text ? word_length(*text) : 0;
@@ -104,7 +109,7 @@ static bool is_loopback(const struct device *device) {
     return device->index && !strcmp(device->name, "lo");
 }
 
-/* The kernel shows a packet of the loopback twice, once each way, of which libpcap shows one. */
+/* The kernel delivers a packet on the loopback interface twice, once for each direction. */
 const char *device_direction_filter(const struct device *device) {
     switch (device->capture->settings->direction) {
     case CHOOSE_IN: return "inbound";
@@ -117,7 +122,7 @@ static bool compile(struct device *device, const char *text, struct bpf_program 
     return !pcap_compile(device->handle, program, text, 1, PCAP_NETMASK_UNKNOWN);
 }
 
-/* The commonest slip: a display filter. */
+/* Refuses a filter that libpcap cannot compile. */
 static enum open_result wrong_filter(struct device *device, const char *wanted) {
     char capture[128];
     struct bpf_program program;
@@ -148,10 +153,10 @@ enum open_result device_set_filter(struct device *device) {
     return failed ? device_refuse(device, "the filter") : OPEN_DONE;
 }
 
-/* The way that libpcap lets through is also told to the kernel, so that its counts are of those
- * packets. libpcap cannot do that itself: it runs a new filter over what the ring holds already,
- * where the way of a packet is not known to it. `any` has headers of its own, which only libpcap
- * can filter. */
+/* Gives the kernel a filter that includes the direction, so that its counts are of the packets that
+ * libpcap delivers. libpcap cannot do that itself: it also runs a new filter over packets that are
+ * in the ring already, whose direction it does not know. `any` has headers of its own, which only
+ * libpcap can filter. */
 static void narrow_kernel_filter(struct device *device) {
     const char *way = device_direction_filter(device), *wanted = device->capture->settings->filter;
     struct bpf_program program;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --list: what could be captured on. */
+/* Lists interfaces (--list). Each is opened for a moment to get its link types; if the privilege is
+ * missing, these stay unknown. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -14,8 +15,8 @@
 
 struct listed {
     const pcap_if_t *interface;
-    unsigned index;                   /* what -i takes as a number; 0: none */
-    int *link_types, link_type_count; /* -1: not known without the privilege */
+    unsigned index;                   /* number that -i takes; 0: none */
+    int *link_types, link_type_count; /* -1: unknown without the privilege */
     int *sources, source_count;
 };
 

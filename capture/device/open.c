@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens an interface with libpcap, in the order that libpcap demands: options before
+ * pcap_activate(); link type, filter and direction after it. An interface may disappear and return
+ * any number of times, so the same steps also run in the reading thread. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +15,7 @@
 #include "common/log.h"
 #include "device/device.h"
 
-#define TIMEOUT_MS 100 /* after which the kernel hands over a block that is not full */
+#define TIMEOUT_MS 100 /* until the kernel delivers a block that is not full */
 #define ANY        "any"
 
 static bool is_number(const char *text) {
@@ -39,8 +42,9 @@ bool device_exists(const struct device *device) {
 
 #define SNAPLEN_FILTERED 256
 
-/* libpcap applies the filter once more, to what was cut, until the ring has gone round: bytes that
- * the filter looks at have to be there, or packets are left out and counted nowhere. */
+/* libpcap filters packets that were in the ring when the filter was set, after they were cut. If
+ * the bytes that the filter needs were cut off, such packets would be lost without being counted.
+ */
 static uint32_t snaplen_to_ask(const struct settings *settings) {
     bool cut_later = settings->filter && settings->snaplen < SNAPLEN_FILTERED;
     return cut_later ? SNAPLEN_FILTERED : settings->snaplen;
@@ -93,7 +97,7 @@ static enum open_result activate(struct device *device) {
     return status < 0 ? result_of(device, status) : OPEN_DONE;
 }
 
-/* `any` tells the interface of each packet in its newer header. */
+/* `any` needs the newer header (SLL2), because only that has the interface of each packet. */
 static enum open_result set_link_type(struct device *device) {
     const char *wanted = device->capture->settings->link_type;
     if (wanted) {
@@ -110,8 +114,8 @@ static enum open_result set_link_type(struct device *device) {
     return OPEN_DONE;
 }
 
-/* LINKTYPE_ values are those of DLT_ but for some that differ between systems (pcap-linktype(7)).
- */
+/* LINKTYPE_ values equal those of DLT_, except for some that differ between systems
+ * (pcap-linktype(7)). */
 static int file_link_type(int dlt) {
     static const int other[][2] = {{DLT_ATM_RFC1483, 100},
                                    {DLT_RAW, 101},
@@ -131,14 +135,14 @@ static void set_known_direction(struct device *device) {
                                              : RECORD_UNKNOWN;
 }
 
-/* A classic file has one link type for all. */
+/* A classic file has one link type for all packets. */
 static bool fits_file(const struct device *device) {
     const struct description_list *others = &device->capture->descriptions;
     return device->capture->settings->format != RECORD_PCAP || !others->count ||
            others->items[0]->link_type == (uint32_t)device->file_link_type;
 }
 
-/* An interface that is as it was is counted on; another one from nothing. */
+/* Continues the counts of an unchanged description, or starts with zeros. */
 static void count_under(struct device *device, uint32_t description) {
     device->description = description;
     device->counts = &device->capture->descriptions.items[description]->counts;
@@ -210,7 +214,7 @@ enum open_result device_open(struct device *device) {
         return result;
     }
     device->fd = pcap_get_selectable_fd(device->handle);
-    fcntl(device->fd, F_SETFD, FD_CLOEXEC); /* libpcap leaves it to be inherited */
+    fcntl(device->fd, F_SETFD, FD_CLOEXEC); /* libpcap leaves it inheritable */
     device->open = (struct kernel_counts){0};
     return OPEN_DONE;
 }
@@ -220,7 +224,7 @@ void device_count(struct device *device) {
     if (!device->counts)
         return;
     if (device->handle && !pcap_stats(device->handle, &stats)) {
-        /* libpcap's counters have 32 bits: what is new since the last time is added. */
+        /* libpcap's counters have 32 bits, so differences are added. */
         struct kernel_counts *open = &device->open;
         open->received += stats.ps_recv - (uint32_t)open->received;
         open->dropped += stats.ps_drop - (uint32_t)open->dropped;
@@ -235,7 +239,7 @@ void device_count(struct device *device) {
 void device_close(struct device *device) {
     if (!device->handle)
         return;
-    device_count(device); /* what is counted next begins with these */
+    device_count(device); /* the next handle continues with these counts */
     pcap_close(device->handle);
     device->handle = NULL;
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading thread. It waits for packets and for nothing else: what has no room is counted. */
+/* The reading thread. Invariant: it waits for packets only, never for the disk or for the writing
+ * thread. If no chunk is empty, packets are counted as dropped.
+ *
+ * A round dispatches up to ROUND_PACKETS packets, whose records are written straight into a chunk,
+ * and then publishes counts. A chunk that fills slowly is handed over early if the writing thread
+ * is idle. If the interface disappears, the thread reads the rest and waits for it to return. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <net/if.h>
@@ -15,15 +20,15 @@
 #include "common/log.h"
 #include "device/device.h"
 
-#define ROUND_PACKETS 8192 /* between two looks at the clock */
+#define ROUND_PACKETS 8192 /* between two reads of the clock */
 #define ROUND_MS      100
 #define COUNT_NS      (200 * NS_PER_MS)
-#define HAND_OVER_NS  (100 * NS_PER_MS) /* a chunk that fills slowly */
-/* By then the kernel has handed over what it had: after TIMEOUT_MS, and later where it is busy. */
+#define HAND_OVER_NS  (100 * NS_PER_MS) /* for a chunk that fills slowly */
+/* Older packets have been delivered by then: after TIMEOUT_MS, plus the delay of a busy kernel. */
 #define RETIRE_NS    (250 * NS_PER_MS)
-#define END_NS       NS_PER_S /* for what the kernel still has at the end */
-#define SLL_TYPE     0        /* packet type: at offset 0 of a LINUX_SLL header, 16 bits */
-#define SLL2_TYPE    10       /* at offset 10 of a LINUX_SLL2 header, 8 bits */
+#define END_NS       NS_PER_S /* for packets that the kernel still has at the end */
+#define SLL_TYPE     0        /* packet type: offset 0 of a LINUX_SLL header, 16 bits */
+#define SLL2_TYPE    10       /* offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING 4
 
 static void begin_chunk(struct device *device) {
@@ -55,8 +60,8 @@ static void publish(struct device *device) {
     counter_set(&device->counts->dropped_queue, device->refused);
 }
 
-/* Called when the chunk has no room. The counts go first: what is written is never more than what
- * came. */
+/* Replaces a full chunk. Counts are published first, because `written` must never exceed
+ * `received`. */
 static __attribute__((noinline)) bool next_chunk(struct device *device) {
     publish(device);
     if (device->chunk)
@@ -80,18 +85,20 @@ static inline enum record_direction direction_of(const struct device *device, co
     }
 }
 
+/* Takes one packet from the limit of -c, which all devices share. Returns false if none is left. */
 static bool within_limit(struct device *device) {
     struct capture *capture = device->capture;
     uint64_t left = atomic_load(&capture->packets_left);
     while (left && !atomic_compare_exchange_weak(&capture->packets_left, &left, left - 1))
         continue;
-    if (left <= 1) { /* this is the last one, or it is beyond */
+    if (left <= 1) { /* this packet is the last one, or too many */
         atomic_store(&capture->stopping, true);
         pcap_breakloop(device->handle);
     }
     return left;
 }
 
+/* Hot path: writes one packet as a record into the chunk. */
 void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
                  const unsigned char *data) {
     struct device *device = (struct device *)argument;
@@ -125,14 +132,15 @@ void device_take(unsigned char *argument, const struct pcap_pkthdr *header,
     }
 }
 
-/* No more packets from here on; what the kernel has is still to be read. */
+/* Attaches a filter that matches nothing, so that the kernel's queue only shrinks. */
 static void refuse_packets(struct device *device) {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program = {.len = 1, .filter = &nothing};
     setsockopt(device->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
-/* Whether all that the kernel took has come here: a block that is not full comes late. */
+/* Returns whether all packets that the kernel accepted have been read. A block that is not full is
+ * delivered late. */
 static bool has_all(struct device *device) {
     device_count(device);
     return device->packets >= device->closed.received + device->open.received -
@@ -162,6 +170,8 @@ static void wait_packets(struct device *device) {
         return;
 }
 
+/* Publishes counts, and hands over the chunk if it is due and the writing thread is idle; if that
+ * is busy, a larger chunk costs less. */
 static void end_round(struct device *device, int64_t complete_ns) {
     int64_t now = monotonic_ns();
     struct chunk *chunk = device->chunk;
@@ -180,8 +190,8 @@ static void end_round(struct device *device, int64_t complete_ns) {
     atomic_store(&device->alive_ns, now);
 }
 
-/* Reads on while the interface is there: one that is down may come up again with the same socket.
- */
+/* An interface that is down may come up again with the same socket, so only a new or missing index
+ * counts as lost. */
 static bool is_lost(const struct device *device) {
     return device->index && if_nametoindex(device->name) != device->index;
 }
@@ -191,7 +201,7 @@ static void lose(struct device *device) {
     while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
         continue;
     publish(device);
-    device_hand_over(device, 0); /* what comes next may have another description */
+    device_hand_over(device, 0); /* the next packets may have another description */
     device_close(device);
     atomic_store(&device->state, DEVICE_WAITING);
 }
@@ -222,7 +232,7 @@ static void wait_round(struct device *device) {
         atomic_store(&device->state, DEVICE_READING);
         return;
     }
-    if (result != OPEN_ABSENT && !device->is_warned) /* it is there, but not as it was */
+    if (result != OPEN_ABSENT && !device->is_warned) /* it exists, but its properties changed */
         log_warning("%s cannot be opened: %s; tried again until it can", device->name,
                     device->reason);
     device->is_warned = result != OPEN_ABSENT;
@@ -258,5 +268,5 @@ bool device_start(struct device *device) {
 void device_wake(struct device *device) {
     uint64_t one = 1;
     if (write(device->wake_fd, &one, sizeof one) < 0)
-        return; /* it is full of wakes */
+        return; /* the counter of wakes is full */
 }

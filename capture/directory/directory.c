@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Opens what -w names and gives names to files. All calls are relative to the open directory
+ * (openat and the like) and refuse symbolic links, because the directory may belong to another user
+ * than the process, who could replace any name at any time. For the same reason what was opened is
+ * checked after it is open, never before. */
 #include "directory/directory.h"
 
 #include <ctype.h>
@@ -44,6 +48,8 @@ static void copy_safe(char *to, size_t size, const char *from) {
     to[i] = '\0';
 }
 
+/* Connects by the path of the open node, since its name may stand for another socket by now.
+ * Returns -1 with errno. */
 static int connect_socket(int node) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     path_of_descriptor(address.sun_path, node);
@@ -56,7 +62,7 @@ static int connect_socket(int node) {
     return -1;
 }
 
-/* What was looked at, and nothing that has taken its name since. */
+/* Opens the file that path_resolve() found. If another file has its name by now, it exits. */
 static int open_node(struct directory *directory, const struct resolved_path *place) {
     struct stat opened;
     if (!path_append(directory->path, place->name))
@@ -75,7 +81,7 @@ static int open_node(struct directory *directory, const struct resolved_path *pl
     return fd;
 }
 
-/* An open descriptor of this process, or a path: a FIFO, a device or a socket. */
+/* Opens a stream: a descriptor of this process, a FIFO, a device or a socket. */
 static void open_stream(struct directory *directory, const struct settings *settings,
                         const struct resolved_path *place) {
     directory->is_stream = true;
@@ -90,7 +96,7 @@ static void open_stream(struct directory *directory, const struct settings *sett
              settings->output);
 }
 
-/* The lock of a directory that has become another one is of no use. */
+/* Drops the lock if the path now leads to another directory. */
 static void unlock_other(struct directory *directory, const struct stat *now) {
     struct stat before;
     if (fstat(directory->fd, &before) || before.st_dev != now->st_dev ||
@@ -103,7 +109,7 @@ static bool open_path(struct directory *directory) {
     const char *slash = strrchr(directory->path, '/'), *base = slash ? slash + 1 : directory->path;
     struct stat info;
     int fd = openat(directory->parent_fd, *base ? base : ".", flags);
-    if (fd < 0) /* what is around it may be another, too */
+    if (fd < 0) /* the directory around it may have changed, too */
         fd = path_open_directory(directory->path);
     if (fd < 0 || fstat(fd, &info))
         return false;
@@ -133,7 +139,8 @@ static void open_directory(struct directory *directory, int parent_fd) {
                     directory->path);
 }
 
-/* Only a directory that -w names is made, never one that a file is to be in. */
+/* Creates a directory that -w names if it does not exist. A directory that is to contain the named
+ * file is never created. */
 static void make_directory(struct directory *directory, const struct resolved_path *place) {
     struct stat around;
     if (!path_append(directory->path, place->name))
@@ -144,10 +151,10 @@ static void make_directory(struct directory *directory, const struct resolved_pa
         !place->linked && !place->linker && !mkdirat(place->fd, place->name, DIRECTORY_MODE);
     open_directory(directory, place->fd);
     if (directory->owner != geteuid())
-        directory->made = false; /* another one has taken its place */
+        directory->made = false; /* another directory has taken its place */
 }
 
-/* `-w FILE`: the directory that it is in, and a prefix. */
+/* -w FILE: opens the directory that contains the file, and stores its name as the prefix. */
 static void open_parent(struct directory *directory, const struct resolved_path *place) {
     const char *base = place->name, *suffix = capture_suffix(base);
     size_t length = strlen(base) - (suffix ? strlen(suffix) : 0);
@@ -163,7 +170,8 @@ static void open_parent(struct directory *directory, const struct resolved_path 
     open_directory(directory, place->around_fd);
 }
 
-/* A capture of hours must not end with the loss of an earlier one, nor under another name. */
+/* A capture of hours must not destroy an earlier one, nor end under another name than the one that
+ * was given. */
 static void refuse_existing(struct directory *directory, const struct settings *settings) {
     char name[NAME_SIZE];
     struct stat info;
@@ -195,7 +203,7 @@ static bool is_file_name(const char *path) {
     return capture_suffix(path) || strchr(path, '%');
 }
 
-/* True when it ends as directories do. */
+/* Resolves the path. Returns whether it ends with a slash, as only directories do. */
 static bool find_place(struct resolved_path *place, const char *output, char path[PATH_MAX]) {
     if (snprintf(path, PATH_MAX, "%s", output) >= PATH_MAX)
         fail(EXIT_USAGE, "-w: the path is too long");
@@ -236,15 +244,15 @@ void directory_open(struct directory *directory, const struct settings *settings
         open_stream(directory, settings, &place);
     } else if (!slash && (mode ? S_ISREG(mode) : is_file_name(path) || is_file_name(place.name))) {
         open_file(directory, settings, &place);
-    } else { /* or a directory, also one that is still to be made */
+    } else { /* a directory, which may not exist yet */
         copy_safe(directory->prefix, sizeof directory->prefix, interfaces);
         make_directory(directory, &place);
     }
     path_close(&place);
 }
 
-/* Whoever owns the directory may put another one in its place meanwhile: what was opened is looked
- * at before it is given away or used. */
+/* The owner of the directory may exchange the subdirectory between two calls. Therefore it is
+ * opened first, and owner and type are checked on the descriptor. */
 void directory_enter_subdirectory(struct directory *directory, const char *name, uid_t user,
                                   gid_t group) {
     struct directory inner = *directory;
@@ -276,7 +284,7 @@ void directory_enter_subdirectory(struct directory *directory, const char *name,
     *directory = inner;
 }
 
-/* "20261121T141500.123456789Z" */
+/* Writes "20261121T141500.123456789Z". */
 static void put_time(char *text, size_t size, int64_t time_ns) {
     time_t seconds = time_ns / NS_PER_S;
     struct tm parts;
@@ -315,6 +323,8 @@ static int take_sealed(struct directory *directory, char temporary[NAME_SIZE]) {
     return fd;
 }
 
+/* Temporary files are locked while they are written: a second start recovers only files that it can
+ * lock. */
 int directory_create(struct directory *directory, const char *name, char temporary[NAME_SIZE]) {
     if (*directory->sealed_name)
         return take_sealed(directory, temporary);
@@ -338,7 +348,7 @@ int directory_create(struct directory *directory, const char *name, char tempora
     return -1;
 }
 
-/* ".NAME.part" or ".NAME.3.part", where NAME ends as captures do. */
+/* Parses ".NAME.part" or ".NAME.3.part", if NAME ends as captures do. */
 bool directory_final_name(const char *temporary, char name[NAME_SIZE]) {
     if (*temporary != '.' || !ends_with(temporary, TEMPORARY) || strlen(temporary) >= NAME_SIZE)
         return false;
@@ -364,13 +374,14 @@ void directory_other_name(const char *name, int number, char other[NAME_SIZE]) {
     snprintf(other, NAME_SIZE, "%.*s-%d%s", (int)stem, name, number, suffix ? suffix : "");
 }
 
-/* After "-" and a number, as directory_other_name() puts them; where it began if there is none. */
+/* Skips "-" and a number, which directory_other_name() adds. */
 static const char *after_other_number(const char *text) {
     if (*text != '-' || !isdigit((unsigned char)text[1]))
         return text;
     return text + 1 + strspn(text + 1, "0123456789");
 }
 
+/* The form is exact, because a ring deletes files by it. */
 bool directory_owns_name(const struct directory *directory, const char *name) {
     static const char shape[] = "_00000000T000000.000000000Z_00000";
     size_t length = strlen(directory->prefix);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One capture for a directory and a prefix: two would count, and remove, each other's files.
+/* One capture for a prefix in a directory: two would remove each other's files from the ring and
+ * count them.
  *
- * The lock is on a hidden file, .PREFIX.SUFFIX.lock. The kernel releases it when the program ends,
- * however it ends; the file itself is removed at every end but a kill, and then used again. */
+ * The lock is a flock(2) on the hidden file .PREFIX.SUFFIX.lock. The kernel releases it when the
+ * process ends in any way. The file is removed at each orderly end; after a kill it stays and is
+ * used again. Because another process may remove the file between open and flock, a lock is valid
+ * only if the name still leads to the locked file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +15,8 @@
 
 #include "directory/directory.h"
 
-#define LOCK_FILE_MODE 0644 /* it has no content, and the next run may be another user's */
-#define TRIES          10   /* the one that holds it may end, and remove the file, at every step */
+#define LOCK_FILE_MODE 0644 /* it is empty, and the next run may be another user's */
+#define TRIES          10   /* its holder may end and remove the file at each step */
 
 static void lock_name(const struct directory *directory, char name[NAME_SIZE]) {
     snprintf(name, NAME_SIZE, ".%s%s.lock", directory->prefix, directory->suffix);
@@ -25,14 +28,15 @@ static bool is_named(const struct directory *directory, int fd, const char *name
            there.st_dev == opened.st_dev && there.st_ino == opened.st_ino;
 }
 
-/* Another user's file, of a run that was killed, can only be read. It is locked all the same, for
- * which a network file system alone wants it open for writing: so that is tried first. The mode of
- * a file that was there is never changed: it may be anything that was given this name. */
+/* A file of another user can only be opened for reading, which suffices for flock(2), except on
+ * network file systems: so writing is tried first. The mode of an existing file must not change,
+ * because any file may have this name. */
 static int open_lock(const struct directory *directory, const char *name) {
     static const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = openat(directory->fd, name, O_RDWR | O_CREAT | O_EXCL | flags, LOCK_FILE_MODE);
     if (fd >= 0) {
-        fchmod(fd, LOCK_FILE_MODE); /* the umask left less; a confined capture leaves it so */
+        fchmod(fd, LOCK_FILE_MODE); /* the umask removed bits; in the sandbox this fails, and they
+                                       stay removed */
         return fd;
     }
     if (errno != EEXIST)

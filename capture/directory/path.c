@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Resolves a path component by component with O_PATH | O_NOFOLLOW, and reads each symbolic link
+ * itself. Checks are on open descriptors, so that no component can be exchanged between check and
+ * use. The rule for links is that of the kernel's protected_symlinks, for all directories: root's
+ * links and the caller's are followed; links of one other user are followed only to what this user
+ * owns. */
 #include "directory/path.h"
 
 #include <errno.h>
@@ -12,12 +17,12 @@
 
 #include "common/log.h"
 
-#define MAX_LINKS 40 /* as the kernel */
+#define MAX_LINKS 40 /* as in the kernel */
 
 struct walk {
     struct resolved_path *place;
     const char *named;
-    char rest[PATH_MAX]; /* still to be walked */
+    char rest[PATH_MAX]; /* components that remain */
     int links;
 };
 
@@ -71,7 +76,8 @@ static bool is_same(const struct stat *one, const struct stat *other) {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* As the one behind /dev/stdout does, and as >(...) becomes in a shell; -1 when it is none. */
+/* Returns the descriptor if the component is a number in /proc/self/fd, as behind /dev/stdout and
+ * shell's >(...); else -1. */
 static int own_descriptor(const struct resolved_path *place, const char *name) {
     struct stat own, here;
     char *end;
@@ -81,7 +87,8 @@ static int own_descriptor(const struct resolved_path *place, const char *name) {
     return end == name || *end || number < 0 || number > INT_MAX ? -1 : (int)number;
 }
 
-/* In /tmp, where everybody makes links, the kernel does not follow those of others either. */
+/* In sticky directories that all may write to, such as /tmp, the kernel does not follow other
+ * users' links either (proc(5), protected_symlinks). */
 static bool is_shared(const struct stat *directory) {
     return directory->st_mode & S_ISVTX && directory->st_mode & S_IWOTH;
 }
@@ -99,7 +106,8 @@ static void check_owner(struct resolved_path *place, const char *path, uid_t lin
     place->linker = linker;
 }
 
-/* A link in /proc leads somewhere by itself; its text may name another place, or none. */
+/* A magic link in /proc leads to its target without a name, and its text may be another file's name
+ * or none. */
 static bool is_true(const struct resolved_path *place, const char *name, const char *target) {
     struct statfs system;
     struct stat behind, named;
@@ -149,7 +157,7 @@ static void take_last(struct resolved_path *place, int node, const char *name,
         place->info = *info;
 }
 
-/* Opens the part as it is, be it a link, and looks only at what it has open. */
+/* Opens a component, which may be a link, and stores the status of the open file. */
 static int open_part(const struct resolved_path *place, const char *name, bool last,
                      struct stat *info) {
     char path[PATH_MAX];
@@ -160,12 +168,12 @@ static int open_part(const struct resolved_path *place, const char *name, bool l
     if (!reason || (last && reason == ENOENT))
         return node;
     strcpy(path, place->path);
-    if (reason != EACCES) /* then it is the directory that lets nobody through */
+    if (reason != EACCES) /* else the directory itself is not searchable */
         path_append(path, name);
     refuse(path, reason);
 }
 
-/* False when it was the last one. */
+/* Walks one component. Returns false if it is the last. */
 static bool walk_part(struct walk *walk) {
     struct resolved_path *place = walk->place;
     char name[NAME_MAX + 1] = ".";

@@ -20,28 +20,27 @@
 #include "confine/privilege.h"
 #include "confine/sandbox.h"
 
-/* The process behind close_command.h. Messages on its socket, in this order: one `struct
- * runner_begin`, the path of each finished file, RUNNER_END at an orderly end.
+/* Messages on the socket, in this order: one `struct runner_begin`, the path of each finished file,
+ * and RUNNER_END at an orderly end.
  *
- * An orderly end leaves it running until all commands are done. When the socket ends without that
- * message, the capture was killed: the process ends at once. Commands that run are left to finish,
- * since they hold nothing of the capture; the files whose command has not begun are named on
+ * After RUNNER_END the process continues until all commands are done. If the socket is closed
+ * without it, the capture was killed, and the process ends at once. Running commands then finish,
+ * because they hold nothing of the capture; files whose command was not started are listed on
  * stderr. */
-#define RUNNER_END "" /* with its terminating zero: no path begins with one */
+#define RUNNER_END "" /* one zero byte, which no path begins with */
 
 struct runner_begin {
     struct identity identity;
-    char status[108];      /* the socket to remove at the end, or "" */
-    struct stat status_is; /* so that the socket of a later run stays */
+    char status[108];      /* socket to remove at the end, or "" */
+    struct stat status_is; /* must be unchanged, or it is a later run's socket */
 };
 
-/* `text` is the command, or NULL. */
 _Noreturn void runner_run(int fd, char *text);
 
 #define MAX_RUNNING 4
 #define MAX_WORDS   64
-#define MAX_WAITING 1024u /* more stay in the socket */
-#define MAX_QUEUED  4096u /* for those, too, once the capture is gone */
+#define MAX_WAITING 1024u /* more files stay in the socket */
+#define MAX_QUEUED  4096u /* for those of the socket, too, after the capture was killed */
 #define PLACEHOLDER "{}"
 
 extern char **environ;
@@ -52,7 +51,7 @@ struct runner {
     unsigned running;
     char *waiting[MAX_QUEUED];
     unsigned first, count;
-    bool asked_to_end, gone; /* the capture: all is done as wanted, or not */
+    bool asked_to_end, gone; /* by RUNNER_END, or by the end of the socket */
     posix_spawnattr_t attributes;
 };
 
@@ -63,7 +62,7 @@ static unsigned split(char *text, char **words) {
     return count;
 }
 
-/* `word` with each {} replaced. */
+/* Returns `word` with each {} replaced by the path. The caller frees it. */
 static char *fill_in(const char *word, const char *path) {
     size_t holders = 0;
     for (const char *at = word; (at = strstr(at, PLACEHOLDER)); at += 2)
@@ -91,7 +90,7 @@ static void run_for(struct runner *runner, char *path) {
     for (; runner->words[count]; count++)
         words[count] = fill_in(runner->words[count], path);
     if (!names_file(runner->words))
-        words[count] = strdup(path); /* as its last argument, then */
+        words[count] = strdup(path); /* without {}, the path is the last argument */
     if (!count || !words[0])
         return free(path);
     int failed = posix_spawnp(&pid, words[0], NULL, &runner->attributes, words, environ);
@@ -116,7 +115,7 @@ static void collect_ended(struct runner *runner) {
     }
 }
 
-/* False when there is nothing to take now. */
+/* Takes one message. Returns false if there is none. */
 static bool take_request(struct runner *runner) {
     char path[PATH_MAX + 1];
     ssize_t size = recv(runner->fd, path, sizeof path - 1, MSG_DONTWAIT);
@@ -139,8 +138,8 @@ static char *next_waiting(struct runner *runner) {
     return path;
 }
 
-/* Full of waiting files it takes no more; the socket fills, and the capture says so. But the end
- * of the capture (POLLHUP) is noticed at once, and what it had sent is taken before. */
+/* If too many files wait, it takes no message, the socket fills, and the capture warns. POLLHUP is
+ * noticed even then; messages that were sent before are taken first. */
 static void run_round(struct runner *runner) {
     bool over = runner->asked_to_end;
     short wanted = runner->count < MAX_WAITING ? POLLIN : 0;
@@ -160,8 +159,8 @@ static void run_round(struct runner *runner) {
     }
 }
 
-/* A signal to the group is for the capture: what it closes still has its command run. The commands
- * get signals as usual. */
+/* A signal to the process group is meant for the capture, and files that it then closes still need
+ * their command. Commands get the default handlers. */
 static void ignore_signals(posix_spawnattr_t *attributes) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
     sigset_t none, usual;
@@ -177,7 +176,8 @@ static void ignore_signals(posix_spawnattr_t *attributes) {
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF);
 }
 
-/* Also what the capture itself inherited, from a shell or a supervisor, is closed. */
+/* Replaces stdin by /dev/null and closes all that the capture inherited from a shell or supervisor.
+ */
 static void keep_one_descriptor(int fd) {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
@@ -185,8 +185,9 @@ static void keep_one_descriptor(int fd) {
     close_other_descriptors(&fd, 1);
 }
 
-/* Not the socket that a later run has made by this name meanwhile, perhaps with the same inode:
- * only while the capture is alive a changed time means no more than a chgrp(1). */
+/* A later run may have bound a new socket with this name, even with the same inode number. If the
+ * capture was killed, a changed ctime indicates that; while it is alive, a change can only be a
+ * chgrp(1). */
 static void remove_status(const struct runner_begin *begin, bool killed) {
     const struct stat *was = &begin->status_is;
     struct stat is;
@@ -208,7 +209,7 @@ _Noreturn void runner_run(int fd, char *text) {
     if (text)
         split(text, runner.words);
     if (recv(runner.fd, &begin, sizeof begin, 0) != (ssize_t)sizeof begin)
-        _exit(0); /* the capture has ended before it began */
+        _exit(0); /* the capture ended before it began */
     privilege_drop_all(&begin.identity);
     while (!runner.gone && !runner.asked_to_end)
         run_round(&runner);
@@ -260,7 +261,8 @@ void command_run(struct command *command, const char *directory, const char *nam
     command->behind = !sent;
 }
 
-/* A queue that is full has room within the time, or the runner counts as killed with the rest. */
+/* Sends RUNNER_END. If the socket is full, tries again until the time has elapsed; then the process
+ * ends as if the capture were killed. */
 static bool send_end(const struct command *command, int tries) {
     for (; tries; tries--) {
         if (send(command->fd, RUNNER_END, sizeof RUNNER_END, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)

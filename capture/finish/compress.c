@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* zstd compression of finished files. The compressed file is written beside the uncompressed one,
+ * which is removed only after the compressed one is published. After a kill between these steps
+ * both exist; recovery compares them byte for byte and removes one (recover.c). */
 #include "finish/finished_file.h"
 
 #include <errno.h>
@@ -117,8 +120,8 @@ struct comparison {
     uint8_t *input, *output, *plain;
     size_t output_room;
     int compressed_fd, plain_fd;
-    off_t at;    /* in the plain file: up to here they are the same */
-    size_t left; /* of the frame, as the library answers; 0: it is whole */
+    off_t at;    /* bytes of the plain file that are equal so far */
+    size_t left; /* hint of the library; 0: the frame is complete */
 };
 
 static bool is_same_part(struct comparison *work, size_t size) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Publishing is an atomic rename without replacement, so a file with its final name is always
+ * complete, and no existing capture is overwritten by accident. */
 #include "finish/finished_file.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@ void finished_file_free(struct finished_file *file) {
     free(file);
 }
 
-/* Returns whether the file that has the name may be replaced: only the name that -w asks for. */
+/* Returns whether the existing file may be replaced, which only the name that -w gives can be. */
 static bool is_replaceable(const struct finished_file *file,
                            const struct replacement *replacement) {
     struct stat existing;

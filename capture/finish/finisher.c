@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A file that cannot be renamed for a reason that may pass, such as a permission, becomes stuck and
+ * is tried again each second. If it was removed, its packets are moved to the count of lost ones.
+ * If nothing helps, it keeps its temporary name, which the next start recovers. Leftovers of
+ * earlier runs are recovered while no file of this run waits.
+ *
+ * `lock` protects the queue, `lost` and the numbers; all else belongs to the thread. */
 #include "finish/finisher.h"
 
 #include <errno.h>
@@ -13,12 +19,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define MAX_WAITING 64u /* files that wait, each with open descriptors */
-#define WAITING_SYNCED                                                                             \
-    8u /* with more waiting, what is published is left to the kernel to write                      \
-        */
-#define PATIENCE_NS (5 * NS_PER_S) /* of who waits for a file, and at the end for leftovers */
-#define MAX_STUCK   256u           /* files that could not be renamed */
+#define MAX_WAITING    64u /* in the queue, each with two open descriptors */
+#define WAITING_SYNCED 8u  /* if more files wait, the kernel writes published ones when it likes */
+#define PATIENCE_NS    (5 * NS_PER_S) /* for a file to be finished, and at the end for leftovers */
+#define MAX_STUCK      256u
 
 static void compress(struct finisher *finisher, struct finished_file *file, bool behind) {
     if (behind) {
@@ -30,7 +34,7 @@ static void compress(struct finisher *finisher, struct finished_file *file, bool
     }
 }
 
-/* Renames the file, by the keeper's process if the directory is sealed. */
+/* Renames the file; in a sealed directory the keeper's process does. */
 static bool publish(const struct finisher *finisher, struct finished_file *file) {
     return finisher->keeper ? keeper_publish(finisher->keeper, file)
                             : publish_file(file, &finisher->replacement);
@@ -45,12 +49,12 @@ static void announce(struct finisher *finisher, const struct finished_file *file
         command_run(finisher->command, finisher->directory->path, file->name);
 }
 
-/* A permission may come back; a file that is gone will not, nor a process that has ended. */
+/* A permission may return; a removed file or an ended process does not. */
 static bool is_worth_retrying(const struct finisher *finisher) {
     return errno != ENOENT && errno != EPIPE && finisher->stuck_count < MAX_STUCK;
 }
 
-/* Its packets are nowhere any more. */
+/* Counts the packets of a removed file as lost. */
 static void note_lost(struct finisher *finisher, const struct finished_file *file) {
     uint64_t packets = 0;
     pthread_mutex_lock(&finisher->lock);
@@ -66,7 +70,7 @@ static void note_lost(struct finisher *finisher, const struct finished_file *fil
                 file->name, (unsigned long long)packets);
 }
 
-/* Not there by its temporary name. */
+/* Warns of a file that has not its temporary name any more. */
 static void warn_of_removal(struct finisher *finisher, const struct finished_file *file) {
     struct stat info;
     if (!fstat(file->fd, &info) && !info.st_nlink)
@@ -76,7 +80,8 @@ static void warn_of_removal(struct finisher *finisher, const struct finished_fil
                     file->temporary);
 }
 
-/* Of an earlier run's file nobody asked this run for anything. */
+/* The next start recovers the file, unless the directory is sealed. A leftover is not an error of
+ * this run. */
 static void warn_of_unnamed(struct finisher *finisher, const struct finished_file *file,
                             const char *reason) {
     if (!file->recovered)
@@ -86,7 +91,7 @@ static void warn_of_unnamed(struct finisher *finisher, const struct finished_fil
                                  : "the next start names it");
 }
 
-/* Publishes it, or keeps it for later; it is freed, now or then. */
+/* Publishes the file and frees it, or makes it stuck. */
 static void settle(struct finisher *finisher, struct finished_file *file) {
     if (publish(finisher, file)) {
         announce(finisher, file);
@@ -146,7 +151,7 @@ static void wait_second(struct finisher *finisher) {
     pthread_cond_timedwait(&finisher->changed, &finisher->lock, &limit);
 }
 
-/* The next file; NULL at the end, or when stuck files or leftovers are due. */
+/* Waits for a file. Returns NULL at the end, or if stuck files or leftovers are due. */
 static struct finished_file *take(struct finisher *finisher, unsigned *waiting) {
     pthread_mutex_lock(&finisher->lock);
     if (!finisher->first && !finisher->ending && finisher->stuck &&
@@ -189,7 +194,8 @@ static void note_finished(struct finisher *finisher) {
     pthread_mutex_unlock(&finisher->lock);
 }
 
-/* At the end: thousands of them would take longer than a service manager waits. */
+/* Recovers leftovers for a limited time, because thousands of them would exceed the patience of a
+ * service manager. */
 static void finish_leftovers(struct finisher *finisher) {
     int64_t until = monotonic_ns() + PATIENCE_NS;
     while (!recover_is_done(&finisher->left) && monotonic_ns() < until)
@@ -202,7 +208,7 @@ static void finish_leftovers(struct finisher *finisher) {
 static void *run(void *argument) {
     struct finisher *finisher = argument;
     unsigned waiting;
-    setpriority(PRIO_PROCESS, 0, 5); /* a thread's own on Linux */
+    setpriority(PRIO_PROCESS, 0, 5); /* on Linux of this thread only */
     while (!has_ended(finisher)) {
         struct finished_file *file = take(finisher, &waiting);
         if (file) {
@@ -261,7 +267,7 @@ bool finisher_take_lost(struct finisher *finisher, struct lost *lost) {
     return lost->files;
 }
 
-/* Until one more is finished, or for some time in vain. */
+/* Waits until a file is finished. Returns false if none was within PATIENCE_NS. */
 static bool wait_for_one(struct finisher *finisher) {
     int64_t until = monotonic_ns() + PATIENCE_NS;
     pthread_mutex_lock(&finisher->lock);
@@ -277,7 +283,7 @@ bool finisher_make_room(struct finisher *finisher, int directory_fd) {
     if (!finisher || !ring_is_bounded(finisher->ring))
         return false;
     while (!ring_make_room(finisher->ring, directory_fd))
-        if (!wait_for_one(finisher)) /* the last one may just have been finished */
+        if (!wait_for_one(finisher)) /* the last file may just have been finished */
             return ring_make_room(finisher->ring, directory_fd);
     return true;
 }

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper is forked while the capture still is root. It drops all privileges, but as the owner
+ * of the directory instead of the capture's user, and confines itself to that directory. Its only
+ * input is one byte, so that a captured packet that subverts the capture cannot make it do more
+ * than to rename one file. It ends if the socket is closed. */
 #include "finish/keeper.h"
 
 #include <errno.h>
@@ -18,7 +22,7 @@
 #include "confine/sandbox.h"
 
 struct answer {
-    int reason; /* 0: done */
+    int reason; /* errno; 0: published */
     char name[NAME_SIZE];
 };
 
@@ -31,14 +35,15 @@ static struct identity owner_of(const struct directory *directory) {
     return owner;
 }
 
-/* A capture that ended before its first packet leaves no empty file. */
+/* A capture that ended before its first packet must not leave an empty file. */
 static void remove_empty(const struct finished_file *file) {
     struct stat info;
     if (!fstatat(file->directory_fd, file->temporary, &info, AT_SYMLINK_NOFOLLOW) && !info.st_size)
         unlinkat(file->directory_fd, file->temporary, 0);
 }
 
-/* The capture may not remove its lock file. Another one may hold it by now. */
+/* The capture has no right to remove its lock file. If another capture holds it by now, it stays.
+ */
 static void remove_lock(const struct directory *directory) {
     struct directory copy = *directory;
     copy.lock_fd = -1;
@@ -52,7 +57,8 @@ static _Noreturn void keep(int fd, const struct replacement *replacement,
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
     prctl(PR_SET_NAME, "wiretale-file");
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        signal(ignored[i], SIG_IGN); /* to the group: it ends with the capture */
+        signal(ignored[i],
+               SIG_IGN); /* a signal to the group is for the capture, whose end it waits for */
     const struct identity owner = owner_of(directory);
     const int kept[] = {fd, directory->fd};
     close_other_descriptors(kept, 2);

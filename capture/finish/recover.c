@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A temporary file is recovered if this process can lock it: a running capture holds the lock.
+ * Order matters if compression was interrupted. If a compressed file was published, its
+ * uncompressed one is removed; if a compressed one is incomplete, it is removed, because the
+ * uncompressed one still exists. Both decisions compare contents, since any file may have the name.
+ */
 #include "finish/recover.h"
 
 #include <dirent.h>
@@ -21,9 +26,9 @@
     "are "                                                                                         \
     "not known"
 
-#define NUMBERS_TRIED 10 /* of temporary files of one name */
+#define NUMBERS_TRIED 10 /* of temporary files with one name */
 
-/* Opened and locked, so that a running capture's file is left alone; -1 when it is none of ours. */
+/* Opens and locks a leftover. Returns -1 if it is in use or not a regular file. */
 static int open_left(int directory_fd, const char *temporary) {
     struct stat info;
     int fd = openat(directory_fd, temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -55,8 +60,8 @@ static int open_regular(int directory_fd, const char *name) {
     return -1;
 }
 
-/* Killed between the last two steps of compression: all of it is in NAME.zst, byte for byte. A file
- * of that name that is another capture's is no reason to remove this one. */
+/* Returns whether NAME.zst holds the same bytes: the run was killed after it published that file.
+ * Another capture's file of this name is no reason to remove this one. */
 static bool is_published_compressed(const struct finished_file *file) {
     char compressed[NAME_SIZE + 8];
     snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
@@ -75,7 +80,8 @@ static bool has_beginning(int directory_fd, int compressed_fd, const char *plain
     return same;
 }
 
-/* What was being compressed is there uncompressed: as ".NAME.part", ".NAME.1.part" or NAME. */
+/* Returns whether the uncompressed original of an incomplete compressed file exists, as .NAME.part,
+ * .NAME.1.part or NAME. */
 static bool is_half_compressed(int directory_fd, int fd, const char *name) {
     char plain[NAME_SIZE + 16];
     int length = (int)(strlen(name) - strlen(COMPRESSED));
@@ -106,7 +112,7 @@ static void add_name(struct leftovers *left, const char *temporary) {
         left->count++;
 }
 
-/* Those that were being compressed first, while what they were made from is there. */
+/* Compressed ones come first, while their originals still have their names. */
 static int by_name(const void *a, const void *b) {
     const char *one = *(char *const *)a, *other = *(char *const *)b;
     int order = (strstr(other, COMPRESSED ".") != NULL) - (strstr(one, COMPRESSED ".") != NULL);
@@ -158,7 +164,7 @@ static void add_statistics(struct pcapng_buffer *buffer, const struct recovered 
     }
 }
 
-/* A disk too full for the statistics keeps the packets. */
+/* If the disk is too full for statistics, the packets are kept without them. */
 bool recover_cut(struct finished_file *file, const struct recovered *found) {
     struct pcapng_buffer buffer = {0};
     if (ftruncate(file->fd, (off_t)found->whole))
@@ -192,7 +198,7 @@ static bool recover(struct finished_file *file) {
     }
     struct stat info;
     if (!found.ours) {
-        /* Killed before the first byte, or not from here. */
+        /* killed before the first byte, or not made by this program */
         if (!fstat(file->fd, &info) && !info.st_size)
             unlinkat(file->directory_fd, file->temporary, 0);
         else
@@ -224,7 +230,7 @@ static void drop_half_compressed(int directory_fd, int fd, const char *temporary
     close(fd);
 }
 
-/* False when it is in use, gone, or no longer of use. */
+/* Returns false if the file is in use, removed or obsolete. */
 static bool open_file(struct finished_file *file, int directory_fd, const char *temporary) {
     if (!directory_final_name(temporary, file->name) ||
         (file->fd = open_left(directory_fd, temporary)) < 0)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* An array of names, oldest first; `first` advances as files are removed. Names sort by time, as
+ * they contain it, so files of earlier runs can be put in order without their dates. */
 #include "finish/ring.h"
 
 #include <dirent.h>
@@ -78,7 +80,7 @@ static int by_time(const void *a, const void *b) {
     return strcmp(((const struct ring_file *)a)->name, ((const struct ring_file *)b)->name);
 }
 
-/* The last one goes to where its name puts it. */
+/* Moves the last file to the position of its name. */
 static void sort_in_last(struct ring *ring) {
     struct ring_file *first = ring->files + ring->first, last = first[ring->count - 1];
     size_t at = ring->count - 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds where the last whole block of a file ends. The bytes may be anything. */
+/* Finds where the last whole block of a file ends. The bytes are not trusted: each length is
+ * checked against what is left before it is used. Only block types that this program writes are
+ * accepted, so that the walk stops at the first byte of garbage. */
 #include <string.h>
 
 #include "buffer/pcapng.h"
@@ -18,7 +20,7 @@
 #define OPTION_ACCEPTED  6u
 #define STATISTICS_FIXED 20u /* with type and length */
 
-/* The value of an option among those from `at` to `end`, or NULL. */
+/* Returns the value of an option between `at` and `end`, or NULL. */
 static const uint8_t *find_option(const uint8_t *at, const uint8_t *end, unsigned code,
                                   size_t *length) {
     while (end - at >= 4) {
@@ -37,7 +39,7 @@ static const uint8_t *find_option(const uint8_t *at, const uint8_t *end, unsigne
     return NULL;
 }
 
-/* The length of the whole block at `at`, or 0. */
+/* Returns the length of the block at `at`, or 0 if it is not whole. */
 static uint32_t block_length(const uint8_t *at, size_t left) {
     if (left < BLOCK_LEAST)
         return 0;
@@ -92,7 +94,7 @@ static bool take_block(struct recovered *found, const uint8_t *at, uint32_t leng
         found->closed |=
             find_option(at + STATISTICS_FIXED, at + length - 4, OPTION_ACCEPTED, &size) != NULL;
         return true;
-    default: return false; /* nothing else is ever written */
+    default: return false; /* no other type is written */
     }
 }
 
@@ -107,7 +109,8 @@ static void walk_pcapng(struct recovered *found, const uint8_t *data, size_t siz
             return;
 }
 
-/* Classic files say of themselves only that they have ns: a name of ours must do. */
+/* A classic file is recognized by its magic number alone: only its name indicates that this program
+ * wrote it. */
 static void walk_pcap(struct recovered *found, const uint8_t *data, size_t size) {
     found->classic = found->ours = size >= PCAP_HEADER;
     if (!found->ours)

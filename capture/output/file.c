@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file being written: its beginning and its end. */
+/* The file being written. Its bytes go through output_store(), which writes at output->bytes: after
+ * a short write the offset stays, so that the next write overwrites the incomplete record. A file
+ * therefore ends with a whole block at any time.
+ *
+ * The statistics at the end of a file must be there even if the disk is full. Then the last packets
+ * are dropped, one by one, until the statistics fit into the pages that the file already has. */
 #include "output/file.h"
 
 #include <errno.h>
@@ -15,7 +20,8 @@
 #include "common/log.h"
 
 #define PIPE_WAIT_MS    100
-#define END_PATIENCE_NS (10 * NS_PER_S) /* for a pipe's reader that does not read, at the end */
+#define END_PATIENCE_NS (10 * NS_PER_S) /* for the reader of a pipe that does not read at the end  \
+                                         */
 
 static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
     return &output->capture->descriptions.items[description]->counts;
@@ -59,7 +65,8 @@ static size_t store_in_file(struct output *output, const uint8_t *data, size_t s
     return done;
 }
 
-/* Waits for the reader of a pipe; at the end not for ever. */
+/* Waits for the reader of a pipe. Returns false if it left, or if it did not read for
+ * END_PATIENCE_NS while the capture is stopping. */
 static bool wait_reader(struct output *output, int64_t *since_ns) {
     struct pollfd ready = {.fd = output->fd, .events = POLLOUT};
     if (poll(&ready, 1, PIPE_WAIT_MS) > 0 && !(ready.revents & POLLOUT))
@@ -74,7 +81,7 @@ static bool wait_reader(struct output *output, int64_t *since_ns) {
 }
 
 static size_t store_in_stream(struct output *output, const uint8_t *data, size_t size) {
-    enum { PIPE_PART = 65536 }; /* so that a write that begins also ends */
+    enum { PIPE_PART = 65536 }; /* small enough that a write that begins also ends */
     int64_t since = monotonic_ns();
     size_t done = 0;
     while (done < size && !output->gave_up) {
@@ -98,7 +105,7 @@ size_t output_store(struct output *output, const uint8_t *data, size_t size) {
                                         : store_in_file(output, data, size);
 }
 
-/* Takes the last block off the file if it is a packet; false when it is none. */
+/* Removes the last block of the file if it is a packet, and counts it as dropped. */
 static bool drop_last_packet(struct output *output) {
     uint8_t last[4], head[12];
     if (output->bytes < sizeof head + 4 ||
@@ -121,7 +128,7 @@ static bool drop_last_packet(struct output *output) {
     return true;
 }
 
-/* Behind a filter the kernel counts only what passed it. */
+/* With a filter or a direction, the kernel counts only packets that pass. */
 static bool is_unfiltered(const struct settings *settings) {
     return !settings->filter && settings->direction == CHOOSE_BOTH;
 }
@@ -155,8 +162,7 @@ static void make_statistics(struct output *output, struct pcapng_buffer *buffer)
         add_statistics(output, buffer, i);
 }
 
-/* On a full disk the last packets give their place to the counts, in pages that the file has
- * already. */
+/* Appends statistics of all interfaces; on a full disk in place of the last packets. */
 void output_store_statistics(struct output *output) {
     struct pcapng_buffer buffer = {0};
     uint64_t end = output->bytes;
@@ -167,8 +173,9 @@ void output_store_statistics(struct output *output) {
             continue;
         if (output->bytes + buffer.fill > end)
             break;
-        make_statistics(output,
-                        &buffer); /* they count what was just dropped; the size is the same */
+        make_statistics(
+            output,
+            &buffer); /* they now count the packets that were dropped; the size is the same */
         done = output_store(output, buffer.data, buffer.fill);
         end = done < buffer.fill ? output->bytes : end;
     }
@@ -179,7 +186,7 @@ void output_store_statistics(struct output *output) {
     pcapng_free(&buffer);
 }
 
-#define RETRY_NS (250 * NS_PER_MS) /* between two attempts to make a file */
+#define RETRY_NS (250 * NS_PER_MS) /* between two attempts to begin a file */
 
 static void show_name(struct output *output) {
     pthread_mutex_lock(&output->name_lock);
@@ -220,7 +227,6 @@ void output_note_success(struct output *output) {
     output->failed_packets = 0;
 }
 
-/* Appends blocks that are no packets: all or nothing. */
 bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer) {
     bool done = !buffer->failed && output_store(output, buffer->data, buffer->fill) == buffer->fill;
     if (done) {
@@ -244,7 +250,6 @@ static bool store_pcap_header(struct output *output) {
     return true;
 }
 
-/* Interfaces that the file does not tell of yet. */
 bool output_store_descriptions(struct output *output) {
     const struct capture *capture = output->capture;
     uint32_t count = atomic_load(&capture->descriptions.count);
@@ -263,9 +268,9 @@ bool output_store_descriptions(struct output *output) {
     return true;
 }
 
-/* What its statistics said is done with. */
+/* Counts that the statistics of the file report are not reported again in the next file. */
 static void remember_counts(struct output *output) {
-    for (uint32_t i = 0; i < output->described; i++) /* of others no file tells yet */
+    for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
         file_counts_add(&output->before[i], &output->reported[i]);
 }
 
@@ -317,7 +322,7 @@ static bool try_begin(struct output *output, int64_t time_ns) {
     return false;
 }
 
-/* The directory may be another one by now. */
+/* Tries once more if the path leads to another directory by now. */
 static bool try_again(struct output *output, int64_t time_ns) {
     int reason = errno;
     if (!output->directory->is_stream && !output->directory->confined && reason == ENOENT &&
@@ -327,8 +332,8 @@ static bool try_again(struct output *output, int64_t time_ns) {
     return false;
 }
 
-/* A directory that is made anew is another one, which Landlock does not let this process use.
- * Whoever started it can start it again; to drop packets until then would be worse. */
+/* A new directory at the same path is another one, which Landlock forbids to this process. It ends,
+ * because its service manager can start it again, while packets would be dropped until then. */
 static void end_without_directory(struct output *output) {
     if (output->directory->is_stream || output->directory_gone ||
         (!output->directory->confined && !output->directory->sealed) ||
@@ -341,7 +346,6 @@ static void end_without_directory(struct output *output) {
     atomic_store(&output->capture->stopping, true);
 }
 
-/* Begins a file whose first packet is of that time. */
 bool output_begin(struct output *output, int64_t time_ns) {
     int64_t now = monotonic_ns();
     if (now < output->retry_ns)
@@ -371,7 +375,8 @@ static void finish_stream(struct output *output) {
     output->fd = -1;
 }
 
-/* What its statistics say: counted once more, should somebody remove it before it has its name. */
+/* Stores the reported counts with the file, because they must be counted again if the file is
+ * removed before it is published. */
 static void remember_in(struct finished_file *file, const struct output *output) {
     file->counts = calloc(output->described + 1, sizeof *file->counts);
     if (!file->counts)
@@ -437,6 +442,6 @@ void output_open(struct output *output) {
     if (!output->capture->descriptions.count || output_begin(output, realtime_ns()))
         return;
     if (output->directory->is_stream || output->reason == ENOSPC || output->reason == EDQUOT)
-        return; /* it ends by itself; there may be room later */
+        return; /* a stream ends by itself; a disk may have room later */
     fail_to_begin(output);
 }

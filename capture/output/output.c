@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets into files, and when the next file begins. */
+/* Packets come as spans of whole records. A span is cut if the open file reaches a limit of bytes,
+ * packets or time: the first part goes into that file, the rest into the next. Boundaries of time
+ * are compared with the time stamps of packets, not with the clock, so that each packet lies in the
+ * file of its time even if writing is delayed. */
 #include "output/output.h"
 
 #include <errno.h>
@@ -14,9 +17,10 @@
 
 #define CHECK_NS (500 * NS_PER_MS)
 #define GRACE_NS                                                                                   \
-    (500 * NS_PER_MS) /* for packets of before the boundary, when none comes after it */
+    (500 * NS_PER_MS) /* Packets from before the boundary may still come. If none follows it, the  \
+                         file ends after this time. */
 
-/* What the open file still has room for. */
+/* Limits of the open file that remain. */
 struct room {
     uint64_t bytes, packets;
     int64_t before_ns;
@@ -35,8 +39,8 @@ static struct room room_left(const struct output *output) {
     return room;
 }
 
-/* How much of the span still goes into this file: maybe nothing of it. A file has one packet at
- * least, whatever its size. */
+/* Returns the part of the span that fits into the open file, which may be empty. A file has at
+ * least one packet, even if that exceeds its size. */
 static struct span fitting(const struct output *output, const struct span *span) {
     struct room room = room_left(output);
     struct span part = *span;
@@ -56,7 +60,7 @@ static struct span fitting(const struct output *output, const struct span *span)
     return part;
 }
 
-/* What is left of `span` after its first `part`. */
+/* Returns the rest of `span` after its first `part`. */
 static struct span rest_of(const struct output *output, const struct span *span,
                            const struct span *part) {
     struct span rest = *span;
@@ -73,7 +77,7 @@ static void drop(struct output *output, const struct span *span) {
     output->failed_packets += span->packets;
 }
 
-/* How many whole records are in the first `size` bytes. */
+/* Returns the whole records in the first `size` bytes. */
 static struct span whole_records(const struct output *output, const struct span *span,
                                  size_t size) {
     struct span whole = *span;
@@ -125,6 +129,8 @@ void output_take(struct output *output, const struct span *span) {
     }
 }
 
+/* Writes a step of the clock into the file as a comment, because packets before and after it cannot
+ * be compared by time. */
 static void record_clock_step(struct output *output) {
     int64_t step = atomic_exchange(&output->clock_step_ns, 0);
     if (!step)
@@ -141,8 +147,8 @@ static void record_clock_step(struct output *output) {
         output_note_failure(output, output->directory->path);
 }
 
-/* What the statistics of such a file said goes into those of the open one: the sums over all files
- * stay the totals. */
+/* The counts of lost files are moved into the statistics of the open file, so that the sums over
+ * all files remain the totals. */
 void output_count_lost_files(struct output *output) {
     struct lost lost;
     if (output->directory->is_stream || !finisher_take_lost(output->finisher, &lost))
@@ -155,7 +161,8 @@ void output_count_lost_files(struct output *output) {
     atomic_fetch_sub(&output->total_bytes, lost.bytes);
 }
 
-/* Somebody may have removed the file or its directory: what is written then is nowhere. */
+/* Bytes of a file that was removed are not reachable, so its packets count as dropped and a new
+ * file begins. */
 static void check_file_exists(struct output *output) {
     struct stat info;
     if (output->directory->is_stream || output->fd < 0 || fstat(output->fd, &info) || info.st_nlink)
@@ -187,11 +194,11 @@ void output_poll(struct output *output, bool idle) {
             output_begin(output, realtime_ns());
     }
     if (output->directory->sealed)
-        requests = 0; /* for another file, which cannot be made there */
+        requests = 0; /* a sealed directory has only one file */
     bool over = is_over(output, idle);
     if (output->directory->is_stream || (!requests && !over) ||
         !output->capture->descriptions.count)
-        return; /* a file tells of one interface at least */
+        return; /* a file has at least one interface */
     int64_t begin_ns = over && !requests ? output->boundary_ns : realtime_ns();
     output_close(output);
     if (requests & REQUEST_REOPEN && !directory_reopen(output->directory))

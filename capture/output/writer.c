@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The merge writes the oldest packet at the head of all lanes, and with it as many following
+ * packets as are older than the bound: the oldest time that any other device can still deliver. A
+ * device that is silent states how far it has been read, so that others do not wait for its
+ * packets. If chunks become scarce or old, packets are written in spite of the bound: a wrong order
+ * between interfaces is better than a loss. */
 #include "output/writer.h"
 
 #include <sys/resource.h>
@@ -6,8 +11,8 @@
 #include "buffer/record.h"
 #include "common/clock.h"
 
-#define MAX_AGE_NS (2 * NS_PER_S) /* that a chunk waits for another device */
-#define PRESSURE   4              /* nor when less than one in so many chunks is free */
+#define MAX_AGE_NS (2 * NS_PER_S) /* of a chunk that waits for another device */
+#define PRESSURE   4              /* a chunk does not wait if fewer than one in so many is empty */
 
 static int64_t head_time(const struct merge *merge, uint32_t device) {
     const struct chunk *chunk = merge->lanes[device].first;
@@ -48,7 +53,7 @@ static void write_chunk(struct merge *merge, uint32_t device) {
     write_span(merge, device, &span);
 }
 
-/* Packets at the head of the lane up to a time; at least one. */
+/* Writes the packets at the head of the lane up to a time, at least one. */
 static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) {
     const struct chunk *chunk = merge->lanes[device].first;
     enum record_format format = merge->output->capture->settings->format;
@@ -68,7 +73,8 @@ static void write_until(struct merge *merge, uint32_t device, int64_t until_ns) 
     write_span(merge, device, &span);
 }
 
-/* Up to where other devices than `device` have nothing older to come, and hold nothing older. */
+/* Returns the time before which no other device than `device` has packets, neither queued nor to
+ * come. */
 static int64_t bound_of_others(const struct merge *merge, uint32_t device) {
     int64_t bound = INT64_MAX;
     for (uint32_t i = 0; i < merge->queue->devices; i++) {
@@ -155,7 +161,7 @@ bool merge_has_ended(const struct merge *merge) {
 }
 
 #define WAIT_NS (100 * NS_PER_MS)
-#define HOLD_NS (10 * NS_PER_MS) /* with packets that wait for those of another device */
+#define HOLD_NS (10 * NS_PER_MS) /* if packets wait for another device */
 
 static void stop_at_limits(const struct output *output) {
     const struct settings *settings = output->capture->settings;
@@ -167,7 +173,8 @@ static void stop_at_limits(const struct output *output) {
 static void *run(void *argument) {
     struct writer *writer = argument;
     struct merge *merge = &writer->merge;
-    setpriority(PRIO_PROCESS, 0, 0); /* the reading threads go first; a thread's own on Linux */
+    setpriority(PRIO_PROCESS, 0,
+                0); /* on Linux of this thread only; reading threads have priority */
     while (!merge_has_ended(merge)) {
         chunk_queue_pop_all(merge->queue, merge->lanes, merge_is_empty(merge) ? WAIT_NS : HOLD_NS);
         bool any = merge_write(merge);

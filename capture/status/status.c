@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The counts are taken without stopping any thread. Each sum is consistent in itself
+ * (buffer/interfaces.h), but interfaces are read one after the other. */
 #include "status/status.h"
 
 #include <stdarg.h>
@@ -110,7 +112,7 @@ static int64_t watchdog_of(void) {
     return strtoll(time, NULL, 10) * 1000;
 }
 
-/* Connected while the program may still reach the socket. A path that begins with @ is abstract. */
+/* An address that begins with @ is abstract. */
 void service_open(struct service *service) {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets are non-blocking. A line that a client takes only in part is finished before the next one
+ * is sent; lines in between are skipped. SIOCOUTQ returns the unread memory of a client, whose
+ * decrease indicates that it reads. */
 #include "status/status_socket.h"
 
 #include <errno.h>
@@ -18,9 +21,9 @@
 #include "directory/path.h"
 
 #define MAX_WAITING 16
-#define SILENT_NS   (5 * NS_PER_S) /* that a line may be left unread */
+#define SILENT_NS   (5 * NS_PER_S) /* without reading */
 
-/* The directory that it is to be in, and the name there. */
+/* Opens the directory of the socket and stores its name there. */
 static void find_directory(struct status_socket *to, const char *path) {
     struct resolved_path place;
     struct stat directory;
@@ -36,7 +39,7 @@ static void find_directory(struct status_socket *to, const char *path) {
     path_close(&place);
 }
 
-/* By the directory that is open: its path may lead elsewhere by now. */
+/* The address goes through the open directory, since its path may lead elsewhere by now. */
 static struct sockaddr_un address_of(const struct status_socket *of, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", of->directory_fd,
@@ -45,7 +48,7 @@ static struct sockaddr_un address_of(const struct status_socket *of, const char 
     return address;
 }
 
-/* A socket that nobody answers was left by an earlier run. */
+/* Removes the socket of an earlier run, which refuses connections. */
 static void remove_stale(const struct status_socket *of, const struct sockaddr_un *address,
                          const char *path) {
     struct stat info;
@@ -62,7 +65,8 @@ static void remove_stale(const struct status_socket *of, const struct sockaddr_u
     unlinkat(of->directory_fd, of->name, 0);
 }
 
-/* Whoever may write to the directory may have put another file in its place. */
+/* Users who may write to the directory may have replaced the socket, so it is checked after it is
+ * open. */
 static void open_own(struct status_socket *of, const char *path) {
     struct stat info;
     of->node_fd = openat(of->directory_fd, of->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -82,7 +86,7 @@ void status_socket_open(struct status_socket *to, const char *path) {
     struct sockaddr_un address = address_of(to, path);
     remove_stale(to, &address, path);
     to->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    mode_t before = umask(0117); /* the owner and the group */
+    mode_t before = umask(0117); /* owner and group */
     if (to->fd < 0 || bind(to->fd, (struct sockaddr *)&address, sizeof address) ||
         listen(to->fd, MAX_WAITING))
         fail(errno == EACCES ? EXIT_MISSING : EXIT_IO, "--status %s: %s", path, strerror(errno));
@@ -112,11 +116,11 @@ void status_socket_close(struct status_socket *from) {
     from->fd = -1;
 }
 
-/* Sees whether it has read since the last line. */
+/* Updates the time at which the client was seen to have read. */
 static void update_read_time(struct status_client *client, int64_t now) {
     int unread;
     if (ioctl(client->fd, SIOCOUTQ, &unread))
-        unread = 0; /* not known: nobody is disconnected for it */
+        unread = 0; /* unknown: it is not disconnected for that */
     if (!unread || unread < client->unread)
         client->read_ns = now;
     client->unread = unread;
@@ -132,7 +136,7 @@ void status_socket_poll(struct status_socket *socket, int64_t now) {
     }
 }
 
-/* For a new client. */
+/* Disconnects the client that has not read for the longest time, if there are too many. */
 static bool make_room(struct status_socket *from, int64_t now) {
     int silent = -1;
     if (from->count < CLIENTS_MAX)
@@ -171,7 +175,7 @@ bool status_socket_accept(struct status_socket *from) {
     return fresh;
 }
 
-/* What is left of its line. False when the client is gone. */
+/* Sends the rest of a line. Returns false if the client is gone. */
 static bool send_left(struct status_client *client, const char *line) {
     ssize_t sent = send(client->fd, line, client->left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR)
@@ -193,7 +197,7 @@ static bool send_line(struct status_client *client, const char *line, size_t len
     if (!send_left(client, line))
         return false;
     if (client->left == length)
-        client->left = 0; /* not begun: it is missed as a whole */
+        client->left = 0; /* not a byte was sent: it misses the whole line */
     return true;
 }
 
@@ -204,7 +208,7 @@ void status_socket_send(struct status_socket *to, const char *line, size_t lengt
         struct status_client *client = to->clients[i];
         if (fresh_only && !client->fresh)
             continue;
-        update_read_time(client, now); /* what comes now is not counted as unread before */
+        update_read_time(client, now); /* before the line that is sent now makes bytes unread */
         if (!send_line(client, line, length))
             drop_client(to, i);
         else if (ioctl(client->fd, SIOCOUTQ, &client->unread))

@@ -297,7 +297,7 @@ def test_what_needs_several_files_is_refused_in_a_folder_of_roots(
     where = str(tmp_path / "trace.pcapng")
     with link.daemon(tmp_path, "-i", "in0", "-w", where, *options, ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 5
-    assert f"may not write to the folder {tmp_path}" in daemon.said() and daemon.said().count("\n") == 1
+    assert f"may not write to the directory {tmp_path}" in daemon.said() and daemon.said().count("\n") == 1
     assert not list(tmp_path.glob("*.pcapng*")) and not list(tmp_path.glob(".*"))
 
 
@@ -307,7 +307,7 @@ def test_a_folder_that_is_moved_is_still_written_to(link: CaptureLink, tmp_path:
         folder.rename(moved)
         folder.mkdir()
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.wait_said("the folder that is open stays in use")
+        daemon.wait_said("the directory that is open stays in use")
         link.send(10)
         assert not daemon.stop()
     assert not list(folder.iterdir()) and packets_in(*finished(moved)) == 10

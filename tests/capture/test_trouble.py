@@ -245,7 +245,7 @@ def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp
         wait_counted(status, written=100)
         shutil.rmtree(folder)
         assert daemon.process.wait(timeout=60) == 4
-    assert f"the folder {folder} is gone" in daemon.said() and "start it again" in daemon.said()
+    assert f"the directory {folder} is gone" in daemon.said() and "start it again" in daemon.said()
     check_counts(daemon, 100, 100)  # those of the file that was removed
     with link.daemon(tmp_path, *options) as daemon:  # what a service manager does
         link.send(100)
