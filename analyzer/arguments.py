@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of analyze() and Trace.packets(), checked: UsageError if one is not what was expected."""
+"""Checks the arguments of analyze() and Trace.packets(). Each function raises UsageError if its argument is invalid."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 else:
     Flows = Time = object
 
-ROWS_MOST = 2**63 - 1
+ROWS_MAX = 2**63 - 1
 
 
 def flow_numbers(flows: Flows, count: int) -> list[int]:
-    """Numbers of the flows of a trace that has `count`; all of them for None."""
+    """Returns flow numbers below `count`; all of them for None."""
     if flows is None:
         return list(range(count))
     try:
@@ -38,25 +38,25 @@ def flow_numbers(flows: Flows, count: int) -> list[int]:
 
 
 def row_limit(most: int) -> int:
-    """A number of rows."""
+    """Returns a number of rows."""
     try:
         limit = operator.index(most)
     except TypeError:
         raise UsageError(f"most {most!r}: expected a number of rows") from None
-    if not 0 <= limit <= ROWS_MOST:
+    if not 0 <= limit <= ROWS_MAX:
         raise UsageError(f"most {limit}: expected a number of rows, 0 or more")
     return limit
 
 
 def filter_text(filter: object) -> str | None:
-    """A capture filter, or None."""
+    """Returns a capture filter, or None."""
     if filter is not None and not isinstance(filter, str):
         raise UsageError(f"filter {filter!r}: expected a text as 'tcp port 443', or None")
     return filter
 
 
 def number_within(name: str, value: object, least: int, most: int, unit: str = "") -> int:
-    """A whole number between bounds."""
+    """Returns an integer within bounds."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -67,7 +67,7 @@ def number_within(name: str, value: object, least: int, most: int, unit: str = "
 
 
 def output_path(path: str | os.PathLike[str]) -> Path:
-    """Where results are written."""
+    """Returns the path of an output."""
     try:
         return Path(path)
     except TypeError:
@@ -75,7 +75,7 @@ def output_path(path: str | os.PathLike[str]) -> Path:
 
 
 def link_rate(rate: float | str | None) -> int | None:
-    """Bit/s of a link's rate given as such or as text."""
+    """Returns the bit/s of a link given as number or text."""
     if isinstance(rate, str):
         from wiretale.analyzer.units import parse_rate
 
@@ -88,7 +88,7 @@ def link_rate(rate: float | str | None) -> int | None:
 
 
 def other_time_ns(time: object) -> int:
-    """Nanoseconds of a datetime (UTC without a zone; pandas' have nanoseconds), or of another type's integer."""
+    """Returns the ns of a datetime (UTC without a zone; pandas' have nanoseconds), or of a type with __index__."""
     from datetime import UTC, datetime, timedelta
 
     if isinstance(time, datetime):
@@ -104,7 +104,7 @@ def other_time_ns(time: object) -> int:
 
 
 def time_ns(time: Time) -> int | None:
-    """Nanoseconds of a time given as such, as text or as a datetime; it must be one that a capture can hold."""
+    """Returns the ns of a time given as ns, text or datetime; it must fit into int64."""
     if time is None:
         return None
     if isinstance(time, str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files are read: each once, folders as the captures in them."""
+"""Expands the paths of captures: a folder becomes the captures in it, and a file may occur only once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAGIC_NUMBERS = (
     b"\x0a\x0d\x0d\x0a",  # pcapng
 )
 GZIP = b"\x1f\x8b"
-COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot look into them
-OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # only protected from being replaced, by modules of Python
+COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot decompress them
+OTHER_COMPRESSED = {b"BZh": "bz2", b"\xfd7z": "lzma"}  # not read, but protected from being overwritten
 CAPTURE_NAME = re.compile(r"\.(pcap|pcapng|cap|dmp|ntar)\b", re.IGNORECASE)
-HEAD_BYTES = 4096  # enough for a gzip header, its file name included, and the first bytes after it
+HEAD_BYTES = 4096  # fits a gzip header with a file name, and the first bytes after it
 
 
 def first_of_gzip(head: bytes) -> bytes:
-    """The first bytes of what is compressed; nothing where that cannot be told."""
+    """Returns the first decompressed bytes; nothing if they cannot be decompressed."""
     try:
         return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head, 4)
     except zlib.error:
@@ -34,7 +34,10 @@ def first_of_gzip(head: bytes) -> bytes:
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file. InputError if one by a capture's name cannot be opened: omitting it would go unnoticed."""
+    """Returns the first bytes of a file.
+
+    Raises InputError if a file with a capture's name cannot be opened, because skipping it would go unnoticed.
+    """
     try:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
@@ -45,36 +48,30 @@ def head_of(path: Path) -> bytes:
 
 
 def is_magic_number(head: bytes) -> bool:
-    """Whether a file that begins so is a capture, plain or compressed with gzip."""
+    """Returns whether a file with this head is a capture, plain or gzip."""
     first = first_of_gzip(head) if head.startswith(GZIP) else head[:4]
     return first in MAGIC_NUMBERS or first[::-1] in MAGIC_NUMBERS
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a file's first bytes are those of a capture; of zstd and lz4 files those that bear a capture's name.
-
-    InputError as head_of().
-    """
+    """Returns whether a file is a capture by its first bytes; zstd and lz4 files by their name. Raises as head_of()."""
     head = head_of(path)
     return is_magic_number(head) or (".pcap" in path.name and head.startswith(COMPRESSED))
 
 
 def is_compressed_capture(path: Path, module: str) -> bool:
-    """Whether a file that this module of Python decompresses is a capture, or bears the name of one but is damaged."""
+    """Returns whether a file that this module decompresses is a capture, or has the name of one but is damaged."""
     from importlib import import_module
 
     try:
         with import_module(module).open(path) as file:
             return is_magic_number(file.read(len(MAGIC_NUMBERS[0])))
-    except Exception:  # each module has errors of its own; a Python without the module cannot look into the file
+    except Exception:  # each module has errors of its own, and Python may lack the module
         return CAPTURE_NAME.search(path.name) is not None
 
 
 def holds_capture(path: Path) -> bool:
-    """Whether a file is a capture by its first bytes, whatever its name and compression: the core decompresses them.
-
-    InputError as head_of().
-    """
+    """Returns whether a file is a capture, whatever its name and compression. Raises as head_of()."""
     head = head_of(path)
     if head.startswith(tuple(OTHER_COMPRESSED)):
         return is_compressed_capture(path, OTHER_COMPRESSED[head[:3]])
@@ -85,19 +82,19 @@ def holds_capture(path: Path) -> bool:
     try:
         _core.Analysis([str(path)], packets="none", interfaces_only=True)
     except _core.Error:
-        return ".pcap" in path.name  # damaged, perhaps
+        return ".pcap" in path.name  # perhaps damaged
     return True
 
 
 def is_plain_file(path: Path) -> bool:
-    """Whether it is a file itself, no link to one."""
+    """Returns whether it is a regular file and no symbolic link."""
     return os.path.isfile(path) and not os.path.islink(path)
 
 
 def foreign_note(path: Path) -> str:
-    """The format of a file that other programs read, and how to convert it; empty for a file of no known format.
+    """Returns the foreign format of a file and how to convert it; empty if the format is unknown.
 
-    Only a compressed file that bears a capture's name counts: others are compressed too, as documents are.
+    A compressed file counts only if it has a capture's name, because documents are compressed too.
     """
     import shlex
 
@@ -110,9 +107,9 @@ def foreign_note(path: Path) -> str:
 
 
 def captures_in(folder: Path) -> list[str]:
-    """The captures in a folder and those below it (where this user may look), by name. InputError when there are none.
+    """Returns the captures in a folder and its subfolders by name, as far as they are readable.
 
-    SkippedFileWarning for captures in other programs' formats.
+    Raises InputError if there are none. Warns with SkippedFileWarning of captures in foreign formats.
     """
     try:
         os.scandir(folder).close()
@@ -133,7 +130,7 @@ def captures_in(folder: Path) -> list[str]:
 
 
 def check_path(given: str | bytes | os.PathLike[str]) -> str:
-    """The path, if it can be one. UsageError otherwise."""
+    """Returns a path as text. Raises UsageError if it is none."""
     try:
         path = os.fsdecode(given)
     except TypeError:
@@ -144,7 +141,7 @@ def check_path(given: str | bytes | os.PathLike[str]) -> str:
 
 
 def identity(path: str) -> tuple[int, int] | str:
-    """The same for every name of a file: its device and inode; the path of one that cannot be looked up."""
+    """Returns device and inode, the same for every name of a file; the real path if the file does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -153,7 +150,7 @@ def identity(path: str) -> tuple[int, int] | str:
 
 
 def check_once(paths: Iterable[str]) -> None:
-    """UsageError for a file that comes twice: every packet in it would seem to be repeated."""
+    """Raises UsageError if a file occurs twice, because all its packets would count as duplicates."""
     seen: dict[tuple[int, int] | str, str] = {}
     for path in paths:
         same = "-" if path == "-" else identity(path)
@@ -165,7 +162,7 @@ def check_once(paths: Iterable[str]) -> None:
 
 
 def check_apart(points: Sequence[Sequence[str]]) -> None:
-    """UsageError for a file that belongs to two capture points: nothing can differ between them."""
+    """Raises UsageError if a file belongs to two capture points."""
     seen: dict[tuple[int, int] | str, tuple[int, str]] = {}
     for number, paths in enumerate(points):
         for path in paths:
@@ -176,7 +173,7 @@ def check_apart(points: Sequence[Sequence[str]]) -> None:
 
 
 def expand_paths(paths: Iterable[str | bytes | os.PathLike[str]]) -> list[str]:
-    """Folders as the captures in them; files, pipes and `-` as they are. InputError, UsageError."""
+    """Returns files, pipes and `-` as they are, and folders as the captures in them. Raises InputError or UsageError."""
 
     def expand() -> Iterator[str]:
         for path in map(check_path, paths):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wireshark display filters for what a table row is about."""
+"""Wireshark display filters for flows and frames."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PORT_FIELDS = {
     "sctp": "sctp.port",
     "dccp": "dccp.port",
 }
-FRAMES_MOST = 50
+FRAMES_MAX = 50
 
 
 def flow_filter(flow: Mapping[str, Any]) -> str:
-    """The packets of a flows row, both directions: `ip.addr == 10.0.0.1 && … && tcp.port == 80`."""
+    """Returns a filter for both directions of a flows row: `ip.addr == 10.0.0.1 && … && tcp.port == 80`."""
     address = "ip.addr" if flow["ip_version"] == 4 else "ipv6.addr"
     parts = [f"{address} == {flow['source']}", f"{address} == {flow['destination']}"]
     field = PORT_FIELDS.get(flow["protocol"])
@@ -29,8 +29,8 @@ def flow_filter(flow: Mapping[str, Any]) -> str:
 
 
 def frame_filter(frames: Iterable[int]) -> str:
-    """These frames of one file: `frame.number in {4, 7}`."""
-    chosen = sorted(set(frames))[:FRAMES_MOST]
+    """Returns a filter for frames of one file: `frame.number in {4, 7}`."""
+    chosen = sorted(set(frames))[:FRAMES_MAX]
     if len(chosen) == 1:
         return f"frame.number == {chosen[0]}"
     return f"frame.number in {{{', '.join(map(str, chosen))}}}"

@@ -1,47 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, as the caller sees it.
-
+"""The errors of wiretale.
     WiretaleError
-    ├── UsageError        an option, a filter or a time that cannot be used      exit code 2
-    ├── InputError        a capture that cannot be read at all                   exit code 4
-    ├── OutputError       a file that cannot be written                          exit code 4
-    └── MissingToolError  a program, a library or a permission that is missing   exit code 5
+    ├── UsageError        invalid option, filter or time                 exit code 2
+    ├── InputError        a capture cannot be read at all                exit code 4
+    ├── OutputError       a file cannot be written                       exit code 4
+    └── MissingToolError  missing program, library or permission         exit code 5
 
-A capture that is damaged after its beginning is no error: what was read is analyzed, and the damage is a finding.
+If a capture is damaged after its beginning, wiretale analyzes the part before the damage and reports a finding.
 """
 
 from __future__ import annotations
 
 
 class WiretaleError(Exception):
-    """Anything that ends an analysis; its text is one line for a person."""
+    """The base class; the text is one line."""
 
-    exit_code = 5  # a program that did not do what it was started for; 1 is for thresholds of the user's (--fail-if)
+    exit_code = 5  # a program failed; 1 is for thresholds of the user (--fail-if)
 
 
 class UsageError(WiretaleError):
-    """An option, a filter or a time that cannot be used."""
+    """Invalid option, filter or time."""
 
     exit_code = 2
 
 
 class InputError(WiretaleError):
-    """A capture that cannot be opened or is none, or is too large for this machine's memory."""
+    """A capture cannot be opened, has an unknown format, or needs more memory than available."""
 
     exit_code = 4
 
 
 class OutputError(WiretaleError):
-    """A file or a folder that cannot be written; what was there before is still there."""
+    """A file or folder cannot be written; an existing file is unchanged."""
 
     exit_code = 4
 
 
 class MissingToolError(WiretaleError):
-    """A program, a library or a permission that is missing; the text says which command mends it."""
+    """A program, library or permission is missing; the text includes the command that installs it."""
 
     exit_code = 5
 
 
 class SkippedFileWarning(UserWarning):
-    """Files of a folder that were not read because they are in a format of other programs."""
+    """Files of a folder were skipped because they have a format of other programs."""

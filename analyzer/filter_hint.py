@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wireshark display filters that were given as capture filters: recognised, and rewritten if a capture filter exists."""
+"""Recognizes a Wireshark display filter that was given as a capture filter, and rewrites it if possible."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FLAGS = {
     **{f"tcp.flags.{flag}": f"tcp[13] & {bit}" for flag, bit in (("ack", 16), ("urg", 32), ("ece", 64), ("cwr", 128))},
     **{"ip.flags.df": "ip[6] & 0x40", "ip.flags.mf": "ip[6] & 0x20"},
 }
-# Protocols by themselves. Those above TCP and UDP are replaced by their usual port.
+# Protocols alone; those above TCP and UDP become their usual port.
 PROTOCOLS = {
     **{name: name for name in ("tcp", "udp", "icmp", "arp", "rarp", "ip", "sctp", "igmp", "vlan", "mpls")},
     **{"ipv6": "ip6", "icmpv6": "icmp6", "ospf": "ip proto 89", "gre": "ip proto 47", "esp": "ip proto 50"},
@@ -86,33 +86,33 @@ RESULTS = {
 
 
 class NoCaptureFilter(Exception):
-    """There is none for a part of the display filter, which is its argument."""
+    """Raised if a part of the display filter, its argument, has no capture filter."""
 
 
 class DisplayFilter:
-    """A display filter, token by token."""
+    """Recursive-descent parser of display filters; each method returns a capture filter."""
 
     def __init__(self, text: str) -> None:
         self.tokens = [WORDS.get(token, token) for token in TOKEN.findall(text)]
 
     def take(self) -> str:
-        """The next token; nothing at the end."""
+        """Returns the next token; an empty one at the end."""
         return self.tokens.pop(0) if self.tokens else ""
 
     def is_next(self, *tokens: str) -> bool:
-        """Whether one of the tokens follows."""
+        """Returns whether one of the tokens follows."""
         return bool(self.tokens) and self.tokens[0] in tokens
 
     def expression(self) -> str:
-        """Terms joined by `or`."""
+        """Parses terms joined by `or`."""
         return self.joined("or", self.term)
 
     def term(self) -> str:
-        """Factors joined by `and`."""
+        """Parses factors joined by `and`."""
         return self.joined("and", self.factor)
 
     def joined(self, word: str, part: Callable[[], str]) -> str:
-        """Parts joined by a word: libpcap gives `and` and `or` the same precedence, so that parts need parentheses."""
+        """Parses parts joined by a word, with parentheses, because libpcap gives `and` and `or` the same precedence."""
         parts = [part()]
         while self.is_next(word):
             self.take()
@@ -120,7 +120,7 @@ class DisplayFilter:
         return parts[0] if len(parts) == 1 else f" {word} ".join(map(in_parentheses, parts))
 
     def factor(self) -> str:
-        """A negation, a part in parentheses, or a test."""
+        """Parses a negation, an expression in parentheses, or a test."""
         token = self.take()
         if token == "not":
             return f"not {in_parentheses(self.factor())}"
@@ -132,20 +132,20 @@ class DisplayFilter:
         return self.test(token)
 
     def test(self, field: str) -> str:
-        """A field with an operator and a value, a field with a set of values, or what has to be there."""
+        """Parses a field with an operator and a value, with a set of values, or alone."""
         if self.is_next(*OPERATORS):
             return compared(field, self.take(), self.take().strip('"'))
         if self.is_next("in"):
             self.take()
             return " or ".join(compared(field, "=", value) for value in self.members())
-        if field in {*ADDRESSES, *PORTS, *NUMBERS, *FLAGS}:  # alone: the field is there, whatever its value
+        if field in {*ADDRESSES, *PORTS, *NUMBERS, *FLAGS}:  # alone: present with any value
             field = field.partition(".")[0]
         if not PROTOCOLS.get(field):
             raise NoCaptureFilter(field)
         return PROTOCOLS[field]
 
     def members(self) -> list[str]:
-        """The values of `{80 443}` or `{80, 443, 8000..8080}`."""
+        """Parses `{80 443}` or `{80, 443, 8000..8080}`."""
         if self.take() != "{":
             raise NoCaptureFilter("in")
         values: list[str] = []
@@ -160,12 +160,12 @@ class DisplayFilter:
 
 
 def in_parentheses(part: str) -> str:
-    """A part that a word cannot join as it is."""
+    """Adds parentheses if `and` or `or` cannot join the part as it is."""
     return f"({part})" if re.search(r" (and|or|&) |^not ", part) else part
 
 
 def compared(field: str, operator: str, value: str) -> str:
-    """One test as a capture filter."""
+    """Returns one test as a capture filter."""
     if not re.fullmatch(r"[\w.:/-]+", value):
         raise NoCaptureFilter(field)
     if field in NUMBERS:
@@ -181,7 +181,7 @@ def compared(field: str, operator: str, value: str) -> str:
 
 
 def equals(field: str, value: str) -> str:
-    """A field that has a value."""
+    """Returns the capture filter of a field with a value."""
     if field in ADDRESSES:
         return f"{ADDRESSES[field].replace('host', 'net') if '/' in value else ADDRESSES[field]} {value}"
     if field in PORTS:
@@ -192,7 +192,7 @@ def equals(field: str, value: str) -> str:
 
 
 def port_range(primitive: str, operator: str, value: str) -> str:
-    """Ports above or below a number."""
+    """Returns the capture filter of ports above or below a number."""
     if not value.isdecimal():
         raise NoCaptureFilter(primitive)
     port = int(value)
@@ -203,7 +203,7 @@ def port_range(primitive: str, operator: str, value: str) -> str:
 
 
 def is_display_filter(text: str) -> bool:
-    """Whether a text that is not a capture filter has a field or a protocol of Wireshark's."""
+    """Returns whether a text, which is not a capture filter, has a field or protocol of Wireshark."""
     tokens = DisplayFilter(text).tokens
     own = {*ADDRESSES, *PORTS, *NUMBERS, *NAMED, *FLAGS}
     return any(
@@ -214,7 +214,7 @@ def is_display_filter(text: str) -> bool:
 
 
 def display_filter_hint(text: str) -> str | None:
-    """The capture filter to give instead, or why there is none; None for what is not a display filter."""
+    """Returns a hint with the equivalent capture filter, or why there is none; None if the text is no display filter."""
     if not is_display_filter(text):
         return None
     parsed = DisplayFilter(text)

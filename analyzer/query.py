@@ -14,7 +14,7 @@ import duckdb
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-# Nothing is fetched from anywhere, whatever a query names.
+# DuckDB must not download extensions, whatever a query names.
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
@@ -22,7 +22,7 @@ NO_PACKETS = "table with name packets does not exist"
 
 
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
-    """A connection that knows the tables, without packets; they are read where they lie."""
+    """Returns a connection with the tables except packets, which it reads in place."""
     from wiretale.analyzer.trace import TABLES
 
     connection = duckdb.connect(config=dict(SETTINGS))
@@ -33,7 +33,7 @@ def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
 
 
 def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
-    """The query's result. The packets table, which may take a second reading, is made only if the query names it."""
+    """Returns the result. The packets table, which may need a second reading, is made only if the query names it."""
     connection = connect(trace)
     try:
         return connection.sql(sql)

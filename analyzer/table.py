@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of an analysis: over to any Arrow library without a copy, and readable as it is."""
+"""A table of an analysis, which any Arrow library reads without a copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELL_MAX = 40
 
 
 class Table:
-    """Rows and named columns; see docs/tables.md for what they mean.
+    """Rows and named columns (docs/tables.md).
 
     >>> polars.DataFrame(trace.flows), pandas.DataFrame.from_arrow(trace.flows)  # doctest: +SKIP
     """
@@ -31,47 +31,47 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The table's name."""
+        """The name: `flows`."""
         return self._core.name
 
     @property
     def meaning(self) -> str:
-        """What a row is."""
+        """The meaning of a row."""
         return self._core.meaning
 
     def __len__(self) -> int:
         return len(self._core)
 
     def columns(self) -> list[tuple[str, str, str, str]]:
-        """Name, type, unit and meaning of each column."""
+        """Returns name, type, unit and meaning of each column."""
         return self._core.columns()
 
     def column(self, name: str) -> list[Any]:
-        """A column's values, None for null. KeyError for a name that is none."""
+        """Returns a column; null is None. Raises KeyError if there is no such column."""
         return self._core.column(name)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
-        """Rows `start` to `stop` as dicts; for small pieces."""
+        """Returns rows `start` to `stop` as dicts; use it for few rows."""
         return self._core.rows(start, stop)
 
     def nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
-        """Of each of these columns the rows, by number and value, where it is neither null nor 0: one pass for all."""
+        """Returns for each column the rows, as number and value, in which it is neither null nor 0, in one pass."""
         return self._core.nonzero(list(names))
 
     def total(self, name: str) -> int:
-        """The sum of a column of integers; nulls count nothing."""
+        """Returns the sum of an integer column; nulls count as 0."""
         return self._core.total(name)
 
     def rows_where(self, name: str, word: str | None = None) -> list[int]:
-        """Numbers of the rows in which a column is not null, or is this word."""
+        """Returns the numbers of the rows in which a column is not null, or is this word."""
         return self._core.rows_where(name, word)
 
     def words(self, name: str) -> list[tuple[int, str | None]]:
-        """The number that packed() gives each word that occurs in a column, in the order of their first rows."""
+        """Returns the words that occur in a column, each with its number in packed(), in the order of their first rows."""
         return self._core.words(name)
 
     def rows_by_flow(self, flow_count: int) -> array[int]:
-        """How many rows the table has of each of the flows 0 to `flow_count` - 1."""
+        """Returns the number of rows of each flow from 0 to `flow_count` - 1."""
         from array import array
 
         return array("I", self._core.rows_by_flow(flow_count))
@@ -86,29 +86,29 @@ class Table:
         delta: bool = False,
         flows: list[int] | None = None,
     ) -> bytes:
-        """A column as a little-endian typed array of (value - offset) / divisor.
+        """Returns a column as a little-endian typed array of (value - offset) / divisor.
 
-        Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code; `delta`
-        gives differences to the value before; `flows` (ascending) chooses the rows of these flows.
+        Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code. `delta`
+        returns differences from the previous value; `flows` (ascending) selects the rows of these flows.
         """
         return self._core.packed([(name, code, offset, divisor, delta)], flows)[0]
 
     def packed_columns(
         self, fields: Iterable[tuple[str, str, int, int]], flows: list[int] | None = None
     ) -> list[bytes]:
-        """Several columns as packed() gives each (name, code, offset, divisor): in one pass over the table."""
+        """Returns several columns (name, code, offset, divisor) as packed() does, in one pass over the table."""
         return self._core.packed([(*field, False) for field in fields], flows)
 
     def of_flows(self, flows: list[int], most: int) -> Table:
-        """Of the packets table: the first `most` rows of these flows."""
+        """Returns the first `most` rows of these flows, of the packets table."""
         return Table(self._core.of_flows(flows, most))
 
     def packet_streams(self, flows: list[int], base_ns: int) -> tuple[int, dict[str, bytes]]:
-        """Of the packets table: number and columns of the packets of these flows, as analyzer/core/export/packet_pack.h says."""
+        """Returns number and columns of the packets of these flows (packets table; analyzer/core/export/packet_pack.h)."""
         return self._core.packet_streams(flows, base_ns)
 
     def json(self) -> Iterator[bytes]:
-        """A JSON array of row objects, in pieces."""
+        """Returns a JSON array of row objects, in parts."""
         return self._core.json()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -122,7 +122,7 @@ class Table:
         return TimesAsIntegers(self._core)
 
     def _shown(self) -> tuple[list[str], list[list[str]], str]:
-        """Heads, cells and a line that says what is left out: the columns that hold something, first rows."""
+        """Returns heads and cells of the first rows, without columns that are null there, and a line with the size."""
         rows = self.rows(0, ROWS_SHOWN)
         held = [name for name, *_ in self.columns() if any(row[name] is not None for row in rows)]
         heads = held[:COLUMNS_SHOWN]
@@ -156,6 +156,6 @@ class TimesAsIntegers:
 
 
 def shown_cell(value: object) -> str:
-    """A value as text of a bounded length, without control characters (they could steer a terminal)."""
+    """Returns a value as short text without control characters, because these could steer a terminal."""
     text = printable(str(value))
     return text if len(text) <= CELL_MAX else text[: CELL_MAX - 1] + "…"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link can carry at most: frames, headers, fragments and rates by arithmetic alone (docs/theory.md)."""
+"""The maximum of a link: frames, headers, fragments and rates by arithmetic alone (docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ PREAMBLE_AND_GAP = 8 + 12
 
 @dataclass(frozen=True)
 class Framing:
-    """What a link puts around an IP packet."""
+    """Bytes that a link adds to an IP packet."""
 
-    header: int  # bytes before it
+    header: int  # before it
     trailer: int  # after it
     between: int  # preamble and gap
-    least: int  # of header and packet, padded up to it
+    least: int  # of header and packet, which are padded to it
 
     def extra(self) -> int:
-        """Bytes of link time around a packet that needs no padding."""
+        """Returns the bytes added to a packet that needs no padding."""
         return self.header + self.trailer + self.between
 
     def wire_bytes(self, packet: int) -> int:
-        """Link time of an IP packet, in bytes."""
+        """Returns the bytes that an IP packet takes on the link."""
         return max(self.header + packet, self.least) + self.trailer + self.between
 
 
 def ethernet(more: int) -> Framing:
-    """Ethernet with more bytes of header."""
+    """Returns Ethernet with additional header bytes."""
     return Framing(ETHERNET_HEADER + more, ETHERNET_FCS, PREAMBLE_AND_GAP, ETHERNET_LEAST)
 
 
@@ -49,13 +49,13 @@ FRAMINGS = {
     "qinq": ethernet(8),  # IEEE 802.1ad
     "mpls": ethernet(4),  # one label, RFC 3032
     "pppoe": ethernet(8),  # RFC 2516: 6 and 2 of PPP
-    "ip": Framing(0, 0, 0, 0),  # nothing: IP packets side by side
+    "ip": Framing(0, 0, 0, 0),  # IP packets side by side
 }
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link and what goes over it."""
+    """A link and its protocols."""
 
     bps: int
     mtu: int = 1500
@@ -64,24 +64,24 @@ class Link:
     tcp_options: int = 0
 
     def frame(self) -> Framing:
-        """What the link puts around a packet."""
+        """Returns the framing."""
         return FRAMINGS[self.framing]
 
     def wire_bytes_per_s(self) -> float:
-        """Bytes of link time in a second."""
+        """Returns the capacity in bytes, all framing included."""
         return self.bps / 8
 
     def full_frame(self) -> int:
-        """Wire bytes of a packet as long as the MTU."""
+        """Returns the wire bytes of a packet as long as the MTU."""
         return self.frame().wire_bytes(self.mtu)
 
     def headers(self, protocol: str) -> int:
-        """IP and transport headers of a packet that is no fragment."""
+        """Returns the IP and transport header bytes of an unfragmented packet."""
         return IP_HEADER[self.ip] + (TCP_HEADER + self.tcp_options if protocol == "tcp" else UDP_HEADER)
 
 
 def check_link(link: Link) -> None:
-    """UsageError for what cannot be."""
+    """Raises UsageError if the link cannot exist."""
     if link.framing not in FRAMINGS:
         raise UsageError(f"framing {link.framing!r}: expected {one_of(FRAMINGS)}")
     if link.ip not in IP_HEADER:
@@ -99,24 +99,24 @@ def check_link(link: Link) -> None:
 
 @dataclass(frozen=True)
 class Maximum:
-    """What full frames of one protocol come to on a link, whatever the blocks."""
+    """The rates of full frames of one protocol."""
 
-    extra_bytes_per_frame: int  # all that is not payload
+    extra_bytes_per_frame: int  # everything except payload
     payload_per_frame: int
     wire_bytes_per_frame: int
     frames_per_second: int  # whole ones
-    max_payload_mb_per_s: float  # of those, in 10^6 bytes, to three digits
-    max_payload_bps: float  # of the link's whole time
-    efficiency: float  # payload of the wire bytes
+    max_payload_mb_per_s: float  # of whole frames, in 10^6 bytes, rounded to three digits
+    max_payload_bps: float  # exact, including the fraction of a frame
+    efficiency: float  # payload / wire bytes
 
 
 @dataclass(frozen=True)
 class BlockMaximum:
-    """What blocks of one size come to: a datagram each, or TCP segments of their own."""
+    """The rates of blocks of one size, each a datagram or in TCP segments of its own."""
 
     block_bytes: int
     frames_per_block: int
-    fragments_per_block: int  # 0 where nothing is fragmented
+    fragments_per_block: int  # 0 without fragmentation
     wire_bytes_per_block: int
     max_blocks_per_s: float
     block_payload_mb_per_s: float
@@ -126,7 +126,7 @@ class BlockMaximum:
 
 @dataclass(frozen=True)
 class Stream:
-    """Blocks that TCP packs one behind the other into full segments."""
+    """The rates of blocks that TCP packs into full segments."""
 
     frames_per_block: float
     wire_bytes_per_block: float
@@ -134,7 +134,7 @@ class Stream:
 
 
 def maximum(link: Link, protocol: str) -> Maximum:
-    """Of full frames. The rate in MB/s is that of the whole frames that fit a second, as published studies have it."""
+    """Returns the rates of full frames. MB/s counts the whole frames that fit into a second, as in published studies."""
     headers, wire = link.headers(protocol), link.full_frame()
     payload = link.mtu - headers
     frames = int(link.bps // (8 * wire))
@@ -149,34 +149,34 @@ def maximum(link: Link, protocol: str) -> Maximum:
     )
 
 
-Packets = list[tuple[int, int]]  # bytes of an IP packet, how many such
+Packets = list[tuple[int, int]]  # bytes of an IP packet, count
 
 
 def fragment_sizes(link: Link, length: int) -> Packets:
-    """IP packets of a datagram of this length (its transport header included): one, or its fragments."""
+    """Returns the IP packets of a datagram of this length (with its transport header): one, or its fragments."""
     header = IP_HEADER[link.ip]
     if header + length <= link.mtu:
         return [(header + length, 1)]
     header += FRAGMENT_HEADER[link.ip]
-    room = (link.mtu - header) // FRAGMENT_UNIT * FRAGMENT_UNIT  # of all but the last, which takes what the MTU takes
+    room = (link.mtu - header) // FRAGMENT_UNIT * FRAGMENT_UNIT  # of each fragment but the last, which may fill the MTU
     before_last = -((link.mtu - header - length) // room)
     return [(header + room, before_last), (header + length - before_last * room, 1)]
 
 
 def datagram_most(link: Link) -> int:
-    """The largest UDP payload that needs no fragments."""
+    """Returns the largest UDP payload that needs no fragments."""
     return link.mtu - link.headers("udp")
 
 
 def segment_sizes(link: Link, block: int) -> Packets:
-    """IP packets of a block in TCP segments of its own."""
+    """Returns the IP packets of a block in TCP segments of its own."""
     header = link.headers("tcp")
     full, rest = divmod(block, link.mtu - header)
     return [(size, count) for size, count in ((link.mtu, full), (header + rest, bool(rest))) if count]
 
 
 def check_block(link: Link, protocol: str, block: int) -> None:
-    """UsageError for a block that the protocol cannot carry."""
+    """Raises UsageError if the protocol cannot carry the block."""
     if block < 1:
         raise UsageError(f"block of {plural(block, 'byte')}: expected 1 or more")
     if protocol == "udp" and block > UDP_MOST[link.ip]:
@@ -186,7 +186,10 @@ def check_block(link: Link, protocol: str, block: int) -> None:
 
 
 def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
-    """Of blocks of one size, each a datagram (UDP) or in segments of its own (TCP). UsageError for one too large."""
+    """Returns the rates of blocks of one size, each a datagram (UDP) or in segments of its own (TCP).
+
+    Raises UsageError if the block is too large.
+    """
     check_block(link, protocol, block)
     udp = protocol == "udp"
     packets = fragment_sizes(link, block + UDP_HEADER) if udp else segment_sizes(link, block)
@@ -206,7 +209,7 @@ def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
 
 
 def stream(link: Link, block: int) -> Stream:
-    """Blocks of one size in a TCP stream that never pauses: segments are full, whatever the blocks."""
+    """Returns the rates of blocks of one size in a TCP stream that never pauses, so that every segment is full."""
     full = maximum(link, "tcp")
     frames = block / full.payload_per_frame
     wire = frames * full.wire_bytes_per_frame

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times as people write them, as nanoseconds since the epoch."""
+"""Times as text and as nanoseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FRACTION = re.compile(r"[.,](\d{1,9})(?=$|Z|[+-]\d\d:?\d\d$)")
 
 
 def parse_time(text: str) -> int:
-    """Nanoseconds of `2026-01-15T12:00:00.25Z`, `2026-01-15 13:00+01:00` or seconds since the epoch, `1768478400.25`.
+    """Returns the ns of `2026-01-15T12:00:00.25Z`, `2026-01-15 13:00+01:00` or seconds since the epoch, `1768478400.25`.
 
-    A time without a zone is UTC. UsageError for anything else.
+    A time without a zone is UTC. Raises UsageError if the text is not a time.
     """
     seconds = EPOCH.fullmatch(text)
     if seconds:
@@ -48,7 +48,7 @@ def show_time(ns: int) -> str:
 
 
 def empty_range(packets: int, first_ns: int, last_ns: int, start_ns: int | None, end_ns: int | None) -> str:
-    """Where the packets of a capture are, all of which are before the start or from the end on."""
+    """Describes the time span of a capture, all packets of which are before the start or after the end."""
     if start_ns is not None and last_ns < start_ns:
         place = f"before --start {show_time(start_ns)}"
     elif end_ns is not None and first_ns >= end_ns:

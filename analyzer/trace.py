@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An analysis as Python sees it: the tables of one reading of one or more captures."""
+"""analyze() and its result, a Trace: the tables of one or more captures.
+
+analyze() drives the core step by step, so that Ctrl-C and progress wait for at most STEP_PACKETS packets, and meanwhile
+imports the rules in a thread, because the core releases the GIL. Files keep a stamp of device, inode, size and mtime:
+packets() reads them a second time only if they have not changed.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +40,20 @@ if TYPE_CHECKING:
 
     import duckdb
 
-STEP_PACKETS = 65_536  # some ms: how long Ctrl-C and the progress bar wait
+STEP_PACKETS = 65_536  # some ms
 MAX_FLOWS = 1_000_000
-PACKETS_MOST = 2_000_000
-BLOCK_LEAST, BLOCK_MOST = 32, 2**30  # common/block.h
+PACKETS_MAX = 2_000_000
+BLOCK_MIN, BLOCK_MAX = 32, 2**30  # common/block.h
 TABLES = ("interfaces", "flows", "directions", "events", "series", "datagrams", "blocks", "packets", "findings")
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
-Stamp = tuple[int, int, int, int] | None  # device, inode, size, time of the last change
-Progress = Callable[[int, int, int], None]  # bytes read, bytes in all (0 unknown), packets
+Stamp = tuple[int, int, int, int] | None  # device, inode, size, mtime
+Progress = Callable[[int, int, int], None]  # bytes read, bytes in total (0 if unknown), packets
 
 
 @contextmanager
 def core_errors(filter: str | None = None) -> Iterator[None]:
-    """The core's errors as those of this package; that of a filter names the one that was probably meant."""
+    """Raises the core's errors as those of this package; that of a filter includes a hint."""
     try:
         yield
     except _core.Error as error:
@@ -62,26 +67,26 @@ def core_errors(filter: str | None = None) -> Iterator[None]:
 
 
 class Trace:
-    """What one or more captures hold. Tables are attributes; `table(name)` and `query(sql)` reach them by name."""
+    """The tables of one or more captures: attributes, or by name with table(name) and query(sql)."""
 
     def __init__(
         self, core: _core.Analysis, inputs: dict[str, Stamp], options: dict[str, Any], interrupted: bool = False
     ) -> None:
         self._core = core
         self._options = options
-        self._packets: Table | None = None  # of all flows, from a second reading
+        self._packets: Table | None = None  # of all flows
         self._stamps = inputs
         self._lasting = all(map(is_lasting, inputs)) and not interrupted
         #: the files that were read
         self.inputs = list(inputs)
-        #: whether Ctrl-C ended the reading before the end
+        #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
-        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (of the packets table
-        #: that was made last: rows beyond its limit), events_dropped, blocks_dropped
+        #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
+        #: last packets table), events_dropped, blocks_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
-        """A table by name; packets as packets() returns them. UsageError for a name that is none."""
+        """Returns a table by name; `packets` is that of packets(). Raises UsageError if there is no such table."""
         if name not in TABLES:
             from wiretale.analyzer.units import one_of
 
@@ -94,7 +99,7 @@ class Trace:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How the captures were read: filter, start_ns, end_ns, block_size and more."""
+        """The options of the analysis: filter, start_ns, end_ns, block_size and more."""
         return dict(self._options)
 
     @property
@@ -109,12 +114,12 @@ class Trace:
 
     @property
     def directions(self) -> Table:
-        """One direction of a flow."""
+        """One direction of a flow; each flow has two."""
         return self.table("directions")
 
     @property
     def events(self) -> Table:
-        """One thing that happened to one packet or span."""
+        """One verdict on a packet or span."""
         return self.table("events")
 
     @property
@@ -134,12 +139,12 @@ class Trace:
 
     @property
     def findings(self) -> Table:
-        """One explanation of what is odd or costs most, the gravest first."""
+        """One problem or limit, the most severe first."""
         return self.table("findings")
 
     @property
     def empty_range(self) -> str | None:
-        """Where the packets are, if start and end exclude all of them; None otherwise."""
+        """Returns the time span of the packets if start and end exclude all of them; else None."""
         excluded = self._core.excluded()
         if excluded is None or excluded[0] < self.totals["packets"]:
             return None
@@ -149,28 +154,27 @@ class Trace:
 
     @property
     def damaged(self) -> bool:
-        """Whether a file was damaged or cut short."""
+        """Whether a file is damaged or truncated."""
         return any(text is not None for text in self.interfaces.column("damage"))
 
     @property
     def packets_made(self) -> bool:
-        """Whether packets() has rows to return: they were kept, or the files can be read again and did not change."""
+        """Whether packets() can return rows: they were kept, or the files can be read again and have not changed."""
         if self._options["interfaces_only"]:
             return False
         return self._options["packets"] == "all" or (self._lasting and not self._changed)
 
     @property
     def _changed(self) -> list[str]:
-        """The files that are others than those that were analyzed, or have grown."""
+        """Files that were replaced or written since the analysis."""
         return [path for path, stamp in self._stamps.items() if stamp_of(path) != stamp]
 
-    def packets(self, flows: Flows = None, most: int = PACKETS_MOST) -> Table:
-        """The packets of these flows (a number, several, or None for all), in capture order, at most `most` rows.
+    def packets(self, flows: Flows = None, most: int = PACKETS_MAX) -> Table:
+        """Returns one row per IP packet of these flows (a number, several, or None for all), in capture order.
 
-        They are those that analyze(keep_packets=True) kept, else of a second reading of the files. `totals` has the
-        number of rows beyond the limit: packets_rows_dropped. UsageError if neither is possible (standard input or a
-        pipe without keep_packets, or a reading that Ctrl-C ended), InputError if a file can no longer be read or changed
-        since it was analyzed.
+        Reads the files a second time unless analyze(keep_packets=True) kept the rows. At most `most` rows are returned;
+        totals["packets_rows_dropped"] counts the others. Raises UsageError if a second reading is impossible (standard
+        input, a pipe, an interrupted analysis), InputError if a file cannot be read or has changed.
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
         if self._options["interfaces_only"] or not (self._options["packets"] == "all" or self._lasting):
@@ -188,7 +192,7 @@ class Trace:
         return Table(again.table("packets"))
 
     def _check_unchanged(self) -> None:
-        """InputError if a second reading would have other packets than the first. What is missing is the core's error."""
+        """Raises InputError if a file has changed; the core reports missing files."""
         for path in filter(os.path.exists, self._changed):
             raise InputError(f"{path}: changed since it was analyzed: analyze it again, or with keep_packets=True")
 
@@ -203,9 +207,9 @@ class Trace:
         return table
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
-        """The result of an SQL query over the tables, by their names. UsageError for a query that fails.
+        """Returns the result of an SQL query over the tables. Raises UsageError if the query fails.
 
-        The packets table is made by a second reading of the files if the query names it.
+        If the query names the packets table, the files are read a second time, as by packets().
         """
         import duckdb
 
@@ -219,11 +223,11 @@ class Trace:
     def report(
         self, path: str | os.PathLike[str], link_bps: float | str | None = None, *, overwrite: bool = False
     ) -> Path:
-        """Writes the interactive report, one HTML file that needs nothing else, and returns its path.
+        """Writes the interactive report, a self-contained HTML file, and returns its path.
 
-        With the rate of the link (bit/s, or a text as "1G"), transfers are drawn against what it can carry. Raises
-        UsageError if the path is one of the inputs, if it ends in another suffix than .html or .htm, and if a capture is
-        there, which only `overwrite` replaces; OutputError if it cannot be written.
+        If `link_bps` is given (bit/s, or text such as "1G"), the report compares transfers with the capacity of that
+        link. Raises UsageError if the path is an input, if its suffix is not .html or .htm, or if a capture is there and
+        `overwrite` is false; OutputError if the file cannot be written.
         """
         from wiretale.reports.export.destination import check_outputs
         from wiretale.reports.html.analyze import write_report
@@ -233,7 +237,7 @@ class Trace:
         return write_report(self, place, link)
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Writes every table as Parquet into a folder, and returns its path. Raises as report()."""
+        """Writes every table as Parquet into a folder and returns its path. Raises the errors of report()."""
         from wiretale.reports.export.destination import check_folder
         from wiretale.reports.export.parquet import table_files, write_tables
 
@@ -255,7 +259,7 @@ class Trace:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is noted, and told by what is yielded; a second one ends everything, as usual. Main thread only."""
+    """Yields a function that returns whether Ctrl-C was pressed; a second one interrupts as usual. Main thread only."""
     seen = False
 
     def note(number: int, frame: object) -> None:
@@ -265,7 +269,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     try:
         before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not in the main thread: nobody can interrupt it there
+    except ValueError:  # signals reach the main thread only
         yield lambda: False
         return
     try:
@@ -276,14 +280,14 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def importing(module: str) -> Iterator[None]:
-    """A thread imports a module meanwhile: the core needs no interpreter while it reads."""
+    """Imports a module in a thread during the block, in which the core releases the GIL."""
 
     def fetch() -> None:
-        with suppress(Exception):  # whoever needs it imports it again, and is told what is wrong
+        with suppress(Exception):  # the import that needs the module raises it again
             import_module(module)
 
     thread = Thread(target=fetch)
-    with suppress(RuntimeError):  # no thread can be started; the core, which needs one too, says so
+    with suppress(RuntimeError):  # no thread can be started; the core needs one too and raises
         thread.start()
     try:
         yield
@@ -293,7 +297,7 @@ def importing(module: str) -> Iterator[None]:
 
 
 def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
-    """Reads to the end, or to Ctrl-C; returns whether it was that."""
+    """Reads to the end, or until Ctrl-C; returns whether it was interrupted."""
     with interruptible() as interrupted:
         while not interrupted() and core.step(STEP_PACKETS):
             if progress:
@@ -302,12 +306,12 @@ def read_all(core: _core.Analysis, progress: Progress | None) -> bool:
 
 
 def is_lasting(path: str) -> bool:
-    """Whether an input can be read a second time."""
+    """Returns whether an input can be read a second time."""
     return path != "-" and os.path.isfile(path)
 
 
 def stamp_of(path: str) -> Stamp:
-    """By which a file that was replaced or written to differs from before; None for input that is read once."""
+    """Returns the stamp of a file; None if it cannot be read a second time."""
     try:
         status = os.stat(path) if is_lasting(path) else None
     except OSError:
@@ -316,12 +320,12 @@ def stamp_of(path: str) -> Stamp:
 
 
 def can_reread(paths: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether all of these inputs can be read a second time."""
+    """Returns whether all of these inputs can be read a second time."""
     return all(map(is_lasting, expand_paths(paths)))
 
 
 def check_range(start_ns: int | None, end_ns: int | None) -> None:
-    """UsageError for a stretch of time that holds nothing."""
+    """Raises UsageError if the start is not before the end."""
     if start_ns is not None and end_ns is not None and start_ns >= end_ns:
         from wiretale.analyzer.time import show_time
 
@@ -339,21 +343,21 @@ def analyze(
     block_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
-    """Reads captures (pcap or pcapng, also compressed; several in time order; folders; "-") and returns their tables.
+    """Analyzes pcap and pcapng files (also compressed), folders or "-" (stdin), merged by time.
 
-    `filter` is a capture filter in libpcap's language; `start` and `end` are ns since the epoch, texts as
-    "2026-01-15T12:00:00Z" or datetimes (UTC if they have no zone); at most `max_flows` are kept at a time, the longest
-    silent ends first. `keep_packets` keeps the packets table (up to 2 million rows) while it reads: for input that
-    cannot be read twice, or to save Trace.packets() the second reading. `interfaces_only` fills the interfaces table alone,
-    in a fraction of the time. `block_size` is that of the blocks in TCP streams whose headers were not captured.
-    `progress` is called with bytes read, bytes in all (0 if not known) and packets. Ctrl-C ends the reading, and what
-    was read is returned. Raises InputError, UsageError.
+    `filter` is a pcap-filter(7) expression. `start` and `end` are ns since the epoch, text such as
+    "2026-01-15T12:00:00Z", or datetimes (UTC if they have no zone). At most `max_flows` flows are open at a time; the
+    longest idle is evicted first. `keep_packets` keeps the packets table (up to 2 million rows), for input that cannot be
+    read twice or to save the second reading of packets(). `interfaces_only` fills only the interfaces table, in a
+    fraction of the time. `block_size` is the size of blocks in TCP streams whose block headers were not captured.
+    `progress` is called with bytes read, bytes in total (0 if unknown) and packets. Ctrl-C stops the analysis and returns
+    its results so far. Raises InputError or UsageError.
     """
     if not paths:
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     max_flows = number_within("max_flows", max_flows, 1, 2**31 - 1)
     if block_size is not None:
-        block_size = number_within("block_size", block_size, BLOCK_LEAST, BLOCK_MOST, " bytes")
+        block_size = number_within("block_size", block_size, BLOCK_MIN, BLOCK_MAX, " bytes")
     start_ns, end_ns = time_ns(start), time_ns(end)
     check_range(start_ns, end_ns)
     inputs = {path: stamp_of(path) for path in expand_paths(paths)}
@@ -363,7 +367,7 @@ def analyze(
         "end_ns": end_ns,
         "max_flows": max_flows,
         "packets": "all" if keep_packets else "none",
-        "packets_max": PACKETS_MOST,
+        "packets_max": PACKETS_MAX,
         "interfaces_only": interfaces_only,
         "block_size": block_size or 0,
     }

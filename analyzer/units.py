@@ -34,7 +34,7 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def split_number(text: str) -> tuple[Decimal, str] | None:
-    """Number and unit; None without a number."""
+    """Returns number and unit; None without a number."""
     found = NUMBER.fullmatch(text) if len(text) <= LENGTH_MOST else None
     if not found:
         return None
@@ -42,7 +42,7 @@ def split_number(text: str) -> tuple[Decimal, str] | None:
 
 
 def scaled(text: str, units: tuple[str, ...]) -> Decimal | None:
-    """The number times the prefix of its unit; None if it is not a number with one of the units."""
+    """Returns the number times its prefix; None if it is not a number with one of the units."""
     split = split_number(text)
     if split is None:
         return None
@@ -54,34 +54,34 @@ def scaled(text: str, units: tuple[str, ...]) -> Decimal | None:
 
 
 def whole(value: Decimal | None) -> int | None:
-    """The value if it has no fraction; None otherwise, and for one that no program can use."""
+    """Returns the value if it is an integer below 2^63; else None."""
     return int(value) if value is not None and value < 2**63 and value == int(value) else None
 
 
 def parse_bit_rate(text: str) -> Decimal | None:
-    """bit/s; None for anything else, also for bytes (`10MB`)."""
+    """Returns bit/s; None if the text is not a rate, also for bytes (`10MB`)."""
     return None if BYTES.search(text) else scaled(text, RATE_UNITS)
 
 
 def parse_bytes(text: str) -> int | None:
-    """Bytes; None for anything else."""
+    """Returns bytes; None if the text is not a size."""
     return whole(scaled(text, SIZE_UNITS))
 
 
 def parse_count(text: str) -> int | None:
-    """A whole number; None for anything else."""
+    """Returns an integer; None if the text is not one."""
     return whole(scaled(text, ("",)))
 
 
 def parse_duration(text: str) -> int | None:
-    """Nanoseconds; None for anything else."""
+    """Returns nanoseconds; None if the text is not a duration."""
     split = split_number(text)
     factor = TIME_NS.get(split[1].lower()) if split else None
     return round(split[0] * factor) if split and factor and split[0] * factor < 2**63 else None
 
 
 def parse_rate(text: str) -> int:
-    """bit/s of `1G`, `1.5Gbit`, `100Mbit/s`, `10M`; prefixes are powers of 1000. UsageError for anything else."""
+    """Returns the bit/s of an option: `1G`, `1.5Gbit`, `100Mbit/s`. Raises UsageError if the text is not a rate."""
     rate = whole(parse_bit_rate(text))
     if rate is None or not 0 < rate <= RATE_MOST:
         raise UsageError(
@@ -91,7 +91,7 @@ def parse_rate(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `8192`, `9k` (9000), `64KiB` (65536). UsageError for anything else."""
+    """Returns the bytes of an option: `8192`, `9k` (9000), `64KiB` (65536). Raises UsageError if it is not a size."""
     size = parse_bytes(text)
     if size is None or not 0 < size <= SIZE_MOST:
         raise UsageError(f"invalid size {text!r}: expected 8192, 9k or 64KiB, up to 1GiB (bytes)")
@@ -105,7 +105,7 @@ def one_of(words: Iterable[str]) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits: 1.23, 12.3, 123; 9.999 is 10."""
+    """Returns three significant digits: 1.23, 12.3, 123; 9.999 is 10."""
     if value < 100:
         value = float(f"{value:.3g}")
     if value >= 100 or value == int(value):
@@ -114,7 +114,7 @@ def three_digits(value: float) -> str:
 
 
 def prefixed(value: float | None, unit: str) -> str:
-    """`1.23 MB` of 1_234_567 and "B"; a dash for what is not known."""
+    """`1.23 MB` of 1_234_567 and "B"; a dash for None."""
     if value is None:
         return UNKNOWN
     power = 0
@@ -136,7 +136,7 @@ def show_rate(value: float | None) -> str:
 
 
 def show_duration(ns: float | None) -> str:
-    """`1.23 ms` of ns; seconds beyond 1000 as hours and minutes."""
+    """`1.23 ms` of ns; hours and minutes from 1000 s."""
     if ns is None:
         return UNKNOWN
     if ns >= 999.5 * 1_000_000_000:
@@ -155,7 +155,7 @@ def show_count(value: int | None) -> str:
 
 
 def show_share(part: float, whole: float) -> str:
-    """`1.23%`; a share that is not 0 never shows as 0, and one that is not the whole never as 100%."""
+    """`1.23%`; only 0 is shown as 0%, and only the whole as 100%."""
     if not whole:
         return UNKNOWN
     percent = 100 * part / whole
@@ -172,5 +172,5 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
 
 
 def agreeing(count: int, one: str, several: str) -> str:
-    """The words that agree with a number: `it was` of 1, `they were` of the others."""
+    """Returns the words that agree with a number: `it was` for 1, else `they were`."""
     return one if count == 1 else several
