@@ -11,6 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_pcaps"
+SCENARIOS = ROOT / "tests" / "scenarios"
 CAPTURES = sorted(SAMPLES.glob("*.pcap*"))
 # Spellings of rates, sizes, times and counts that every program accepts, with their values.
 UNIT_SPELLINGS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "analyzer" / "unit_spellings.toml").read_text("utf-8"))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -14,55 +13,12 @@ import pytest
 from scapy.all import IP, UDP, Ether, IPv6, Raw, wrpcap
 
 import wiretale
+from numbered_payloads import LENGTH, TILED, block, iperf2, iperf3, rtp, stream
 from talk import RTT, Talk, write_pcap
 
 MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"  # else Scapy asks the network for them
 START = 1_700_000_000
-MASK = 2**64 - 1
-STEP = 0x9E3779B97F4A7C15
-TILED = 4  # flag: how common/block.h makes the pattern
 COUNTS = ("blocks", "blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt", "block_restarts")
-
-
-def mix(z: int) -> int:
-    """SplitMix64's output function, as common/block.h states it."""
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
-    return z ^ z >> 31
-
-
-def word(seed: int, number: int, tiled: bool) -> int:
-    """A word of the pattern."""
-    if tiled:
-        return mix((number % 64 + 1) * STEP & MASK) ^ mix(seed + number // 64 * STEP & MASK)
-    return mix(seed + number * STEP & MASK)
-
-
-def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_ns: int = 0, flags: int = 0) -> bytes:
-    """A block as it lies on the wire."""
-    seed = mix((mix((run << 16) + stream) + sequence) & MASK)
-    words = (word(seed, i, bool(flags & TILED)) for i in range(4, (length + 7) // 8))
-    header = struct.pack(">IIHHIQQ", 0x57544231, run, stream, flags, length, sequence, sent_ns)
-    return (header + b"".join(struct.pack(">Q", word) for word in words))[:length]
-
-
-def iperf3(number: int, ms: float, wide: bool = False) -> bytes:
-    """iperf3's UDP header: seconds, microseconds, counter."""
-    microseconds = round(ms * 1000)
-    return struct.pack(">IIQ" if wide else ">III", 1000 + microseconds // 10**6, microseconds % 10**6, number) + bytes(
-        80
-    )
-
-
-def iperf2(number: int, ms: float) -> bytes:
-    """iperf2's UDP header: counter (negative at the end), seconds, microseconds."""
-    microseconds = round(ms * 1000)
-    return struct.pack(">iII", number, 1_700_000_000 + microseconds // 10**6, microseconds % 10**6) + bytes(80)
-
-
-def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
-    """An RTP header; 160 samples a packet."""
-    return struct.pack(">BBHII", 0x80, kind, number % 65536, 160 * number % 2**32, ssrc) + bytes(160)
 
 
 def capture(
@@ -201,12 +157,7 @@ def test_other_payloads_are_nobodys(tmp_path: Path, payload: bytes) -> None:
     assert trace.flows.column("application") == [None] and counts(trace) == {} and len(trace.blocks) == 0
 
 
-LENGTH, SIZE = 10_000, 1000
-
-
-def stream(count: int, sent_ns: int = 0) -> bytes:
-    """Blocks one after another, as TCP carries them."""
-    return b"".join(block(n, LENGTH, sent_ns=sent_ns + n) for n in range(count))
+SIZE = 1000
 
 
 def blocked_talk(lost: int = -1, count: int = 6) -> Talk:

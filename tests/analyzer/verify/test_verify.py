@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 from scapy.all import wrpcap
-from test_verdicts import CASES
 
-from checkout import ROOT
+from checkout import ROOT, SCENARIOS
 from plain_wire import RST, SYN, Connection, Wire
-from scene import cut, sent_by
+from scenario import captured, read_scenario
+from scenario_wire import write_pcap as write_frames
 from talk import Talk, write_pcap
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
@@ -282,8 +282,8 @@ def test_what_only_half_was_captured_of_is_explained(tmp_path: Path, which: str)
     for k in range(6, 9):
         talk.data(71 + k / 10, 1000 * k)
     talk.ack(92, 9000)
-    packets = sent_by(talk, 1) if which == "acks" else talk.in_order()
-    wrpcap(str(tmp_path / "half.pcap"), [cut(packet, 66) for packet in packets] if which == "cut" else packets)
+    packets = [packet for packet in talk.in_order() if which != "acks" or packet["TCP"].sport == 80]
+    wrpcap(str(tmp_path / "half.pcap"), packets, snaplen=66 if which == "cut" else 65535)
     trace = traces.analyze(tmp_path / "half.pcap")
     found = Comparison(around(trace))
     found.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(tmp_path / "half.pcap"))))
@@ -371,26 +371,24 @@ def test_wireshark_agrees_with_what_the_new_core_will_say(samples: Path) -> None
 
 
 CRAFTED = {
-    "6 go_back_n": {"spurious-proven", "answer-to-copy"},
-    "9 near resent_on_a_short_path": {"too-near"},
-    "10 reordered_by_four_and_resent": {"spurious-proven", "answer-to-copy"},
-    "12 mirror_of_both_directions": {"mirror-copy"},
-    "20 other probe_byte_accepted": {"probe-byte"},
-    "24 partial_overlap": {"overlap"},
-    "42 acks_stored_before_data": {"ack-overtook", "capture-reordered"},
-    "44 linux_window_probes": {"probe-not-keep-alive"},
-    "49 reordered_with_four_duplicates": {"late-not-asked"},
+    "timeout/go_back_n": {"spurious-proven", "answer-to-copy"},
+    "reordering/resent_on_a_short_path": {"too-near"},
+    "reordering/reordered_by_four_and_resent": {"spurious-proven", "answer-to-copy"},
+    "duplicate/mirror_of_both_directions": {"mirror-copy"},
+    "window/probe_byte_accepted": {"probe-byte"},
+    "loss/partial_overlap": {"overlap"},
+    "reordering/acks_stored_before_data": {"ack-overtook", "capture-reordered"},
+    "window/linux_window_probes": {"probe-not-keep-alive"},
+    "reordering/reordered_with_four_duplicates": {"late-not-asked"},
 }
 # Since some version between Debian 12's (4.0) and Debian 13's (4.4), Wireshark counts the byte of a window probe too.
-AGREES_SINCE = {"20 other probe_byte_accepted": (4, 2)}
+AGREES_SINCE = {"window/probe_byte_accepted": (4, 2)}
 
 
 @needs_tshark
 @pytest.mark.parametrize("name", CRAFTED)
 def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
-    talk = Talk()
-    CASES[name][0](talk)
-    [capture] = write_pcap(talk.in_order(), tmp_path)
+    capture = write_frames(captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4"), tmp_path / "case.pcap")
     trace = traces.analyze(capture)
     found = Comparison(around(trace))
     dissector = Dissector()

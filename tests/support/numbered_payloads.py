@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbered packets of wiretale, iperf2, iperf3 and RTP, as their senders lay them out."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+MASK = 2**64 - 1
+STEP = 0x9E3779B97F4A7C15
+TILED = 4  # flag: how common/block.h makes the pattern
+LENGTH = 10_000  # of each block of a TCP stream
+
+
+def mix(z: int) -> int:
+    """SplitMix64's output function, as common/block.h states it."""
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def word(seed: int, number: int, tiled: bool) -> int:
+    """A word of the pattern."""
+    if tiled:
+        return mix((number % 64 + 1) * STEP & MASK) ^ mix(seed + number // 64 * STEP & MASK)
+    return mix(seed + number * STEP & MASK)
+
+
+def block(sequence: int, length: int = 200, run: int = 7, stream: int = 1, sent_ns: int = 0, flags: int = 0) -> bytes:
+    """A block of wiretale-traffic."""
+    seed = mix((mix((run << 16) + stream) + sequence) & MASK)
+    words = (word(seed, i, bool(flags & TILED)) for i in range(4, (length + 7) // 8))
+    header = struct.pack(">IIHHIQQ", 0x57544231, run, stream, flags, length, sequence, sent_ns)
+    return (header + b"".join(struct.pack(">Q", word) for word in words))[:length]
+
+
+def iperf3(number: int, ms: float, wide: bool = False) -> bytes:
+    """iperf3's UDP header: seconds, microseconds, counter."""
+    microseconds = round(ms * 1000)
+    return struct.pack(">IIQ" if wide else ">III", 1000 + microseconds // 10**6, microseconds % 10**6, number) + bytes(
+        80
+    )
+
+
+def iperf2(number: int, ms: float) -> bytes:
+    """iperf2's UDP header: counter (negative at the end), seconds, microseconds."""
+    microseconds = round(ms * 1000)
+    return struct.pack(">iII", number, 1_700_000_000 + microseconds // 10**6, microseconds % 10**6) + bytes(80)
+
+
+def rtp(number: int, ssrc: int = 0xCAFE, kind: int = 0) -> bytes:
+    """An RTP header; 160 samples a packet."""
+    return struct.pack(">BBHII", 0x80, kind, number % 65536, 160 * number % 2**32, ssrc % 2**32) + bytes(160)
+
+
+def stream(count: int, sent_ns: int = 0) -> bytes:
+    """Blocks one after another, as TCP carries them."""
+    return b"".join(block(n, LENGTH, sent_ns=sent_ns + n) for n in range(count))
+
+
+@cache
+def blocks_stream(count: int) -> bytes:
+    """The same, made once."""
+    return stream(count)
+
+
+def numbered(words: list[str]) -> bytes:
+    """The payload that a scenario describes: `iperf3 7 us 12500 wide`, `block 4 run 7 sent_ns 5`, `rtp 9 ssrc 51966`."""
+    kind, count, *more = words
+    given = dict(zip(more[::2], more[1::2], strict=False))
+    if kind == "block":
+        return block(int(count), **{name: int(value) for name, value in given.items()})
+    if kind == "rtp":
+        return rtp(int(count), **{name: int(value, 0) for name, value in given.items()})
+    if kind == "iperf2":
+        return iperf2(int(count), int(given["us"]) / 1000)
+    return iperf3(int(count), int(given["us"]) / 1000, wide=more[-1] == "wide")
