@@ -22,7 +22,7 @@ from checkout import ROOT, SCENARIOS
 from plain_wire import RST, SYN, Connection, Wire
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap as write_frames
-from talk import Talk, write_pcap
+from talk import Talk
 from wiretale.analyzer import trace as traces
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.verify.comparison import KINDS, Around, Comparison, compare, pairs
@@ -388,7 +388,9 @@ AGREES_SINCE = {"window/probe_byte_accepted": (4, 2)}
 @needs_tshark
 @pytest.mark.parametrize("name", CRAFTED)
 def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
-    capture = write_frames(captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4"), tmp_path / "case.pcap")
+    capture = write_frames(
+        captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4"), tmp_path / "case.pcap"
+    )
     trace = traces.analyze(capture)
     found = Comparison(around(trace))
     dissector = Dissector()
