@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 from wiretale.analyzer import _core
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 TABLES = """\
 # Tables
@@ -118,21 +120,29 @@ def chapter_section(title: str, pages: Sequence[Page]) -> str:
     return "\n".join([f"## {title}", "", *map(finding_section, pages)])
 
 
+def missing_paths(page: str) -> list[str]:
+    """Returns the paths that a page names between backticks and that do not exist."""
+    names = re.findall(r"`([\w*./-]+(?:/|\.[ch]|\.py|\.toml)\b/?)`", (ROOT / page).read_text("utf-8"))
+    bases = [ROOT / folder for folder in ("", "analyzer", "analyzer/core", "benchmarks", "reports", "traffic")]
+    return [
+        f"{page} names {name}, which does not exist"
+        for name in names
+        if not any(list(base.glob(name.rstrip("/"))) for base in bases)
+    ]
+
+
 def main() -> int:
-    """Writes the pages; with --check, returns 1 if one of them is out of date."""
+    """Writes the pages; with --check, returns 1 if one is out of date or a guide names a missing path."""
     made = {
         "tables.md": [TABLES, *(table_section(*schema) for schema in _core.schemas())],
         "findings.md": [FINDINGS, *(chapter_section(*chapter) for chapter in CHAPTERS.items())],
     }
     stale = [name for name, parts in made.items() if (DOCS / name).read_text("utf-8") != "\n".join(parts)]
     if sys.argv[1:] == ["--check"]:
-        print(
-            *(f"docs/{name} is out of date: python .ci/make_docs.py" for name in stale),
-            sep="\n",
-            end="",
-            file=sys.stderr,
-        )
-        return bool(stale)
+        wrong = [f"docs/{name} is out of date: python .ci/make_docs.py" for name in stale]
+        wrong += [*missing_paths("docs/ARCHITECTURE.md"), *missing_paths("CONTRIBUTING.md")]
+        print("".join(f"{line}\n" for line in wrong), end="", file=sys.stderr)
+        return bool(wrong)
     for name in stale:
         (DOCS / name).write_text("\n".join(made[name]), "utf-8")
     return 0
