@@ -122,7 +122,7 @@ def chapter_section(title: str, pages: Sequence[Page]) -> str:
 
 def missing_paths(page: str) -> list[str]:
     """Returns the paths that a page names between backticks and that do not exist."""
-    names = re.findall(r"`([\w*./-]+(?:/|\.[ch]|\.py|\.toml)\b/?)`", (ROOT / page).read_text("utf-8"))
+    names = re.findall(r"`([a-z\d_.*-]+/[a-z\d_.*/-]*)`", (ROOT / page).read_text("utf-8"))
     bases = [ROOT / folder for folder in ("", "analyzer", "analyzer/core", "benchmarks", "reports", "traffic")]
     return [
         f"{page} names {name}, which does not exist"
