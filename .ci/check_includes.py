@@ -51,8 +51,9 @@ LAYERS = (
 LAYER = {folder: number for number, layer in enumerate(LAYERS) for folder in layer}
 FILES_MOST = 15
 LIST_MOST = 20  # of a folder that is a flat list of alike things
-LISTS = {"docs", "reports/html/page", "src/wiretale/cli", "traffic/profiles"}
+LISTS = {"docs", "reports/html/page", "src/wiretale/cli", "traffic/lab/profiles"}
 SMALL_LINES, SMALL_MOST = 50, 39
+GENERATED = "library_calls.h"
 SKIPPED = {"test", "tests", "fuzz", "build", "dist", "__pycache__", "sample_pcaps"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<(Python\.h)>)', re.M)
 Graph = Mapping[str, set[str]]
@@ -78,7 +79,8 @@ def find_include(path: Path, name: str) -> Path | None:
 def includes_of(path: Path) -> Iterator[tuple[str, Path | None]]:
     """Yields the name and the file of each include. There is no file for Python.h, or if it does not exist."""
     for quoted, python in INCLUDE.findall((ROOT / path).read_text("utf-8")):
-        yield (python, None) if python else (quoted, find_include(path, quoted))
+        if quoted != GENERATED:
+            yield (python, None) if python else (quoted, find_include(path, quoted))
 
 
 def core_folder(path: Path) -> str | None:
