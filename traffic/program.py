@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the C programs and replaces this process by one."""
+"""Finds the C programs and other tools, and replaces this process by a C program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from wiretale.analyzer.errors import MissingToolError
 
-# The program of `wiretale COMMAND`, with its first arguments; its messages use the name that the user typed.
+# The program of `wiretale COMMAND`, and its first arguments, which are the command as the user typed it.
 PROGRAM_OF_COMMAND = {
     "send": ("wiretale-traffic", "wiretale", "send"),
     "receive": ("wiretale-traffic", "wiretale", "receive"),
@@ -20,8 +20,8 @@ PROGRAM_OF_COMMAND = {
     "link": ("wiretale-link", "wiretale link"),
 }
 
-# Installation commands of external programs.
-MEND = {
+# The commands that install tools of other projects.
+INSTALL = {
     "ip": "apt-get install iproute2",
     "ethtool": "apt-get install ethtool",
     "tcpdump": "apt-get install tcpdump",
@@ -33,8 +33,7 @@ SYSTEM = "/usr/sbin:/sbin"  # not in every user's PATH
 
 
 def program_path(name: str) -> str | None:
-    """Returns the full path of a program: from the folder WIRETALE_PROGRAMS, beside the Python interpreter (pip installs
-    wiretale's there), then from PATH."""
+    """Returns the path of a program: in the directory WIRETALE_PROGRAMS, beside the Python interpreter (pip), or in PATH."""
     for folder in (os.environ.get("WIRETALE_PROGRAMS"), Path(sys.executable).parent):
         if folder and os.access(path := Path(folder, name), os.X_OK) and path.is_file():
             return str(path)
@@ -42,16 +41,16 @@ def program_path(name: str) -> str | None:
 
 
 def find_program(name: str) -> str:
-    """Returns the full path of a program. Raises MissingToolError, with advice, if it is missing."""
+    """Returns the path of a program. MissingToolError, with the command that installs it, if it is missing."""
     path = program_path(name)
     if path is None:
-        mend = MEND.get(name, "install wiretale again")
-        raise MissingToolError(f"{name} is missing: {mend} (it is not beside {sys.executable}, nor in PATH)")
+        command = INSTALL.get(name, "install wiretale again")
+        raise MissingToolError(f"{name} is missing: {command} (it is not beside {sys.executable}, nor in PATH)")
     return path
 
 
 def become_program(command: str, arguments: list[str]) -> NoReturn:
-    """Replaces this process by the program of a command. Raises MissingToolError if it cannot be executed."""
+    """Replaces this process by the program of a command. MissingToolError if it cannot be run."""
     name, *first = PROGRAM_OF_COMMAND[command]
     program = find_program(name)
     sys.stdout.flush()

@@ -18,8 +18,8 @@ from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.process import real_time
 from wiretale.traffic.lab.profile import load_profile
-from wiretale.traffic.lab.program import real_time
 from wiretale.traffic.lab.scenario import PORT, SENDER_PRIORITY, wait_for_port
 from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.program import find_program

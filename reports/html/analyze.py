@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interactive report: one HTML file that works offline.
+"""The report of `wiretale analyze`.
 
-Tables go into the page as numbers packed by the core; what is drawn is chosen in the page, by the range in view, so
-that a million packets open at once and every single one can be zoomed to. The figure itself is Plotly's, made here.
+The core packs tables into typed arrays. The page selects the points to draw by the range in view, so that a million packets
+open at once and each can be zoomed to.
 """
 
 from __future__ import annotations
@@ -21,71 +21,46 @@ from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.flow_columns import again, flow_columns
 from wiretale.reports.html.packing import encoded, numbered_words, packed_table
-from wiretale.reports.phrases import choose_flows, cost_text
+from wiretale.reports.phrases import choose_flows, cost_text, drops_of
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 SCRIPTS = ("numbers.js", "panels.js", "view.js", "flow_list.js", "capture.js")
 FLOWS_LARGEST, FLOWS_TROUBLED = 1000, 200
-FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest: so many cost the page little
+FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest, which add little to the page
 TRANSFERS_SHOWN = 20
 PACKETS_MOST = 1_000_000  # about 4 bytes each in the page
 SERIES_MOST = 60_000  # bins
 DATAGRAMS_MOST = 100_000
 EVENTS_MOST = 200_000
 BLOCKS_MOST = 200_000
-TIME_LETTERS = 23  # of a time, to the millisecond
+TIME_LETTERS = 23  # of a time with milliseconds
 
-# Columns of the series: name, array code, divisor. Times are ms since the page's base.
-SERIES_FIELDS = (
-    ("flow", "I", 1),
-    ("direction", "B", 1),
-    ("start_ns", "d", 1_000_000),
-    ("width_ns", "d", 1_000_000),
-    ("throughput_bps", "f", 1),
-    ("cumulative_throughput_bps", "f", 1),
-    ("goodput_bps", "f", 1),
-    ("rtt_ns", "f", 1_000_000),
-    ("flight_bytes", "f", 1),
-    ("window_bytes", "f", 1),
+
+def fields(text: str) -> list[tuple[str, str, int]]:
+    """Returns name, array code and divisor of columns from `name:code`, or `name:code:ms` to divide ns to ms."""
+    words = [word.split(":") for word in text.split()]
+    return [(name, code, 1_000_000 if unit else 1) for name, code, *unit in words]
+
+
+# Columns in the page. Times are relative to its base.
+SERIES_FIELDS = fields(
+    "flow:I direction:B start_ns:d:ms width_ns:d:ms throughput_bps:f cumulative_throughput_bps:f goodput_bps:f rtt_ns:f:ms "
+    "flight_bytes:f window_bytes:f"
 )
-DATAGRAM_FIELDS = (
-    ("flow", "I", 1),
-    ("capture", "H", 1),
-    ("first_ns", "d", 1_000_000),
-    ("first_frame", "d", 1),
-    ("fragments", "I", 1),
-    ("missing_bytes", "d", 1),
+DATAGRAM_FIELDS = fields("flow:I capture:H first_ns:d:ms first_frame:d fragments:I missing_bytes:d")
+BLOCK_FIELDS = fields(
+    "flow:I capture:H stream:H sequence:d complete_ns:d:ms last_frame:d latency_ns:d head_of_line_ns:d"
 )
-BLOCK_FIELDS = (
-    ("flow", "I", 1),
-    ("capture", "H", 1),
-    ("stream", "H", 1),
-    ("sequence", "d", 1),
-    ("complete_ns", "d", 1_000_000),
-    ("last_frame", "d", 1),
-    ("latency_ns", "d", 1),
-    ("head_of_line_ns", "d", 1),
+EVENT_FIELDS = fields(
+    "flow:I capture:H direction:B time_ns:d:ms frame:d related_frame:d bytes:d kind:B place:B evidence:B spurious:B"
 )
-EVENT_FIELDS = (
-    ("flow", "I", 1),
-    ("capture", "H", 1),
-    ("direction", "B", 1),
-    ("time_ns", "d", 1_000_000),
-    ("frame", "d", 1),
-    ("related_frame", "d", 1),
-    ("bytes", "d", 1),
-    ("kind", "B", 1),
-    ("place", "B", 1),
-    ("evidence", "B", 1),
-    ("spurious", "B", 1),
-)
-EVENT_WORDS = ("kind", "place", "evidence")  # packed as numbers
+EVENT_WORDS = ("kind", "place", "evidence")  # words, packed as numbers
 
 
 def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list[int]:
-    """Of these flows, in their order, each that still fits within a bound on the sum of sizes."""
+    """Returns, in order, each flow that still fits if the sum of sizes must not exceed `most`."""
     chosen = []
     for flow, size in zip(flows, sizes, strict=True):
         if size <= most:
@@ -95,20 +70,20 @@ def fitting_flows(flows: Sequence[int], sizes: Sequence[int], most: int) -> list
 
 
 def further_flows(trace: Trace, chosen: set[int], sizes: Sequence[int]) -> list[int]:
-    """The largest flows that are not chosen."""
+    """Returns the largest of the other flows that fit."""
     rank = trace.flows.column("wire_bytes")
     rest = nlargest(FLOWS_FURTHER, (flow for flow in range(len(rank)) if flow not in chosen), key=rank.__getitem__)
     return fitting_flows(rest, [sizes[flow] for flow in rest], PACKETS_FURTHER)
 
 
 def base_time(trace: Trace) -> int:
-    """What times in the page count from: the first packet, down to a whole second."""
+    """Returns the base of all times: the first packet, rounded down to a second."""
     times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
     return min(times, default=0) // 1_000_000_000 * 1_000_000_000
 
 
 def file_names(trace: Trace) -> list[str]:
-    """The file of each input interface, for frame numbers, which count in their file; none where there is one file."""
+    """Returns the file of each interface, because frame numbers count per file; none if there is one file."""
     files = trace.interfaces.column("file")
     if len(set(files)) < 2:
         return []
@@ -117,7 +92,8 @@ def file_names(trace: Trace) -> list[str]:
 
 
 def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int], base_ns: int) -> dict[str, Any]:
-    """Packets of flows that fit as analyzer/core/export/packet_pack.h says; of a first flow larger than the page, its first."""
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/packet_pack.h; if the first flow alone is too
+    large, its first packets."""
     if not by_trouble or not trace.packets_made:
         return {"count": 0, "flows": [], "streams": {}, "cut": False}
     cut = sizes[by_trouble[0]] > PACKETS_MOST
@@ -132,7 +108,7 @@ def packed_packets(trace: Trace, by_trouble: Sequence[int], sizes: Sequence[int]
 
 
 def page_data(trace: Trace) -> dict[str, Any]:
-    """All that the page's script works with."""
+    """Returns the data for the scripts of the page."""
     base_ns = base_time(trace)
     largest, troubled = choose_flows(trace, FLOWS_LARGEST, FLOWS_TROUBLED)
     by_trouble = troubled + largest if troubled else largest
@@ -144,7 +120,7 @@ def page_data(trace: Trace) -> dict[str, Any]:
     with_datagrams = fitting_flows(by_trouble, [datagrams[flow] for flow in by_trouble], DATAGRAMS_MOST)
     with_blocks = fitting_flows(by_trouble, [blocks[flow] for flow in by_trouble], BLOCKS_MOST)
     with_events = fitting_flows(by_trouble, [events[flow] for flow in by_trouble], EVENTS_MOST)
-    # Plotly takes its time, and the core needs no interpreter to read the packets.
+    # Plotly is slow to import, and the core releases the GIL while it reads the packets.
     with ThreadPoolExecutor(1) as beside:
         figure = beside.submit(flow_figure)
         packets = packed_packets(trace, by_trouble, sizes, base_ns)
@@ -165,9 +141,8 @@ def page_data(trace: Trace) -> dict[str, Any]:
 
 
 def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
-    """What the head of the page says of an input interface."""
-    drops = [row[name] for name in ("dropped_kernel", "dropped_interface", "dropped_program") if row[name] is not None]
-    timed = row["first_ns"] is not None
+    """Returns the facts about an interface for the head of the page."""
+    drops, timed = drops_of(row), row["first_ns"] is not None
     return {
         "file": row["file"],
         "interface": row["name"],
@@ -176,14 +151,14 @@ def capture_facts(row: dict[str, Any]) -> dict[str, Any]:
         "bytes": show_bytes(row["bytes"]),
         "start": show_time(row["first_ns"])[:TIME_LETTERS] if timed else "no times",
         "duration": show_duration(row["last_ns"] - row["first_ns"]) if timed else "–",
-        "drops": show_count(sum(drops)) if drops else "not told",
-        "cut": show_count(row["truncated_packets"]) if row["truncated_packets"] else "",
+        "drops": show_count(drops),
+        "truncated": show_count(row["truncated_packets"]) if row["truncated_packets"] else "",
         "system": ", ".join(filter(None, (row["system"], row["capture_application"], row["comment"]))),
     }
 
 
 def transfer_entry(one: Explained) -> dict[str, Any]:
-    """A transfer as the page tells what limited it."""
+    """Returns a transfer with its time by limit."""
     whole = sum(one.transfer.limits.values())
     limits = sorted(one.transfer.limits.items(), key=lambda item: -item[1]) if whole else []
     return {
@@ -205,7 +180,7 @@ def transfer_entry(one: Explained) -> dict[str, Any]:
 
 
 def render(trace: Trace, link_bps: int | None = None) -> str:
-    """The page."""
+    """Returns the page; `link_bps` is the rate that goodput is compared with."""
     found = [{**row, "cost_text": cost_text(row)} for row in trace.findings.rows()]
     return offline_page.render(
         "capture.html",
@@ -224,5 +199,5 @@ def render(trace: Trace, link_bps: int | None = None) -> str:
 
 
 def write_report(trace: Trace, path: Path, link_bps: int | None = None) -> Path:
-    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
     return offline_page.write(render(trace, link_bps), path)

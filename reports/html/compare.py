@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several capture points compared, as an interactive page: one HTML file that works offline."""
+"""The report of `wiretale compare`: answers, figures and tables of several capture points."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLOWS_MOST = 50
 
 
 def ledger_rows(ledger: Ledger) -> list[tuple[str, str, str, str, str]]:
-    """The table of a ledger: name, count, seen, missed, share."""
+    """Returns the table of a ledger: name, count, seen, missed, share."""
     rows = [
         (
             stage_name(stage.role),
@@ -42,19 +42,19 @@ def ledger_rows(ledger: Ledger) -> list[tuple[str, str, str, str, str]]:
 
 
 def first_time(vantage: Vantage) -> int:
-    """The first packet at the first point."""
+    """Returns the time of the first packet at the first point with times."""
     times = [point.first_ns for point in vantage.points if point.first_ns is not None]
     return times[0] if times else 0
 
 
 def diagrams(vantage: Vantage) -> list[int]:
-    """Ledgers that are worth a diagram: something left the way, or was missed."""
-    telling = [n for n, one in enumerate(vantage.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
-    return telling[:DIAGRAMS_MOST] or [n for n, one in enumerate(vantage.ledgers[:1]) if one.sent]
+    """Returns the numbers of ledgers with losses or missed packets, which get a diagram; else that of the first."""
+    lossy = [n for n, one in enumerate(vantage.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
+    return lossy[:DIAGRAMS_MOST] or [n for n, one in enumerate(vantage.ledgers[:1]) if one.sent]
 
 
 def figures(vantage: Vantage) -> dict[str, Any]:
-    """All figures by the id of their place."""
+    """Returns all figures by the id of their element."""
     base_ns = first_time(vantage)
     found = {f"sankey{n}": sankey(vantage.ledgers[n]) for n in diagrams(vantage)}
     if vantage.delays:
@@ -67,21 +67,21 @@ def figures(vantage: Vantage) -> dict[str, Any]:
 
 
 def delay_rows(vantage: Vantage) -> list[list[str]]:
-    """The table of delays."""
+    """Returns the table of delays."""
     names = ("min", "median", "p90", "p99", "max", "jitter")
     return [
         [
             f"{delay.start} → {delay.end}",
             show_count(delay.summary["packets"]),
             *(delay_text(delay.summary[name]) for name in names),
-            f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the least",
+            f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the minimum",
         ]
         for delay in vantage.delays
     ]
 
 
 def lost_rows(vantage: Vantage) -> tuple[list[dict[str, Any]], int]:
-    """The first packets that were lost, as the page lists them."""
+    """Returns the first lost packets, and the number of all."""
     lost, total = lost_packets(vantage, LOST_MOST)
     for row in lost:
         row["where"] = PLACES[row["lost"]]
@@ -97,7 +97,7 @@ def lost_rows(vantage: Vantage) -> tuple[list[dict[str, Any]], int]:
 
 
 def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
-    """The largest flows, one way each."""
+    """Returns the largest flows, one direction per row."""
     rows = []
     for flow in vantage.flows[:FLOWS_MOST]:
         ends = next((flow[f"ends{n}"] for n in range(len(vantage.points)) if flow[f"ends{n}"]), None)
@@ -111,7 +111,7 @@ def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
 
 
 def render(vantage: Vantage) -> str:
-    """The page."""
+    """Returns the page."""
     roles = [point.role for point in vantage.points]
     lost, total = lost_rows(vantage)
     return offline_page.render(
@@ -139,5 +139,5 @@ def render(vantage: Vantage) -> str:
 
 
 def write_report(vantage: Vantage, path: Path) -> Path:
-    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
     return offline_page.write(render(vantage), path)

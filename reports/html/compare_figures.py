@@ -1,104 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of several capture points: where the flow thins out (a Sankey diagram), delays over time, their distribution.
+"""Figures of several capture points: losses as a Sankey diagram, delays over time, and the distribution of delays.
 
-The Sankey is drawn from filled curves, since the bundle of Plotly that pages carry has no such trace.
+The Sankey diagram consists of filled curves, because the Plotly bundle of the pages has no such trace.
 """
 
 from __future__ import annotations
 
-import json
 from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.loss_location import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
 from wiretale.analyzer.units import show_count, show_share
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot
 from wiretale.reports.phrases import stage_name
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.one_way_delay import Delay
 
 BAR = 0.035  # half a stage's width; stages are 1 apart
-THIN = 0.012  # what is drawn of a loss, however small
-DEPTH = 0.3  # how far below the stages losses end
-CURVE = 24  # points of one
-LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # where bands of one gap end, by their number
-FEW = 4  # packets, above which ticks are whole by themselves
+THIN = 0.012  # least height of a loss, so that it stays visible
+DEPTH = 0.3  # distance of the ends of losses below the stages
+CURVE = 24  # points per curve
+LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # ends of the losses between two stages, by their number
+FEW = 4  # packets; Plotly chooses whole ticks above this
 LABEL_WIDTH = 18  # characters
-LEGEND_WIDTH = 34  # characters: those of a phone
+LEGEND_WIDTH = 34  # characters that fit on a phone
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
-PLAIN_FONT = {"family": "system-ui, sans-serif", "size": 12}
-
-
-def figure(traces: list[dict[str, Any]], layout: dict[str, Any]) -> dict[str, Any]:
-    """A figure as Plotly's JSON, checked by Plotly."""
-    from plotly import graph_objects as go
-
-    made = go.Figure(
-        traces,
-        {
-            "template": "none",
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "font": PLAIN_FONT,
-            "hovermode": "closest",
-            **layout,
-        },
-    )
-    return dict(json.loads(made.to_json()))
 
 
 def smooth(t: float) -> float:
-    """From 0 to 1 with level ends."""
+    """Returns a curve from 0 to 1 with horizontal ends."""
     return t * t * (3 - 2 * t)
 
 
-def band(start: tuple[float, float], end: tuple[float, float], height: float, color: str, text: str) -> dict[str, Any]:
-    """A band of one height whose upper edge goes from one point to another."""
-    steps = [n / CURVE for n in range(CURVE + 1)]
-    x = [start[0] + (end[0] - start[0]) * t for t in steps]
-    y = [start[1] + (end[1] - start[1]) * smooth(t) for t in steps]
+def area(x: list[float], y: list[float], color: str, text: str, opacity: float = 1) -> dict[str, Any]:
+    """Returns a filled outline with a hover text."""
     return {
         "type": "scatter",
-        "x": [*x, *reversed(x)],
-        "y": [*y, *(value - height for value in reversed(y))],
+        "x": x,
+        "y": y,
         "fill": "toself",
         "mode": "lines",
         "line": {"width": 0},
         "fillcolor": color,
-        "opacity": 0.85 if color == RED else 0.45,
+        "opacity": opacity,
         "hoveron": "fills",
         "text": text,
         "hoverinfo": "text",
         "showlegend": False,
     }
+
+
+def band(start: tuple[float, float], end: tuple[float, float], height: float, color: str, text: str) -> dict[str, Any]:
+    """Returns a band of constant height, whose upper edge leads from `start` to `end`."""
+    steps = [n / CURVE for n in range(CURVE + 1)]
+    x = [start[0] + (end[0] - start[0]) * t for t in steps]
+    y = [start[1] + (end[1] - start[1]) * smooth(t) for t in steps]
+    outline = [*y, *(value - height for value in reversed(y))]
+    return area([*x, *reversed(x)], outline, color, text, 0.85 if color == RED else 0.45)
 
 
 def bar(x: float, height: float, text: str) -> dict[str, Any]:
-    """A stage."""
-    return {
-        "type": "scatter",
-        "x": [x - BAR, x + BAR, x + BAR, x - BAR],
-        "y": [1, 1, 1 - height, 1 - height],
-        "fill": "toself",
-        "mode": "lines",
-        "line": {"width": 0},
-        "fillcolor": BLUE,
-        "hoveron": "fills",
-        "text": text,
-        "hoverinfo": "text",
-        "showlegend": False,
-    }
+    """Returns the bar of a stage."""
+    return area([x - BAR, x + BAR, x + BAR, x - BAR], [1, 1, 1 - height, 1 - height], BLUE, text)
 
 
 def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
-    """Text in a figure."""
+    """Returns text in a figure."""
     return {"x": x, "y": y, "text": text, "showarrow": False, **more}
 
 
 def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, int]]:
-    """What was lost between two stages, by place."""
+    """Returns the losses between two stages by place."""
     place = BETWEEN[before, after]
     places = ["capture", place] if after == ledger.stages[-1].name else [place]
     if after == "received":
@@ -107,7 +81,7 @@ def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, i
 
 
 def sankey(ledger: Ledger) -> dict[str, Any]:
-    """What each stage had, and what left the way between them."""
+    """Returns the diagram of stages and losses."""
     traces: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
     sent, shown = max(ledger.sent, 1), 0
@@ -125,7 +99,7 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             traces.append(band((number + BAR, 1), (number + 1 - BAR, 1), height, BLUE, text))
         lost = losses_between(ledger, before.name, after.name)
         tops = accumulate((count / sent for _, count in lost), initial=height)
-        # The lowest band leaves first, so that no two cross.
+        # The lowest band must leave first, because bands must not cross.
         ends = LOSS_ENDS[len(lost)]
         for (place, count), top, end in zip(lost, tops, ends, strict=False):
             thick = max(count / sent, THIN)
@@ -137,32 +111,30 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             shown += 1
     depth = -DEPTH - 0.62 if shown else -0.05
     axis = {"visible": False, "fixedrange": True}
-    diagram = figure(
+    diagram = plot(
         traces,
-        {
-            "height": 400 if shown else 230,
-            "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
-            "dragmode": False,
-            "annotations": labels,
-            "xaxis": {**axis, "range": [-0.45, max(len(ledger.stages) - 0.3, 0.6)]},
-            "yaxis": {**axis, "range": [depth, 1.42]},
-        },
+        height=400 if shown else 230,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        dragmode=False,
+        annotations=labels,
+        xaxis={**axis, "range": [-0.45, max(len(ledger.stages) - 0.3, 0.6)]},
+        yaxis={**axis, "range": [depth, 1.42]},
     )
     return {**diagram, "config": {"displayModeBar": False}}
 
 
 def delay_name(delay: Delay) -> str:
-    """Of a hop, one way."""
+    """Returns the name of a hop."""
     return f"{delay.start} → {delay.end}"
 
 
 def legend_name(text: str) -> str:
-    """In lines that a narrow screen has room for."""
+    """Returns a name in lines that fit on a narrow screen."""
     return "<br>".join(wrap(text, LEGEND_WIDTH))
 
 
 def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
-    """The median of each bin, and its 99th percentile as a thinner line."""
+    """Returns the median of each bin, and the 99th percentile as a thinner line."""
     traces = []
     for number, delay in enumerate(delays):
         color = COLORS[number % len(COLORS)]
@@ -181,12 +153,12 @@ def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
                     "hovertemplate": f"{delay_name(delay)}<br>%{{x:.3f}} s<br>%{{y:.3f}} ms {column}<extra></extra>",
                 }
             )
-    title = "one-way delay, ms" if all(delay.absolute for delay in delays) else "delay above the least, ms"
-    return figure(traces, plain_axes("seconds since the first packet", title))
+    title = "one-way delay, ms" if all(delay.absolute for delay in delays) else "delay above the minimum, ms"
+    return plot(traces, **plain_axes("seconds since the first packet", title))
 
 
 def distribution(delays: list[Delay]) -> dict[str, Any]:
-    """The share of packets that took at most so long."""
+    """Returns the cumulative distribution of delays."""
     traces = []
     for number, delay in enumerate(delays):
         low, width, counts = delay.histogram
@@ -202,11 +174,11 @@ def distribution(delays: list[Delay]) -> dict[str, Any]:
                 "hovertemplate": f"{delay_name(delay)}<br>%{{y:.1f}}% within %{{x:.3f}} ms<extra></extra>",
             }
         )
-    return figure(traces, plain_axes("one-way delay, ms", "packets, %"))
+    return plot(traces, **plain_axes("one-way delay, ms", "packets, %"))
 
 
 def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]:
-    """How many packets were lost in each bin of time, by place and way."""
+    """Returns the packets lost in each bin, by place and direction."""
     traces = []
     ways = list(dict.fromkeys((row["way"], row["place"]) for row in bins))
     for number, (way, place) in enumerate(ways):
@@ -224,16 +196,15 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
         )
     layout = {**plain_axes("seconds since the first packet", "packets lost"), "barmode": "stack"}
     if max(row["packets"] for row in bins) <= FEW:
-        layout["yaxis"]["dtick"] = 1  # no half packets
-    return figure(traces, layout)
+        layout["yaxis"]["dtick"] = 1  # packets are whole
+    return plot(traces, **layout)
 
 
 def plain_axes(x: str, y: str) -> dict[str, Any]:
-    """Titles, and room for them."""
+    """Returns a layout with two titled axes."""
     return {
         "height": 360,
         "margin": {"l": 64, "r": 16, "t": 8, "b": 44},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         "showlegend": True,
         "xaxis": {"title": {"text": x}, "zeroline": False},
         "yaxis": {"title": {"text": y}, "rangemode": "tozero", "zeroline": False},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of an experiment: one HTML file that works offline."""
+"""The report of an experiment: facts, figures, and a table of the results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
 from wiretale.reports.html import offline_page
+from wiretale.reports.html.experiment_data import Outcome
 from wiretale.reports.html.experiment_figures import experiment_figures
-from wiretale.reports.html.experiment_outcome import Outcome
 
 Row = dict[str, Any]
 ROWS_MOST = 2000
-# Heading and cell of the table of results.
+# Heading and cell of each column of the results.
 CELLS = (
     ("test", lambda row: row["test"]),
     ("session", lambda row: row["session"]),
@@ -34,24 +34,24 @@ TEXT_CELLS = ("test", "session")
 
 
 def number(value: float | None) -> str:
-    """Four digits."""
+    """Returns a number with four digits."""
     return UNKNOWN if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def marked(row: Row, name: str, exceeds: str) -> str:
-    """A rate; one above that of the link is no rate of the wire."""
+    """Returns a rate; one above the rate of the link was not reached on the wire."""
     return f"{number(row[name])} (above the link's)" if row.get(exceeds) else number(row[name])
 
 
 def where(endpoint: Row) -> str:
-    """An endpoint in words."""
+    """Returns the host of an endpoint."""
     if endpoint["ssh"]:
         return f"{endpoint['ssh']} (ssh)"
     return f"namespace {endpoint['netns']}" if endpoint["netns"] else "the host of the run"
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:
-    """What was run."""
+    """Returns the facts about the run."""
     plan = outcome.plan
     tests = plural(len(plan["tests"]) - outcome.missing, "test")
     found = [
@@ -59,7 +59,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("run", f"{tests}, from {show_time(outcome.started_ns).partition('.')[0]}Z"),
         ("from", where(plan["sender"])),
         ("to", f"{where(plan['receiver'])}, {plan['address']} port {plan['port']}"),
-        ("captured by", outcome.tracer or "nobody"),
+        ("captured by", outcome.tracer or "no capture"),
     ]
     if outcome.missing:
         found.append(("still to run", plural(outcome.missing, "test")))
@@ -67,7 +67,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def mean_of(rows: list[Row], group: str, name: str) -> dict[int, float]:
-    """Means over the trials, by the number of blocks: the same in all groups of the sweep."""
+    """Returns means over the trials by block size without header, which all groups of a sweep share."""
     found: dict[int, list[float]] = {}
     for row in rows:
         if row["group"] == group and row[name] is not None:
@@ -76,20 +76,20 @@ def mean_of(rows: list[Row], group: str, name: str) -> dict[int, float]:
 
 
 def ratio(rows: list[Row], over: str, under: str) -> str:
-    """Of throughputs, over the block sizes."""
+    """Returns the ratio of the throughputs of two groups over the block sizes."""
     more, less = (mean_of(rows, group, "throughput_mbit_s") for group in (over, under))
     ratios = [more[size] / less[size] for size in more if less.get(size)]
     return f"{fmean(ratios):.3g} ({min(ratios):.3g} to {max(ratios):.3g} by block size)" if ratios else UNKNOWN
 
 
 def share(rows: list[Row], group: str) -> str:
-    """Percent received, over the block sizes."""
+    """Returns percent received over the block sizes."""
     shares = list(mean_of(rows, group, "percent_received").values())
     return f"{fmean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f} by block size)" if shares else UNKNOWN
 
 
 def findings(outcome: Outcome) -> list[Row]:
-    """What S2 found, and the same of this run."""
+    """Returns the findings of study S2, with the same figures of this run."""
     measured = {
         "TCP throughput over UDP throughput": ratio(outcome.rows, "tcp", "udp"),
         "UDP throughput over TCP throughput": ratio(outcome.rows, "udp", "tcp"),
@@ -104,14 +104,14 @@ def findings(outcome: Outcome) -> list[Row]:
 
 
 def table(outcome: Outcome) -> Row:
-    """The results, in text."""
+    """Returns the table of results as text."""
     heads = [head for head, _ in CELLS]
     listed = [[show(row) for _, show in CELLS] for row in outcome.rows[:ROWS_MOST]]
     return {"heads": heads, "rows": listed, "numeric": [head not in TEXT_CELLS for head in heads]}
 
 
 def render(outcome: Outcome) -> str:
-    """The page."""
+    """Returns the page."""
     figures = experiment_figures(outcome)
     return offline_page.render(
         "experiment.html",
@@ -129,5 +129,5 @@ def render(outcome: Outcome) -> str:
 
 
 def write_page(outcome: Outcome, path: Path) -> Path:
-    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
     return offline_page.write(render(outcome), path)

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of an experiment: means with the spread of their trials, every trial, and what the study published."""
+"""Figures of an experiment: means with the range of their trials, single trials, and published figures."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from statistics import fmean
 from typing import Any
 
-from wiretale.reports.html.experiment_outcome import Outcome
-from wiretale.reports.html.experiment_points import Point, alone, longest, mix_counts, mix_points, points
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from wiretale.reports.html.experiment_data import Outcome, Point, alone, longest, mix_counts, mix_points, points
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot
 
 Row = dict[str, Any]
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
 PUBLISHED_COLORS = (GREY, "#b58b5a", "#6f9c84", "#a58fca", "#cf8b88", "#7fb3af", "#c79ab8", "#a89f5f")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
-FAR_APART = 50
+FAR_APART = 50  # ratio of values from which an axis is logarithmic
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-TOGETHER_MOST = 24  # figures of sessions over time
-SPREAD = "Lines join the means of the trials; bars reach from the least to the greatest trial; faint points are single trials."
-BAR_SPREAD = "Means of the trials, with lines from the least to the greatest."
+TOGETHER_MOST = 24  # figures of sessions over time, at most
+SPREAD = "Lines connect the means of the trials; bars show their range; faint points are single trials."
+BAR_SPREAD = "Means of the trials, with their range."
 
 
 @dataclass
 class Figure:
-    """One of the page's figures, as Plotly's JSON."""
+    """One figure of the page."""
 
     title: str
     note: str
@@ -34,36 +34,18 @@ class Figure:
     layout: Row = field(default_factory=dict)
 
     def as_json(self) -> Row:
-        """Checked by Plotly: what it does not know is an error here, not an empty figure in the page."""
-        from plotly import graph_objects as go
-
-        figure = go.Figure(data=self.data, layout={**BASE_LAYOUT, **self.layout}, skip_invalid=False)
-        plain = json.loads(figure.to_json())
-        return {
-            **{"title": self.title, "note": self.note, "data": plain["data"], "layout": plain["layout"]},
-            "choices": trial_choices(self.data),
-        }
-
-
-BASE_LAYOUT: Row = {
-    "template": "none",
-    "margin": {"l": 76, "r": 16, "t": 8, "b": 52},
-    "height": 440,
-    "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-    "font": {"family": "system-ui, sans-serif", "size": 12},
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-}
+        """Returns the figure for the script of the page."""
+        drawn = plot(self.data, **{"height": 440, "margin": {"l": 76, "r": 16, "t": 8, "b": 52}, **self.layout})
+        return {"title": self.title, "note": self.note, **drawn, "choices": trial_choices(self.data)}
 
 
 def axis(title: str, **more: Any) -> Row:
-    """An axis with its unit."""
+    """Returns an axis; its title has the unit."""
     return {"title": {"text": title}, "zeroline": False, "exponentformat": "none", "separatethousands": True, **more}
 
 
 def size_axis(sizes: Sequence[float]) -> Row:
-    """Block sizes on a logarithmic axis; ticks are sizes that are not too near to the one before: 32 and not 44."""
+    """Returns a logarithmic axis of block sizes. A tick must be 1.5 times the one before: 32, but not 44."""
     ticks: list[float] = []
     for size in sorted(set(sizes)):
         if not ticks or size >= 1.5 * ticks[-1]:
@@ -72,7 +54,7 @@ def size_axis(sizes: Sequence[float]) -> Row:
 
 
 def fine_ticks(low: float, high: float) -> list[float]:
-    """Of a range that is narrower than the ticks 1, 2 and 5 are apart: the widest even steps with two ticks in it."""
+    """Returns ticks for a range that has fewer than two of 1, 2 and 5: the widest even steps with two ticks in it."""
     power = 10.0 ** math.floor(math.log10(high - low))
     for step in (factor * power for factor in (2, 1, 0.5, 0.2, 0.1)):
         first, last = math.ceil(low / step), math.floor(high / step)
@@ -82,7 +64,7 @@ def fine_ticks(low: float, high: float) -> list[float]:
 
 
 def log_axis(title: str, values: Sequence[float]) -> Row:
-    """A logarithmic axis with ticks at 1, 2 and 5, or only at powers of ten where there are many."""
+    """Returns a logarithmic axis with ticks at 1, 2 and 5, or only at powers of ten if there are many."""
     known = [value for value in values if value > 0] or [1.0]
     low, high = min(known), max(known)
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
@@ -94,7 +76,7 @@ def log_axis(title: str, values: Sequence[float]) -> Row:
 
 
 def rate_axis(title: str, values: Sequence[float]) -> Row:
-    """From zero; logarithmic where the least could not be seen beside the greatest."""
+    """Returns an axis from zero, or a logarithmic one if the least value would be invisible beside the greatest."""
     known = [value for value in values if value > 0]
     if known and max(known) > FAR_APART * min(known):
         return log_axis(title, known)
@@ -102,30 +84,33 @@ def rate_axis(title: str, values: Sequence[float]) -> Row:
 
 
 def heights(traces: Sequence[Row]) -> list[float]:
-    """All values of some traces."""
+    """Returns all values of some traces."""
     return [value for trace in traces for value in trace["y"] if value is not None]
 
 
+def error_bars(trials: Sequence[Sequence[float]]) -> Row:
+    """Returns bars from the least to the greatest trial of each point, hidden if each has one trial."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(values) - fmean(values) for values in trials],
+        "arrayminus": [fmean(values) - min(values) for values in trials],
+        "thickness": 1.2,
+        "visible": any(len(values) > 1 for values in trials),
+    }
+
+
 def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
-    """Means with bars from least to greatest."""
+    """Returns means with the range of their trials."""
     color = COLORS[number % len(COLORS)]
-    means = [point.mean for point in line]
     return {
         "type": "scatter",
         "name": name,
         "legendgroup": name,
         "mode": "lines+markers",
         "x": [point.x for point in line],
-        "y": means,
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [max(point.values) - mean for point, mean in zip(line, means, strict=True)],
-            "arrayminus": [mean - min(point.values) for point, mean in zip(line, means, strict=True)],
-            "thickness": 1.2,
-            "width": 4,
-            "visible": any(len(point.trials) > 1 for point in line),
-        },
+        "y": [point.mean for point in line],
+        "error_y": {**error_bars([point.values for point in line]), "width": 4},
         "line": {"color": color, "width": 2},
         "marker": {"color": color, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
         "customdata": [[min(p.values), max(p.values), len(p.values)] for p in line],
@@ -135,7 +120,7 @@ def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
 
 
 def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], number: int, hover: str) -> Row:
-    """A trial: faint points beside the means, or a line of its own."""
+    """Returns a trial: faint points, which the page can also show as a line."""
     color = COLORS[number % len(COLORS)]
     return {
         "type": "scatter",
@@ -154,19 +139,19 @@ def trial_line(name: str, trial: int, pairs: Sequence[tuple[float, float]], numb
 
 
 def trial_numbers(line: Sequence[Point]) -> list[int]:
-    """Those that any of the points has."""
+    """Returns the trials of any of the points."""
     return sorted({trial for point in line for trial, _ in point.trials})
 
 
 def trial_lines(name: str, line: Sequence[Point], number: int, hover: str) -> Iterator[Row]:
-    """Each trial."""
+    """Yields each trial of a line."""
     for trial in trial_numbers(line):
         pairs = [(point.x, dict(point.trials)[trial]) for point in line if trial in dict(point.trials)]
         yield trial_line(name, trial, pairs, number, hover)
 
 
 def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Iterator[Row]:
-    """Each trial, by the time that it took; its sizes in their order."""
+    """Yields each trial against its elapsed time, in the order of its block sizes."""
     for trial in trial_numbers(times):
         both = [(dict(time.trials), dict(rate.trials)) for time, rate in zip(times, rates, strict=True)]
         pairs = [(time[trial], rate[trial]) for time, rate in both if trial in time]
@@ -174,7 +159,7 @@ def time_trials(name: str, times: Sequence[Point], rates: Sequence[Point], numbe
 
 
 def trial_choices(data: Sequence[Row]) -> list[Row]:
-    """Ways to show the traces: means, or a line for each trial; none where there is one trial."""
+    """Returns the views of a figure: means, or a line for each trial; none if each point has one trial."""
     trials = [trace.get("meta") == "trial" for trace in data]
     if not any(trials):
         return []
@@ -196,7 +181,7 @@ def trial_choices(data: Sequence[Row]) -> list[Row]:
 
 
 def published_line(line: Row, number: int, hover: str, shown: bool | str = True) -> Row:
-    """What a study published, labelled as theirs."""
+    """Returns a published line, labelled so."""
     color = PUBLISHED_COLORS[number % len(PUBLISHED_COLORS)]
     return {
         "type": "scatter",
@@ -212,7 +197,7 @@ def published_line(line: Row, number: int, hover: str, shown: bool | str = True)
 
 
 def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
-    """Means and trials of every line."""
+    """Yields means and trials of every line."""
     for number, (name, line) in enumerate(lines.items()):
         yield mean_line(name, line, number, hover)
         if any(len(point.trials) > 1 for point in line):
@@ -222,7 +207,7 @@ def line_traces(lines: dict[str, list[Point]], hover: str) -> Iterator[Row]:
 def against_size(
     outcome: Outcome, y: str, theirs: str, title: str, y_axis: Callable[[Sequence[float]], Row]
 ) -> Iterator[Figure]:
-    """A measure by block size."""
+    """Yields a measure by block size."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
     if longest(lines) < 2:
         return
@@ -239,38 +224,34 @@ def against_size(
 
 
 def published_note(outcome: Outcome, lines: Sequence[Row]) -> str:
-    """Whose the dotted lines are."""
-    return f" Dotted with open marks: what {outcome.plan['study']} published, of its own networks." if lines else ""
+    """Returns the legend of dotted lines."""
+    return (
+        f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks." if lines else ""
+    )
 
 
 def throughput_by_size(outcome: Outcome) -> Iterator[Figure]:
-    """Throughput against block size."""
-
-    def y_axis(values: Sequence[float]) -> Row:
-        return log_axis("throughput, Mbit/s", values)
-
+    """Yields throughput against block size."""
+    y_axis = partial(log_axis, "throughput, Mbit/s")
     yield from against_size(outcome, "throughput_mbit_s", "throughput", "Throughput", y_axis)
 
 
 def received_by_size(outcome: Outcome) -> Iterator[Figure]:
-    """Percent received against block size."""
-
-    def y_axis(values: Sequence[float]) -> Row:
-        return axis("received, % of bytes sent", range=[0, 105])
-
-    yield from against_size(outcome, "percent_received", "received", "Percent received", y_axis)
+    """Yields percent received against block size."""
+    y_axis = axis("received, % of bytes sent", range=[0, 105])
+    yield from against_size(outcome, "percent_received", "received", "Percent received", lambda values: y_axis)
 
 
 def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
-    """Throughput against the time a test took: means of each size, and every trial."""
+    """Yields throughput against elapsed time: means of each size, and every trial."""
     rows = [row for row in alone(outcome.rows) if row["elapsed_s"] and row["throughput_mbit_s"]]
     times, rates = (points(rows, lambda row: row["block_bytes"], y) for y in ("elapsed_s", "throughput_mbit_s"))
     if longest(times) < 2:
         return
     figure = Figure(
         "Throughput against elapsed time",
-        "A mark for each block size: means of its trials, with bars from the least to the greatest of both; its number is "
-        "the block size in bytes; faint points are single trials. Elapsed is from the first to the last block.",
+        "A mark for each block size, labelled with it in bytes: means of its trials, with the range of both; faint points are "
+        "single trials. Elapsed time is from the first to the last block.",
     )
     for number, (name, line) in enumerate(times.items()):
         figure.data.append(time_line(name, line, rates[name], number))
@@ -285,32 +266,27 @@ def throughput_by_time(outcome: Outcome) -> Iterator[Figure]:
 
 
 def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Row:
-    """Marks with bars in both directions."""
+    """Returns marks with error bars in both directions."""
     line = mean_line(name, rates, number, "%{text} byte blocks, %{x:.4g} s")
-    means = [point.mean for point in times]
     return {
         **line,
         "mode": "markers+text",
-        "x": means,
+        "x": [point.mean for point in times],
         "text": [f"{point.x:g}" for point in times],
         "textposition": "top center",
         "textfont": {"size": 10},
-        "error_x": {
-            **line["error_y"],
-            "array": [max(point.values) - mean for point, mean in zip(times, means, strict=True)],
-            "arrayminus": [mean - min(point.values) for point, mean in zip(times, means, strict=True)],
-        },
+        "error_x": {**line["error_y"], **error_bars([point.values for point in times])},
     }
 
 
 def offered(row: Row) -> float | None:
-    """The rate that was asked for; without one, the rate at which it was sent."""
+    """Returns the requested rate, or the sending rate if none was requested."""
     rate: float | None = row["offered_mbit_s"] or row["sending_rate_mbit_s"]
     return rate
 
 
 def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
-    """Offered against received rate over UDP."""
+    """Yields offered against received rate of UDP."""
     rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp" and row["offered_mbit_s"]]
     lines = points(rows, offered, "receiving_rate_mbit_s", by_rate=False)
     if longest(lines) < 2:
@@ -318,12 +294,13 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
     published = outcome.published.get("offered", [])
     hover = "offered %{x:.4g} Mbit/s"
     figure = Figure(
-        "Offered against received rate", f"{SPREAD} On the grey line all arrives.{published_note(outcome, published)}"
+        "Offered against received rate",
+        f"{SPREAD} On the grey line everything arrives.{published_note(outcome, published)}",
     )
     most = max(point.x for line in lines.values() for point in line)
     figure.data = [
         {
-            **{"type": "scatter", "name": "all arrives", "mode": "lines", "x": [0, most], "y": [0, most]},
+            **{"type": "scatter", "name": "everything arrives", "mode": "lines", "x": [0, most], "y": [0, most]},
             **{"line": {"color": GREY, "width": 1}, "hoverinfo": "skip"},
         },
         *line_traces(lines, hover),
@@ -337,7 +314,7 @@ def received_by_offered(outcome: Outcome) -> Iterator[Figure]:
 
 
 def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
-    """The one session of a protocol, by the number of those of the other."""
+    """Yields the rate of a single session of a protocol by the number of sessions of the other."""
     if not has_mix(outcome):
         return
     for protocol, line in mix_points(outcome.rows).items():
@@ -363,7 +340,7 @@ def rate_of_one(outcome: Outcome) -> Iterator[Figure]:
 
 
 def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
-    """Trials of the throughput of each session of tests with several, and of those with one that were published."""
+    """Returns trials of throughput by group and session: of tests with several sessions, and of published ones with one."""
     wanted = {one["group"] for one in [*outcome.together, *outcome.published.get("sessions", [])]}
     found: dict[tuple[str, str], list[float]] = {}
     for row in outcome.rows:
@@ -373,26 +350,20 @@ def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
 
 
 def bars(name: str, places: list[list[str]], trials: list[list[float]], color: str, pattern: str) -> Row:
-    """Means with bars from least to greatest."""
-    means = [sum(values) / len(values) for values in trials]
-    pairs = list(zip(trials, means, strict=True))
+    """Returns means as bars, with the range of their trials."""
     return {
         "type": "bar",
         "name": name,
         "x": places,
-        "y": means,
-        "error_y": {
-            **{"type": "data", "symmetric": False, "thickness": 1.2, "visible": any(len(one) > 1 for one in trials)},
-            "array": [max(values) - mean for values, mean in pairs],
-            "arrayminus": [mean - min(values) for values, mean in pairs],
-        },
+        "y": [fmean(values) for values in trials],
+        "error_y": error_bars(trials),
         "marker": {"color": color, "pattern": {"shape": pattern}},
         "hovertemplate": f"%{{x}}<br>{name}: %{{y:.4g}} Mbit/s<extra></extra>",
     }
 
 
 def published_bars(published: Sequence[Row], found: dict[tuple[str, str], list[float]]) -> Row | None:
-    """What was published of the same sessions, each at the place of the one that was measured."""
+    """Returns published throughput of the same sessions, each beside the measured one."""
     labels: dict[str, list[str]] = {}
     for group, label in found:
         labels.setdefault(group, []).append(label)
@@ -404,19 +375,17 @@ def published_bars(published: Sequence[Row], found: dict[tuple[str, str], list[f
 
 
 def has_mix(outcome: Outcome) -> bool:
-    """Whether sessions of both protocols run together."""
+    """Returns whether sessions of both protocols run together."""
     return any(count["tcp"] and count["udp"] for count in mix_counts(outcome.rows).values())
 
 
 def throughput_of_sessions(outcome: Outcome) -> Iterator[Figure]:
-    """Each session of tests that have several, beside what was published of the same."""
+    """Yields each session of tests that have several, with published figures."""
     if not outcome.together or has_mix(outcome):
         return
     found = session_labels(outcome)
     published = published_bars(outcome.published.get("sessions", []), found)
-    figure = Figure(
-        "Throughput of each session", BAR_SPREAD + (" Hatched: what the study published." if published else "")
-    )
+    figure = Figure("Throughput of each session", BAR_SPREAD + (" Hatched: published." if published else ""))
     places = [[group for group, _ in found], [label for _, label in found]]
     figure.data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
     figure.layout = {
@@ -429,7 +398,7 @@ def throughput_of_sessions(outcome: Outcome) -> Iterator[Figure]:
 
 
 def sessions_over_time(outcome: Outcome) -> Iterator[Figure]:
-    """Rates of sessions that ran together, and Jain's fairness index below."""
+    """Yields rates over time of sessions that ran together, and Jain's fairness index."""
     for one in outcome.together[:TOGETHER_MOST]:
         trials = sum(other["group"] == one["group"] for other in outcome.together)
         figure = Figure(
@@ -449,26 +418,25 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Figure]:
 
 
 def time_note(one: Row) -> str:
-    """Where the figures are from."""
-    where = (
-        "Payload that passed the tracer" if one["source"] == "capture" else "Payload as its sender sent it (no capture)"
-    )
+    """Returns the source of the figures, and the definition of the index."""
+    captured = one["source"] == "capture"
+    source = "Payload that passed the tracer" if captured else "Payload as its sender sent it (no capture)"
     known = [value for value in one["fairness"] if value is not None]
-    mean = f" Its mean here is {sum(known) / len(known):.3f}." if known else ""
+    mean = f" Its mean is {fmean(known):.3f}." if known else ""
     return (
-        f"{where}, in bins of {one['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, where two or "
-        f"more do: 1 when all get the same, 1/n when one of n gets all.{mean}"
+        f"{source}, in bins of {one['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, if there are "
+        f"at least two: 1 if all get the same rate, 1/n if one of n gets everything.{mean}"
     )
 
 
 def over_time(name: str, times: list[float], values: Sequence[float | None], color: str, y_axis: str) -> Row:
-    """A line of steps, of which each bin is one."""
+    """Returns a line with a step for each bin."""
     return {
         "type": "scatter",
         "name": name,
         "mode": "lines",
         "x": times,
-        "y": [*values, values[-1]],  # the last bin, to its end
+        "y": [*values, values[-1]],  # up to the end of the last bin
         "yaxis": y_axis,
         "line": {"color": color, "width": 1.5, "shape": "hv"},
         "hovertemplate": "%{y:.4g}",
@@ -488,5 +456,5 @@ FIGURES = (
 
 
 def experiment_figures(outcome: Outcome) -> list[Row]:
-    """Those that the experiment has data for, in the page's order."""
+    """Returns the figures that the experiment has data for, in the order of the page."""
     return [figure.as_json() for make in FIGURES for figure in make(outcome)]

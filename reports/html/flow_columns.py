@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every flow of a capture as columns of the page: some 13 bytes each, so that a search in the page reaches all of them."""
+"""Every flow as columns of the page, at about 13 bytes per flow, because its search must reach all of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from wiretale.reports.html.packing import encoded, numbered_words
 from wiretale.reports.phrases import problem_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-FLOWS_MOST = 1_000_000  # in the page; of more, the largest
-REAL_BYTES = 3  # kept of a float32: five digits
+FLOWS_MOST = 1_000_000  # if there are more, the largest
+REAL_BYTES = 3  # of a float32, which keep five digits
 # Name in the page, column of the flows table, array code.
 FIELDS = (
     ("number", "flow", "I"),
@@ -35,25 +36,26 @@ FIELDS = (
 WORDS = ("protocol", "application", "state")
 
 Column = list[Any]
+Field = tuple[str, str, int, int]  # column, array code, base, divisor
 
 
 def planes(code: str, data: bytes, kept: int = 0) -> Column:
-    """A column as the first bytes of all values, then the second ones and so on (the highest first): like bytes side by
-    side compress better. Of a float the lowest bytes can be left out."""
+    """Returns a column as byte planes: the most significant byte of all values, then the next, because similar bytes in a row
+    compress better. Of a float only the first `kept` planes may be stored."""
     size = array(code).itemsize
     order = range(size - 1, size - 1 - (kept or size), -1)
     return [code, len(order), encoded(b"".join(data[place::size] for place in order))]
 
 
 def texts(values: Sequence[str | None]) -> tuple[list[str], array[int]]:
-    """Different texts, and of each value the number of its text; 0 is the empty text."""
+    """Returns the distinct texts, and the number of the text of each value; 0 is the empty text."""
     numbers: dict[str | None, int] = {"": 0, None: 0}
     chosen = array("I", [numbers.setdefault(value, len(numbers) - 1) for value in values])
     return [text for text in numbers if text is not None], chosen
 
 
 def chosen_flows(trace: Trace) -> list[int]:
-    """All flows, or the largest of more than the page takes, ascending."""
+    """Returns the numbers of the flows in the page, ascending: all, or the largest if there are too many."""
     count = len(trace.flows)
     if count <= FLOWS_MOST:
         return list(range(count))
@@ -62,34 +64,28 @@ def chosen_flows(trace: Trace) -> list[int]:
 
 
 def of_chosen(values: Sequence[Any], chosen: Sequence[int]) -> Sequence[Any]:
-    """Values of these flows."""
+    """Returns the values of these flows."""
     return values if len(values) == len(chosen) else [values[flow] for flow in chosen]
 
 
 def greater(values: array[Any]) -> array[float]:
-    """Of the two directions of each flow the greater value; NaN where neither has one."""
+    """Returns the greater value of both directions of each flow; NaN if both are unknown."""
     pairs = zip(values[::2], values[1::2], strict=True)
     return array("f", [there if there >= back or back != back else back for there, back in pairs])
 
 
+def arrays(table: Table, fields: list[Field], chosen: list[int]) -> Iterator[array[Any]]:
+    """Yields columns of some flows."""
+    for (_, code, *_), data in zip(fields, table.packed_columns(fields, chosen), strict=True):
+        yield array(code, data)
+
+
 def measured_columns(trace: Trace, chosen: list[int], base_ns: int) -> dict[str, Column]:
-    """Throughput, round trip, duration, start; and whether the second direction carries more."""
-    of_flows = [
-        ("handshake_rtt_ns", "f", 0, 1),
-        ("first_ns", "d", base_ns, 1_000_000),
-        ("last_ns", "d", base_ns, 1_000_000),
-    ]
-    handshakes, firsts, lasts = (
-        array(code, data)
-        for (_, code, *_), data in zip(of_flows, trace.flows.packed_columns(of_flows, chosen), strict=True)
-    )
+    """Returns throughput, RTT, duration and start, and whether the second direction carries more payload."""
+    of_flows = [("handshake_rtt_ns", "f", 0, 1), *((name, "d", base_ns, 1_000_000) for name in ("first_ns", "last_ns"))]
+    handshakes, firsts, lasts = arrays(trace.flows, of_flows, chosen)
     of_directions = [("throughput_bps", "f", 0, 1), ("rtt_ns_median", "f", 0, 1), ("payload_bytes", "d", 0, 1)]
-    rates, round_trips, payload = (
-        array(code, data)
-        for (_, code, *_), data in zip(
-            of_directions, trace.directions.packed_columns(of_directions, chosen), strict=True
-        )
-    )
+    rates, round_trips, payload = arrays(trace.directions, of_directions, chosen)
     medians = greater(round_trips)
     rtts = array("f", [known if known == known else median for known, median in zip(handshakes, medians, strict=True)])
     lasted = array("f", [last - first for first, last in zip(firsts, lasts, strict=True)])
@@ -103,26 +99,20 @@ def measured_columns(trace: Trace, chosen: list[int], base_ns: int) -> dict[str,
     }
 
 
-def sparse_troubles(trace: Trace, chosen: list[int]) -> list[dict[str, Any]]:
-    """Each kind of trouble: word, unit, the flows that had it and how much."""
+def sparse_problems(trace: Trace, chosen: list[int]) -> list[dict[str, Any]]:
+    """Returns label and unit of each problem, the flows that have it, and their counts."""
     held = set(chosen)
     found = []
-    for word, unit, sums in problem_sums(trace):
+    for label, unit, sums in problem_sums(trace):
         flows = sorted(held & sums.keys())
-        counts = array("d", [sums[flow] for flow in flows])
-        found.append(
-            {
-                "word": word,
-                "unit": unit,
-                "flows": planes("I", array("I", flows).tobytes()),
-                "counts": planes("d", counts.tobytes()),
-            }
-        )
+        columns = {"flows": ("I", flows), "counts": ("d", [sums[flow] for flow in flows])}
+        packed = {name: planes(code, array(code, values).tobytes()) for name, (code, values) in columns.items()}
+        found.append({"label": label, "unit": unit, **packed})
     return found
 
 
 def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
-    """All that the page lists, searches and filters by."""
+    """Returns the columns that the page lists, searches and filters by."""
     chosen = chosen_flows(trace)
     packed = trace.flows.packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], chosen)
     columns = {name: planes(code, data) for (name, _, code), data in zip(FIELDS, packed, strict=True)}
@@ -144,12 +134,12 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "words": {name: numbered_words(trace.flows, name) for name in WORDS},
         "addresses": encoded("\n".join(addresses).encode()),
         "paths": paths,
-        "troubles": sparse_troubles(trace, chosen),
+        "problems": sparse_problems(trace, chosen),
     }
 
 
 def again(trace: Trace) -> dict[str, str]:
-    """Files and options of this analysis: the page adds those of one flow, and has the command for a report of it."""
+    """Returns command and options of this analysis, from which the page makes the command for a report of one flow."""
     options = trace.options
     words = ["FILE" if name == "-" else name for name in trace.inputs]
     if options["block_size"]:

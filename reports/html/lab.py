@@ -1,22 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of scenarios that were run in a lab: one HTML file that works offline, as the report of a capture."""
+"""The report of lab scenarios: a table of measured and published figures, and panels over one time axis per scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.lab_figures import lab_figure
+from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot
 from wiretale.reports.terminal.lab import FIGURES, shown
 
-if TYPE_CHECKING:
-    from wiretale.traffic.lab.flow import FlowMeasures
+Bins = dict[str, list[Any]]  # columns over time, as traffic/lab/flow.py measures them
+
+
+@dataclass(frozen=True)
+class Line:
+    """A column of the bins, drawn as a line of a panel."""
+
+    column: str
+    name: str
+    panel: int
+    color: str
+    dash: str = "solid"
+    hover: str = "%{y:.3s}"
+
+
+PANELS = ("throughput, bit/s", "latency, ms", "jitter, ms", "queue, packets", "bytes", "cumulative losses")
+LINES = (
+    Line("throughput_bps", "throughput", 0, BLUE, hover="%{y:.4s}bit/s"),
+    Line("cumulative_throughput_bps", "cumulative throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),
+    Line("latency_ms", "latency", 1, GREEN, hover="%{y:.3f} ms"),
+    Line("jitter_ms", "jitter", 2, ORANGE, hover="%{y:.3f} ms"),
+    Line("jitter_ms_max", "maximum jitter", 2, ORANGE, "dash", "%{y:.3f} ms at most"),
+    Line("waiting", "queue length", 3, PURPLE, hover="%{y} packets"),
+    Line("bytes", "bytes received", 4, BLUE, hover="%{y:,} bytes"),
+    Line("lost_so_far", "lost packets", 5, RED, hover="%{y} packets"),
+)
+# Panel, published figure, factor.
+PUBLISHED = (
+    (0, "throughput_kibps", 1024),
+    (1, "latency_ms", 1),
+    (2, "jitter_ms", 1),
+    (3, "queue_length_packets", 1),
+    (4, "kb_transferred", 1024),
+)
+GAP = 0.03
+COUNTED = (3, 5)  # panels of packets
+FEW = 6  # packets; Plotly chooses whole ticks above this
+
+
+def line_trace(name: str, x: list[Any], y: list[Any], panel: int, hover: str, **line: Any) -> dict[str, Any]:
+    """Returns a line of a panel."""
+    return {
+        "type": "scatter",
+        "name": name,
+        "x": x,
+        "y": y,
+        "mode": "lines",
+        "line": {"width": 1.5, **line},
+        "hovertemplate": hover + "<extra></extra>",
+        "yaxis": axis_key(panel + 1),
+    }
+
+
+def published_lines(published: dict[str, Any], last: float) -> Iterator[dict[str, Any]]:
+    """Yields published figures as horizontal lines; only the first is in the legend."""
+    for panel, figure, factor in PUBLISHED:
+        if published.get(figure) is not None:
+            level, hover = [published[figure] * factor] * 2, "published %{y:.4s}"
+            yield line_trace("published", [0, last], level, panel, hover, color=GREY, dash="dot")
+
+
+def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
+    """Returns the panels of a flow."""
+    seconds = bins["seconds"]
+    traces = [
+        line_trace(one.name, seconds, bins[one.column], one.panel, one.hover, color=one.color, dash=one.dash)
+        for one in LINES
+    ]
+    for number, trace in enumerate(published_lines(published, seconds[-1] if seconds else 0)):
+        traces.append({**trace, "name": trace["name"] + " " * bool(number), "showlegend": number == 0})
+    height = 1 / len(PANELS)
+    axes: dict[int, dict[str, Any]] = {}
+    for panel, heading in enumerate(PANELS):
+        top = 1 - panel * height
+        axes[panel + 1] = {"title": {"text": heading}, "domain": [top - height + GAP, top], "rangemode": "tozero"}
+        values = (value for line in LINES if line.panel == panel for value in bins[line.column] if value is not None)
+        if panel in COUNTED and max(values, default=0) <= FEW:
+            axes[panel + 1]["dtick"] = 1  # packets are whole
+    title = {"text": "seconds since the first packet"}
+    return plot(
+        traces,
+        height=980,
+        margin={"l": 76, "r": 16, "t": 36, "b": 44},
+        hovermode="x",
+        hoversubplots="axis",
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        xaxis={"title": title, "zeroline": False, "anchor": "free", "position": 0},
+        **panel_axes(axes),
+    )
 
 
 def page_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the page shows it."""
+    """Returns a row of the table."""
     published = row["published"]
     return {
         "case": row["case"],
@@ -30,9 +118,9 @@ def page_row(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def render(title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMeasures]) -> str:
-    """The page."""
-    figures = [lab_figure(measured.bins, row["published"]) for row, measured in zip(rows, measures, strict=True)]
+def render(title: str, rows: Sequence[dict[str, Any]], bins: Sequence[Bins]) -> str:
+    """Returns the page; `bins` are those of each row."""
+    figures = [lab_figure(measured, row["published"]) for row, measured in zip(rows, bins, strict=True)]
     return offline_page.render(
         "lab.html",
         {"figures": {f"plot-{number}": figure for number, figure in enumerate(figures)}},
@@ -42,6 +130,6 @@ def render(title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMe
     )
 
 
-def write_lab_report(title: str, rows: Sequence[dict[str, Any]], measures: Sequence[FlowMeasures], path: Path) -> Path:
-    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
-    return offline_page.write(render(title, rows, measures), path)
+def write_lab_report(title: str, rows: Sequence[dict[str, Any]], bins: Sequence[Bins], path: Path) -> Path:
+    """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
+    return offline_page.write(render(title, rows, bins), path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every page of a report is built on: one HTML file that works offline, with Plotly and its data inside.
+"""The frame of every page: one HTML file that works offline, with Plotly and its data inside.
 
-The security policy names each script by its hash, so that nothing else runs, whatever a capture's strings hold.
+The security policy lists each script by its hash: text from a capture must never run.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ FIRST_SCRIPTS = ("plotly.js", "keys.js", "print.js")
 
 
 def part(name: str) -> str:
-    """A part of a page."""
+    """Returns the text of a file of page/."""
     return PARTS.joinpath(name).read_text("utf-8")
 
 
 def source_hash(script: bytes) -> str:
-    """How the page's security policy names an inline script."""
+    """Returns the source of an inline script for the security policy."""
     return "'sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode() + "'"
 
 
 def render(
     template: str, data: dict[str, Any], scripts: Sequence[str] = ("figures.js",), style: str = "", **shown: Any
 ) -> str:
-    """The page of a template that extends page.html. `data` is for the scripts, which come behind those of every page
-    and by themselves draw `data["figures"]` (by the id of their place); `shown` is for the template."""
+    """Returns the page of a template that extends page.html.
+
+    `data` is for the scripts, which follow those of every page; the default one draws `data["figures"]`, by the id of an
+    element. `shown` is for the template.
+    """
     from jinja2 import Environment, FunctionLoader
 
     compressed = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes()
@@ -52,16 +55,16 @@ def render(
             style=part("page.css") + style,
             script=code,
             plotly=base64.b64encode(compressed).decode(),
-            # "<" could end the element that holds it; in JSON it only stands in strings.
+            # "<" could end the script element; in JSON, it occurs only in strings.
             data=text.replace("<", "\\u003c"),
             **shown,
         )
     )
-    return valid_text(page)  # a title may be the name of a file that is not UTF-8
+    return valid_text(page)  # the name of a file in the title may not be UTF-8
 
 
 def write(page: str, path: Path) -> Path:
-    """Writes the page and returns its path. OutputError, with what was there before unharmed, when it cannot."""
+    """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
     with output_file(path) as out:
         out.write(page.encode())
     return path

@@ -294,7 +294,7 @@ def test_an_edited_link_and_a_double_click_change_the_view(page: Page, samples: 
     page.until(f"location.hash === '{first}'")
     page.page.evaluate("location.hash = '#flow=77'")
     page.until("!document.getElementById('missing').hidden")
-    assert "flow 77" in page.page.inner_text("#missing")
+    assert "Flow 77" in page.page.inner_text("#missing")
     assert page.complaints == []
 
 
@@ -303,7 +303,7 @@ def test_a_link_that_was_cut_still_opens_the_page(page: Page, samples: Path, tmp
     page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), fragment)
     assert page.complaints == [] and page.points()
     notice = page.page.inner_text("#missing") if page.page.is_visible("#missing") else ""
-    assert notice.startswith("The link names flow %,") == (fragment == "#flow=%")
+    assert notice.startswith("Flow % of the link") == (fragment == "#flow=%")
 
 
 def test_back_undoes_the_choice_of_a_flow_after_keys(page: Page, samples: Path, tmp_path: Path) -> None:
@@ -426,7 +426,7 @@ def test_search_and_links_reach_flows_that_are_not_listed(
     page.until("document.body.dataset.flow === '2900'")
     assert page.hash() == "#flow=2900"
     assert in_window(page, "#h-flow") and in_window(page, "#copy-again")
-    assert "not in the page" in page.page.inner_text("#note")
+    assert "not of this flow" in page.page.inner_text("#note")
     page.page.click("#copy-again")
     command = page.until("document.body.dataset.copied")
     assert command == (
@@ -466,18 +466,21 @@ def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
             assert flow["rtt"] == pytest.approx(row["handshake_rtt_ns"], rel=1e-4)
 
 
-def test_the_list_and_the_terminal_have_the_same_words_for_trouble(opened: Opened, wiretale_run: Any) -> None:
+def test_the_list_and_the_terminal_have_the_same_words_for_problems(opened: Opened, wiretale_run: Any) -> None:
     done = wiretale_run("analyze", opened.trace.inputs[0], "--flows", "50", env={"COLUMNS": "400"})
     listed = opened.page.page.evaluate(
         "[...document.querySelectorAll('#flows tbody tr')].map(row => [row.dataset.flow, row.lastElementChild.textContent])"
     )
     for flow, trouble in listed:
         (line,) = re.findall(rf"^ +{flow}   .*$", done.stdout, re.MULTILINE)
-        assert line.endswith(trouble) if trouble else not re.search(r"lost|reordered|copied$", line), (trouble, line)
+        assert line.endswith(trouble) if trouble else not re.search(r"lost|reordered|duplicated$", line), (
+            trouble,
+            line,
+        )
 
 
-def test_numbered_datagrams_that_were_lost_are_trouble(page: Page, samples: Path, tmp_path: Path) -> None:
+def test_numbered_datagrams_that_were_lost_are_problems(page: Page, samples: Path, tmp_path: Path) -> None:
     page.open(wiretale.analyze(samples / "udp_blocks.pcap").report(tmp_path / "report.html"))
     trouble = page.page.inner_text("tr[data-flow='0'] td:last-child")
-    assert trouble == "3 blocks lost, 1 block reordered, 2 blocks copied"
+    assert trouble == "3 blocks lost, 1 block reordered, 2 blocks duplicated"
     assert page.page.inner_text("tr[data-flow='1'] td:last-child") == ""

@@ -11,7 +11,7 @@ from checkout import SAMPLES
 from plain_wire import Connection, Wire
 from wiretale.reports.html.experiment import write_page
 from wiretale.reports.html.lab import write_lab_report
-from wiretale.traffic.experiment.outcome import read_outcome
+from wiretale.traffic.experiment.results import read_outcome
 
 
 def many_flows(path: Path, count: int = 3000) -> Path:
@@ -66,7 +66,7 @@ def lab_report(folder: Path) -> Path:
         **{"throughput_kibps": 976.5, "kb_transferred": 1227.5, "published": {"latency_ms": 162, "jitter_ms": 3}},
         **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 0, "after": 0}, "link": []},
     }
-    return write_lab_report("narrow", [row], [flow], folder / "lab.html")
+    return write_lab_report("narrow", [row], [flow.bins], folder / "lab.html")
 
 
 REPORTS = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child process of an experiment: its output, and its end even if this process dies."""
+"""A program that an experiment started. It ends if this process ends for any reason."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from types import TracebackType
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 from wiretale.traffic.experiment.endpoint import watched
 
-GRACE_S = 10.0  # between SIGTERM and SIGKILL
+GRACE_S = 10.0  # to end when stopped
 POLL_S = 0.01
-SAID_MOST = 1 << 16
+LOG_MOST = 1 << 16
 OUTPUT_MOST = 1 << 28
 
 
 class ProgramError(WiretaleError):
-    """A program failed or did not become ready."""
+    """A program failed, or did not start."""
 
     exit_code = 4
 
 
 class Child:
-    """A child in its own session, so that Ctrl-C reaches it only through this process; it ends if this process ends."""
+    """Runs in its own session, because Ctrl-C must reach only this process, which then stops the program."""
 
     def __init__(self, command: Sequence[str], remote: bool) -> None:
         self.command = list(command)
@@ -54,42 +54,42 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """Waits until it has ended."""
+        """Whether the program has not ended."""
         return self.process.poll() is None
 
     def output(self) -> str:
         """Returns its standard output so far."""
         return os.pread(self._out.fileno(), OUTPUT_MOST, 0).decode("utf-8", "replace")
 
-    def said(self) -> str:
+    def log(self) -> str:
         """Returns its standard error so far."""
-        return os.pread(self._err.fileno(), SAID_MOST, 0).decode("utf-8", "replace").strip()
+        return os.pread(self._err.fileno(), LOG_MOST, 0).decode("utf-8", "replace").strip()
 
-    def last_words(self) -> str:
-        """Returns its last line, or how it ended."""
-        lines = self.said().splitlines()
+    def last_line(self) -> str:
+        """Returns the last line of its log, or its exit code."""
+        lines = self.log().splitlines()
         return lines[-1] if lines else f"ended with exit code {self.process.returncode}"
 
     def wait_until(self, is_ready: Callable[[str], bool], seconds: float, what: str) -> None:
-        """Waits until its output shows that it is ready. Raises ProgramError if it ends first or exceeds the timeout."""
+        """Waits until its log shows that it is ready. ProgramError if it ends before, or takes too long."""
         until = time.monotonic() + seconds
-        while not is_ready(self.said()):
+        while not is_ready(self.log()):
             if not self.is_running:
-                raise ProgramError(f"{what} did not come up: {self.last_words()}")
+                raise ProgramError(f"{what} did not start: {self.last_line()}")
             if time.monotonic() > until:
-                raise ProgramError(f"{what} was not ready within {seconds:g} s: {self.last_words()}")
+                raise ProgramError(f"{what} was not ready within {seconds:g} s: {self.last_line()}")
             time.sleep(POLL_S)
 
     def ask(self) -> None:
-        """Sends SIGUSR1, which makes it print its progress."""
+        """Sends SIGUSR1: the program logs its counts."""
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGUSR1)
 
     def stop(self) -> int:
-        """Ends it unless it has ended; it first writes its buffers. Returns its exit code."""
+        """Ends the program, which must write its buffered data first. Returns its exit code."""
         assert self.process.stdin is not None
         with suppress(OSError):
-            self.process.stdin.close()  # endpoint.py stops the program if this input is closed
+            self.process.stdin.close()  # the signal to end (endpoint.py)
         try:
             return self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

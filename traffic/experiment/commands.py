@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of a plan: receiver, senders, tracer."""
+"""The commands of a plan: receiver, senders and tracer."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 from wiretale.traffic.experiment.plan import Plan, Session, Test, Tracer
 
-WAIT_S = 10  # seconds until the receiver is free again
+WAIT_S = 10  # for the receiver to become free
 CAPTURES = "captures"
 
 
 @dataclass(frozen=True)
 class CaptureProgram:
-    """A capture program: its command, and the word it prints once it captures."""
+    """A program that captures: its options, and the words of its log once it captures."""
 
     name: str
     suffix: str
     ready: str
     options: tuple[str, ...]
-    reports_counts: bool = False  # whether it prints counts at SIGUSR1
+    logs_counts: bool = False  # on SIGUSR1
 
     def arguments(self, tracer: Tracer, where: str, program: str) -> list[str]:
-        """Returns the program and its options."""
+        """Returns the program with its options."""
         fixed = [one.format(interface=tracer.interface, snaplen=tracer.snaplen, where=where) for one in self.options]
         return [program, *fixed, *([tracer.filter] if tracer.filter else [])]
 
@@ -33,7 +33,7 @@ CAPTURE_PROGRAMS = (
     CaptureProgram(
         "wiretale-capture", ".pcapng", "capturing", ("-i", "{interface}", "-s", "{snaplen}", "-w", "{where}")
     ),
-    # Without --immediate-mode, libpcap discards its buffer when tcpdump is stopped.
+    # Without --immediate-mode, libpcap would drop its buffered packets when it is stopped.
     CaptureProgram(
         "tcpdump",
         ".pcap",
@@ -42,13 +42,13 @@ CAPTURE_PROGRAMS = (
             *("-i", "{interface}", "-n", "-p", "-U", "--immediate-mode", "--time-stamp-precision=nano"),
             *("-B", "16384", "-s", "{snaplen}", "-w", "{where}/trace.pcap"),
         ),
-        reports_counts=True,
+        logs_counts=True,
     ),
 )
 
 
 def receiver_command(plan: Plan) -> list[str]:
-    """Returns the command of the receiver of all tests."""
+    """Returns the receiver of all tests."""
     program = plan.receiver.program("wiretale-traffic")
     most = plan.sessions_most
     parallel = ["--parallel", str(most)] if most > 1 else []
@@ -65,7 +65,7 @@ def amount(session: Session) -> list[str]:
 
 
 def sender_command(plan: Plan, session: Session) -> list[str]:
-    """Returns the sender's command of a session."""
+    """Returns the sender of a session."""
     options = [
         *(["--udp"] if session.protocol == "udp" else []),
         *("--size", str(session.block_bytes), *amount(session)),
@@ -78,12 +78,12 @@ def sender_command(plan: Plan, session: Session) -> list[str]:
 
 
 def tracer_command(tracer: Tracer, capture: CaptureProgram, where: str) -> list[str]:
-    """Returns the tracer's command of a test; it writes into a folder."""
+    """Returns the tracer of a test, which writes into a directory."""
     return tracer.endpoint.command(capture.arguments(tracer, where, tracer.endpoint.program(capture.name)))
 
 
 def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Iterator[str]:
-    """Yields the commands of a test as shell lines."""
+    """Yields the commands of a test as lines of shell."""
     yield f"# {test.name}"
     if plan.tracer and capture:
         yield f"{shlex.join(tracer_command(plan.tracer, capture, f'{CAPTURES}/{test.name}'))} &"
@@ -95,7 +95,7 @@ def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Ite
 
 
 def all_commands(plan: Plan, capture: CaptureProgram | None) -> Iterator[str]:
-    """Yields every command of a run, in order."""
+    """Yields every command of a run in order."""
     yield f"{shlex.join(receiver_command(plan))} &"
     for test in plan.tests:
         yield from test_commands(plan, test, capture)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The place of an experiment's program: this host, another host by ssh, or a network namespace of this host."""
+"""The place of a program of an experiment: this host, another host through ssh, or a network namespace of this host."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from wiretale.analyzer.errors import MissingToolError, UsageError
 from wiretale.traffic.program import find_program, program_path
 
-# Ends the program if this side of its standard input is closed: on purpose, by a broken connection, or because this
-# process ended for any reason. The wrapper must ignore SIGUSR1, which is only for the program.
+# Ends the program if the other end of its standard input is closed: on purpose, by a broken connection, or because this process
+# ended. The shell ignores SIGUSR1, which is for the program.
 WATCHED = (
     "trap '' USR1; exec 3<&0; {command} </dev/null & p=$!; {{ cat <&3; kill -TERM $p; }} >/dev/null 2>&1 & w=$!; "
     "wait $p; s=$?; kill $w 2>/dev/null; exit $s"
@@ -25,13 +25,13 @@ NETNS_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def watched(arguments: Sequence[str]) -> str:
-    """Returns a shell line that runs a program as long as its standard input is open."""
+    """Returns a line of shell that runs a program as long as its standard input is open."""
     return WATCHED.format(command=shlex.join(arguments))
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The place where a program runs: this host if neither field is set."""
+    """This host if both fields are None."""
 
     ssh: str | None = None
     netns: str | None = None
@@ -51,15 +51,15 @@ class Endpoint:
 
     @property
     def is_remote(self) -> bool:
-        """Returns whether it has a different file system."""
+        """Whether it is another host, with its own files."""
         return self.ssh is not None
 
     def program(self, name: str) -> str:
-        """Returns the program's name there: its full path, or its bare name on another host."""
+        """Returns the path of a program, or its name on another host."""
         return name if self.is_remote else program_path(name) or name
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """Returns the local command that runs a program there; the program ends with this command."""
+        """Returns the local command that runs a program at the endpoint and ends it with itself."""
         if self.ssh is not None:
             return self.shell(watched(arguments))
         if self.netns is not None:
@@ -67,12 +67,12 @@ class Endpoint:
         return list(arguments)
 
     def shell(self, script: str) -> list[str]:
-        """Returns the local command that runs a shell line on the other host."""
+        """Returns the local command that runs a line of shell on the other host."""
         assert self.ssh is not None
         return [program_path("ssh") or "ssh", *SSH_OPTIONS, "--", self.ssh, script]
 
     def check(self) -> None:
-        """Raises MissingToolError or UsageError if programs cannot run there."""
+        """Raises MissingToolError or UsageError if programs cannot run at the endpoint."""
         if self.ssh is not None:
             find_program("ssh")
         if self.netns is None:
@@ -85,7 +85,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Parses `here`, `ssh:user@host` or `netns:NAME`. Raises ValueError for anything else."""
+    """Returns the endpoint of `here`, `ssh:user@host` or `netns:NAME`. ValueError for other texts."""
     kind, colon, name = text.partition(":")
     if text == "here":
         return Endpoint()

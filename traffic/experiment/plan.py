@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan: endpoints, sessions, repetitions and capture. Written in TOML (docs/experiments.md)."""
+"""A plan in TOML (docs/experiments.md): the traffic between two endpoints, its repetitions, and the tracer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AMOUNTS = ("count", "counts", "bytes", "seconds", "file")
 
 @dataclass(frozen=True)
 class Tracer:
-    """The place that captures packets during a test."""
+    """The capture of a test."""
 
     interface: str
     endpoint: Endpoint
@@ -51,7 +51,7 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Session:
-    """One sender of a test: blocks of one size over one protocol."""
+    """A sender of a test: blocks of one size over one protocol."""
 
     protocol: str
     block_bytes: int
@@ -67,7 +67,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Test:
-    """Sessions that run together, once."""
+    """One trial of sessions that run together."""
 
     name: str
     group: str
@@ -76,13 +76,13 @@ class Test:
 
     @property
     def seconds(self) -> float:
-        """Returns the planned duration; None if the data is limited by count."""
+        """The planned duration; a session without a duration counts 0."""
         return max(session.start_s + (session.seconds or 0) for session in self.sessions)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole plan."""
+    """Endpoints, capture and tests of an experiment."""
 
     name: str
     title: str
@@ -99,25 +99,25 @@ class Plan:
 
     @property
     def sessions_most(self) -> int:
-        """Returns the largest number of concurrent sessions."""
+        """The largest number of sessions at the same time."""
         return max(len(test.sessions) for test in self.tests)
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the plan as JSON."""
+        """Returns the plan for JSON."""
         return asdict(self)
 
     def digest(self) -> str:
-        """Returns a digest that differs between plans."""
+        """Returns a hash of the plan."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def slug(text: str) -> str:
-    """Returns a name that is valid in file names."""
+    """Returns a text for file names."""
     return re.sub(r"[^a-z0-9+.]+", "-", text.lower()).strip("-.") or "test"
 
 
 def endpoint(table: PlanTable) -> Endpoint:
-    """Parses the keys ssh and netns."""
+    """Returns the endpoint of the keys ssh and netns."""
     ssh, netns = table.take("ssh", read.text, ""), table.take("netns", read.text, "")
     try:
         return Endpoint(ssh or None, netns or None)
@@ -126,7 +126,7 @@ def endpoint(table: PlanTable) -> Endpoint:
 
 
 def named_endpoint(value: object) -> str | Endpoint:
-    """Parses `sender`, `receiver`, `ssh:user@host`, `netns:NAME`, `here`, or a table."""
+    """Returns the endpoint of `sender`, `receiver`, `ssh:user@host`, `netns:NAME`, `here`, or a table."""
     if isinstance(value, dict):
         unknown = set(value) - {"ssh", "netns"}
         if unknown:
@@ -138,7 +138,7 @@ def named_endpoint(value: object) -> str | Endpoint:
 
 
 def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Tracer | None:
-    """Parses the table [tracer]; returns None if it is missing."""
+    """Returns the table [tracer], or None if it is missing."""
     if not table.data:
         return None
     where = table.take("endpoint", named_endpoint, "receiver")
@@ -155,14 +155,14 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
 
 
 def check_size(table: PlanTable, key: str, protocol: str, size: int) -> None:
-    """Raises UsageError if a block of that size cannot be sent."""
+    """Raises UsageError if a block is too small or too large."""
     if not BLOCK_LEAST <= size <= BLOCK_MOST[protocol]:
         limits = f"expected {BLOCK_LEAST} to {BLOCK_MOST[protocol]} bytes in {protocol}"
         raise table.error(key, f"a block of {size} bytes, with its header: {limits}")
 
 
 def one_amount(table: PlanTable) -> str:
-    """Returns the key that limits the amount of data."""
+    """Returns the key of the amount; a test must have exactly one."""
     given = [key for key in AMOUNTS if key in table.data]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -172,7 +172,7 @@ def one_amount(table: PlanTable) -> str:
 
 
 def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Returns the amount of data for each size."""
+    """Returns the amount of each size."""
     key = one_amount(table)
     if key == "counts":
         counts = table.need(key, read.several(read.whole(1, 2**53)))
@@ -192,7 +192,7 @@ def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, A
 
 
 def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
-    """Parses a test of single sessions: one case per size and rate."""
+    """Yields a case with a single session for each size and rate."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
     nominal = table.need("sizes", read.several(read.byte_count))
     header = table.take("header", read.whole(0, 1024), 0)
@@ -211,7 +211,7 @@ def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session
 
 
 def read_session(table: PlanTable) -> Iterator[Session]:
-    """Parses a session with its repetitions."""
+    """Yields a session as often as it is repeated."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
     size = table.need("size", read.byte_count)
     check_size(table, "size", protocol, size)
@@ -230,7 +230,7 @@ def read_session(table: PlanTable) -> Iterator[Session]:
 
 
 def read_together(table: PlanTable) -> tuple[Session, ...]:
-    """Parses the sessions that run concurrently."""
+    """Returns the sessions that run at the same time."""
     found = tuple(session for one in table.tables("session") for session in read_session(one))
     table.end()
     if len(found) > SESSIONS_MOST:
@@ -239,7 +239,7 @@ def read_together(table: PlanTable) -> tuple[Session, ...]:
 
 
 def read_test(table: PlanTable, trials: int) -> list[Test]:
-    """Returns all cases of a test with all trials."""
+    """Returns all trials of all cases of a test."""
     name = table.need("name", read.text)
     table.where += f" ({name})"
     trials = table.take("trials", read.whole(1, 1000), trials)
@@ -251,7 +251,7 @@ def read_test(table: PlanTable, trials: int) -> list[Test]:
 
 
 def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
-    """Orders tests so that every case runs once before any repeats: a change of the network then affects all cases alike."""
+    """Orders tests by trial: each case must run once before the next trial, so that changes of the network affect all alike."""
     if not 0 < len(tests) <= TESTS_MOST:
         raise top.error("test", f"expected 1 to {TESTS_MOST} tests with their trials, found {len(tests)}")
     names: set[str] = set()
@@ -263,7 +263,7 @@ def in_order(top: PlanTable, tests: list[Test]) -> tuple[Test, ...]:
 
 
 def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Plan:
-    """Parses a plan; `trials` overrides its own value. Raises UsageError with file, table and key if it is invalid."""
+    """Returns the plan in a text; `trials` replaces its own. UsageError names file, table and key of a wrong value."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -301,7 +301,7 @@ def built_in_text(name: str) -> str:
 
 
 def plan_text(given: str) -> tuple[str, str, str]:
-    """Returns text, file and name of a plan: a built-in name, or a file. Raises InputError if neither exists."""
+    """Returns text, file and name of a plan: a built-in one, or a file. InputError if neither exists."""
     if given in BUILT_IN:
         return built_in_text(given), given, given
     path = Path(given)
@@ -320,7 +320,7 @@ def plan_text(given: str) -> tuple[str, str, str]:
 
 
 def scaled_session(session: Session, scale: float) -> Session:
-    """Scales counts, times and offsets by a factor."""
+    """Returns a session with scaled count, time and offset."""
     return replace(
         session,
         count=session.count and max(1, round(session.count * scale)),
@@ -330,13 +330,13 @@ def scaled_session(session: Session, scale: float) -> Session:
 
 
 def scaled(plan: Plan, scale: float) -> Plan:
-    """Returns the plan with scaled counts, times and offsets; a shorter test has shorter intervals."""
+    """Returns a plan with scaled counts, times and offsets; a shorter one has shorter report intervals."""
     tests = tuple(replace(t, sessions=tuple(scaled_session(s, scale) for s in t.sessions)) for t in plan.tests)
     return replace(plan, tests=tests, interval_s=max(INTERVAL_LEAST_S, plan.interval_s * min(scale, 1)))
 
 
 def with_file(plan: Plan, file: str) -> Plan:
-    """Returns the plan with a file as the data of every session."""
+    """Returns a plan that sends a file instead of its payload."""
 
     def sends(session: Session) -> Session:
         return replace(session, count=None, seconds=None, file=file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsers of a plan's values, and tables that report the place of an invalid one."""
+"""Parsers of the values in a plan, and tables that report the position of a wrong one."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ PORT_MOST = 65_535
 
 
 def byte_count(value: object) -> int:
-    """Parses bytes: 1472, "64k", "8MiB"."""
+    """Returns bytes from 1472, "64k" or "8MiB"."""
     count = parse_bytes(spelled(value))
     if not count:
-        raise ValueError('expected a whole number of bytes from 1, as 1472, "64k" or "8MiB"')
+        raise ValueError('expected a whole number of bytes from 1, such as 1472, "64k" or "8MiB"')
     return count
 
 
 def bit_rate(value: object) -> float | None:
-    """Parses bit/s: "10M", "1.5Gbit", 64000; "max" means unlimited."""
+    """Returns bit/s from "10M", "1.5Gbit" or 64000; None from "max", which has no limit."""
     if value == "max":
         return None
     rate = parse_bit_rate(spelled(value))
     if not rate or not math.isfinite(float(rate)):
-        raise ValueError('expected bits per second, as "10M", "1.5Gbit" or "max"')
+        raise ValueError('expected bits per second, such as "10M", "1.5Gbit" or "max"')
     return float(rate)
 
 
 def duration(value: object) -> float:
-    """Parses seconds: 10, "200ms", "1m"."""
+    """Returns seconds from 10, "200ms" or "1m"."""
     ns = parse_duration(spelled(value))
     if ns is None or ns > DAY_NS:
-        raise ValueError('expected a time up to a day, as 10 (seconds), "200ms" or "1m"')
+        raise ValueError('expected a time up to a day, such as 10 (seconds), "200ms" or "1m"')
     return ns / 1e9
 
 
 def spelled(value: object) -> str:
-    """Returns the text of a number or string, else an empty one."""
+    """Returns a number or text as text; empty for any other type."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return ""
     return str(value)
 
 
 def long_duration(value: object) -> float:
-    """Parses a positive time."""
+    """Returns seconds, which must be more than 0."""
     seconds = duration(value)
     if seconds <= 0:
         raise ValueError("expected a time over 0")
@@ -58,7 +58,7 @@ def long_duration(value: object) -> float:
 
 
 def whole(least: int, most: int) -> Callable[[object], int]:
-    """Parses an integer within bounds."""
+    """Returns a parser of whole numbers within bounds."""
 
     def parse(value: object) -> int:
         if isinstance(value, str):  # "10k"
@@ -71,28 +71,28 @@ def whole(least: int, most: int) -> Callable[[object], int]:
 
 
 def port(value: object) -> int:
-    """Parses a port number."""
+    """Returns a port."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PORT_MOST:
         raise ValueError(f"expected 1 to {PORT_MOST}")
     return value
 
 
 def text(value: object) -> str:
-    """Parses a text without line breaks."""
+    """Returns a line of text."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ValueError("expected a line of text")
     return value
 
 
 def switch(value: object) -> bool:
-    """true or false."""
+    """Returns a boolean."""
     if not isinstance(value, bool):
         raise ValueError("expected true or false")
     return value
 
 
 def word(*words: str) -> Callable[[object], str]:
-    """Parses one of some words."""
+    """Returns a parser of one of these words."""
 
     def parse(value: object) -> str:
         if not isinstance(value, str) or value not in words:
@@ -103,7 +103,7 @@ def word(*words: str) -> Callable[[object], str]:
 
 
 def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value, ...]]:
-    """Parses one value, or a list of them."""
+    """Returns a parser of one value or a list."""
 
     def parse_all(value: object) -> tuple[Value, ...]:
         if isinstance(value, list) and not value:
@@ -114,7 +114,7 @@ def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value,
 
 
 class PlanTable:
-    """A table of the file. Each key is taken once; any key that remains is unknown."""
+    """A table of the file. Each key is removed once it is read: keys that are left at the end are unknown."""
 
     def __init__(self, file: str, where: str, data: object) -> None:
         self.file, self.where = file, where
@@ -124,11 +124,11 @@ class PlanTable:
         self.known: set[str] = set()
 
     def error(self, key: str, why: str) -> UsageError:
-        """Returns an error with the key and its place."""
+        """Returns an error with the position of a key."""
         return UsageError(f"{self.file}: {self.where}: {key}: {why}" if key else f"{self.file}: {self.where}: {why}")
 
     def take(self, key: str, parse: Callable[[object], Value], default: Default) -> Value | Default:
-        """Returns the value of a key. Raises UsageError if it is invalid."""
+        """Returns the value of a key, or the default if it is missing. UsageError if it is invalid."""
         self.known.add(key)
         return self.need(key, parse) if key in self.data else default
 
@@ -153,11 +153,11 @@ class PlanTable:
         return [PlanTable(self.file, f"{inside}{key} {n}", one) for n, one in enumerate(found, start=1)]
 
     def table(self, key: str) -> PlanTable:
-        """Returns a table, empty if it is missing."""
+        """Returns a table, which is empty if the key is missing."""
         self.known.add(key)
         return PlanTable(self.file, f"[{key}]", self.data.pop(key, {}))
 
     def end(self) -> None:
-        """Raises UsageError if keys remain."""
+        """Raises UsageError if keys are left."""
         for key in self.data:
             raise self.error(key, f"unknown key: expected {one_of(sorted(self.known))}")

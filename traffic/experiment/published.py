@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The studies' published figures, as lines beside the measured ones. Rates are in Mbit/s, 1 MB = 10^6 bytes."""
+"""Published figures of the studies as lines for the report. Rates are in Mbit/s; 1 MB is 10^6 bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Line = dict[str, Any]  # name, x, y
 
 
 def published_rows(name: str) -> list[Row]:
-    """Loads a table as its authors published it."""
+    """Returns a table as published."""
     text = files("wiretale.traffic.experiment").joinpath("published", f"{name}.csv").read_text("utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def lines(rows: list[Row], name: str, keys: tuple[str, ...]) -> Iterator[tuple[str, list[Row]]]:
-    """Groups rows by the values of their keys."""
+    """Yields groups of rows with the same keys, and their names."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(f"{name} " + ", ".join(row[key] for key in keys), []).append(row)
@@ -27,13 +27,13 @@ def lines(rows: list[Row], name: str, keys: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def line(name: str, rows: list[Row], x: str, y: str, factor: float = 1.0) -> Line:
-    """Returns two columns as a line, without rows that lack a value."""
+    """Returns two columns as a line, without rows where one is unknown."""
     known = [row for row in rows if row[x] and row[y]]
     return {"name": name, "x": [float(row[x]) for row in known], "y": [float(row[y]) * factor for row in known]}
 
 
 def file_transfer() -> dict[str, list[Line]]:
-    """S3: received rate and share of two sizes over three networks."""
+    """S3: rate and share received of two block sizes over three networks."""
     groups = list(lines(published_rows("file_transfer"), "S3", ("network", "protocol")))
     return {
         "throughput": [line(name, rows, "block_bytes", "rate_mb_per_s", 8) for name, rows in groups],
@@ -42,7 +42,7 @@ def file_transfer() -> dict[str, list[Line]]:
 
 
 def block_benchmark() -> dict[str, list[Line]]:
-    """S4: payload over time and the share of received blocks, for four sizes on two systems."""
+    """S4: throughput and share of blocks received of four block sizes on two systems."""
     throughput, received = [], []
     for name, rows in lines(published_rows("block_benchmark"), "S4", ("system", "protocol")):
         sizes = [float(row["block_bytes"]) for row in rows]
@@ -55,13 +55,13 @@ def block_benchmark() -> dict[str, list[Line]]:
 
 
 def rate_sweep() -> dict[str, list[Line]]:
-    """S5: received rate over offered rate, on three media."""
+    """S5: received against offered rate on three media."""
     groups = lines(published_rows("rate_sweep"), "S5", ("medium",))
     return {"offered": [line(name, rows, "offered_mbps", "throughput_mbps") for name, rows in groups]}
 
 
 def parallel_tcp() -> dict[str, list[Line]]:
-    """S5: throughput of each session; x combines the experiment and the session's number in it."""
+    """S5: throughput of each session; x is the experiment and the number of the session in it."""
     found: dict[str, dict[int, list[float]]] = {}
     for row in published_rows("parallel_tcp"):
         number = int(row["port"]) - 5000
@@ -75,7 +75,7 @@ def parallel_tcp() -> dict[str, list[Line]]:
 
 
 def tcp_udp_mix() -> dict[str, list[Line]]:
-    """S5: bandwidth of the single session, by the number of the others."""
+    """S5: rate of a single session by the number of sessions of the other protocol."""
     rows = published_rows("tcp_udp_mix")
     tcp = [row for row in rows if row["measured"] == "tcp"]
     udp = [row for row in rows if row["measured"] == "udp"]
@@ -88,7 +88,7 @@ def tcp_udp_mix() -> dict[str, list[Line]]:
 
 
 def controller_findings() -> dict[str, list[Line]]:
-    """S2: its results, as text and one number."""
+    """S2: findings, each a sentence and a number."""
     return {"findings": [dict(row) for row in published_rows("controller_findings")]}
 
 
@@ -101,7 +101,7 @@ OF_STUDY = {
 
 
 def published(study: str | None) -> dict[str, list[Line]]:
-    """Returns the published lines of a study, by figure."""
+    """Returns the published lines of a study by figure."""
     found: dict[str, list[Line]] = {}
     for read in OF_STUDY.get(study or "", ()):
         found.update(read())

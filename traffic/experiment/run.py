@@ -20,31 +20,27 @@ from wiretale.traffic.experiment.tracing import Recording, check_interface, find
 from wiretale.traffic.program import find_program
 
 RECEIVER_S = 15.0
-SPARE_S = 60.0  # after a session's planned end
+SPARE_S = 60.0  # after the planned end of a test
 POLL_S = 0.01
-TABLE_SHARE = 10
+TABLE_SHARE = 10  # results.csv may take a tenth of the run
 
 Note = Callable[[str], None]
-Done = Callable[[Test, str | None], None]  # a test, and the error if it failed
-
-
-def receiver_is_up(said: str) -> bool:
-    return "listening on port" in said
+Done = Callable[[Test, str | None], None]  # a test, and its error
 
 
 class Runner:
-    """One run of a plan into a folder."""
+    """One run of a plan into a directory."""
 
     def __init__(self, plan: Plan, store: Store, note: Note) -> None:
         self.plan, self.store, self.note = plan, store, note
         self.capture: CaptureProgram | None = None
         self.receiver: Child | None = None
-        self.next_table = 0.0  # earliest time of the next results.csv
+        self.next_table = 0.0  # the earliest time to write results.csv again
 
     # --- before the first test
 
     def check(self) -> None:
-        """Raises MissingToolError or UsageError if anything is missing, before anything is run."""
+        """Raises MissingToolError or UsageError if a program or an endpoint is missing, before the first test."""
         for endpoint in (self.plan.sender, self.plan.receiver):
             endpoint.check()
             if not endpoint.is_remote:
@@ -56,7 +52,7 @@ class Runner:
                 check_interface(self.plan.tracer)
 
     def choose_capture(self) -> CaptureProgram | None:
-        """Returns the capture program, if the plan needs one and one is available."""
+        """Returns the capture program; None if captures are optional and there is no program."""
         assert self.plan.tracer is not None
         try:
             capture = find_capture(self.plan.tracer)
@@ -66,12 +62,12 @@ class Runner:
             self.note(f"without captures: {error}")
             return None
         if capture.name != "wiretale-capture":
-            self.note(f"wiretale-capture is not there: {capture.name} captures")
+            self.note(f"wiretale-capture is missing: {capture.name} captures instead")
         return capture
 
     @contextmanager
     def receiving(self) -> Iterator[None]:
-        """Runs a receiver during the body."""
+        """Stops the receiver at the end."""
         try:
             yield
         finally:
@@ -79,20 +75,20 @@ class Runner:
                 self.receiver.__exit__(None, None, None)
 
     def ensure_receiver(self) -> None:
-        """Starts the receiver unless one runs. Raises ProgramError if it fails to start."""
+        """Starts the receiver if it does not run. ProgramError if it does not start."""
         if self.receiver and self.receiver.is_running:
             return
         if self.receiver:
-            self.note(f"the receiver ended and is started again: {self.receiver.last_words()}")
+            self.note(f"the receiver ended and is restarted: {self.receiver.last_line()}")
             self.receiver.__exit__(None, None, None)
         self.receiver = Child(receiver_command(self.plan), self.plan.receiver.is_remote)
         what = f"the receiver ({self.plan.receiver}, port {self.plan.port})"
-        self.receiver.wait_until(receiver_is_up, RECEIVER_S, what)
+        self.receiver.wait_until(lambda log: "listening on port" in log, RECEIVER_S, what)
 
     # --- a test
 
     def senders(self, test: Test, stack: ExitStack) -> list[Child]:
-        """Starts the senders of a test at their times and waits for their ends."""
+        """Starts the senders of a test at their times, and waits until they end."""
         begin = time.monotonic()
         waiting = sorted(enumerate(test.sessions), key=lambda one: one[1].start_s)
         running: dict[int, Child] = {}
@@ -104,13 +100,13 @@ class Runner:
                 command = sender_command(self.plan, session)
                 running[number] = stack.enter_context(Child(command, self.plan.sender.is_remote))
             if now > until:
-                raise ProgramError(f"not over {SPARE_S:g} s after its planned end")
+                raise ProgramError(f"still running {SPARE_S:g} s after its planned end")
             time.sleep(POLL_S)
         return [running[number] for number in range(len(test.sessions))]
 
     @contextmanager
     def traced(self, test: Test) -> Iterator[Recording | None]:
-        """Runs the senders, with the tracer if the plan has one."""
+        """Runs the tracer, if there is one."""
         tracer = self.plan.tracer
         if not tracer or not self.capture:
             yield None
@@ -119,7 +115,7 @@ class Runner:
             yield recording
 
     def run_sessions(self, test: Test) -> tuple[list[dict[str, Any]], Recording | None]:
-        """Returns the sessions' reports of a test, and its captures."""
+        """Returns the reports of the sessions of a test, and its capture."""
         with ExitStack() as stack:
             with self.traced(test) as recording:
                 children = self.senders(test, stack)
@@ -127,7 +123,7 @@ class Runner:
             return [session_result(session, child) for session, child in pairs], recording
 
     def run_test(self, test: Test) -> str | None:
-        """Runs a test and stores its results; returns the error if it failed."""
+        """Runs a test, writes its result, and returns its error."""
         self.ensure_receiver()
         started, error = time.time_ns(), None
         sessions: list[dict[str, Any]] = [empty_result(session) for session in test.sessions]
@@ -153,7 +149,7 @@ class Runner:
         return error
 
     def tracer_is_dispensable(self, problem: ProgramError) -> bool:
-        """Returns whether the test goes on if the tracer failed to start."""
+        """Returns whether the run must continue without a tracer that did not start."""
         if not (self.capture and self.plan.tracer and self.plan.tracer.optional and "the tracer" in str(problem)):
             return False
         self.note(f"without captures: {problem}")
@@ -161,7 +157,7 @@ class Runner:
         return True
 
     def write_results(self) -> None:
-        """Writes the table of results so far, unless this would take a tenth of the run; the end always writes it."""
+        """Writes results.csv, unless that would take more than a tenth of the run; the end of the run writes it anyway."""
         begin = time.monotonic()
         if begin < self.next_table:
             return
@@ -170,7 +166,7 @@ class Runner:
         self.next_table = end + TABLE_SHARE * (end - begin)
 
     def run(self, done: Done) -> int:
-        """Runs all tests without a result; returns the number of failed tests."""
+        """Runs the tests without a result; returns the number of failures."""
         failed = 0
         with self.receiving():
             for test in self.plan.tests:
@@ -186,7 +182,7 @@ class Runner:
 
 
 def empty_result(session: Session) -> dict[str, Any]:
-    """Returns the report of a session that never ran."""
+    """Returns the result of a session that did not run."""
     return {"label": session.label, "command": None, "report": None, "intervals": [], "error": "did not run"}
 
 
@@ -204,30 +200,30 @@ def json_lines(text: str) -> list[dict[str, Any]]:
 
 
 def session_result(session: Session, child: Child) -> dict[str, Any]:
-    """Returns a sender's report, and its error if it failed."""
+    """Returns the report of a sender, and its error."""
     lines = json_lines(child.output())
     reports = [line for line in lines if str(line.get("schema", "")).startswith("wiretale.send/")]
     report = reports[-1] if reports else None
     code = child.process.returncode
     error = None
     if report is None:
-        error = child.last_words()
+        error = child.last_line()
     elif code or not report.get("complete"):
         why = report.get("error") or report.get("stopped_by")
-        error = f"cut short: {why}" if why else child.last_words()
+        error = f"cut short: {why}" if why else child.last_line()
     return {
         "label": session.label,
         "command": child.command,
         "exit_code": code,
         "report": report,
         "intervals": [line for line in lines if str(line.get("schema", "")).startswith("wiretale.interval/")],
-        "said": child.said(),
+        "said": child.log(),
         "error": error,
     }
 
 
 def run_plan(plan: Plan, store: Store, note: Note, done: Done) -> int:
-    """Runs a plan into a folder; returns the number of failed tests. Raises WiretaleError if it cannot start."""
+    """Runs a plan into a directory; returns the number of failed tests. WiretaleError if it cannot start."""
     runner = Runner(plan, store, note)
     runner.check()
     store.begin(plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of concurrent sessions over time, and their fairness: from the capture, else from the senders' reports."""
+"""Rates over time of sessions that ran together, and Jain's fairness index: from the capture, else from the senders' reports."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 Row = dict[str, Any]
-Piece = tuple[float, float, float]  # from, to (seconds since the test's start), bytes
+Piece = tuple[float, float, float]  # start and end in s since the start of the test, bytes
 BINS_MOST = 200
 BIN_S_LEAST = 0.05
-NEAR_NS = 2_000_000_000  # largest difference between a sender's start and the sent time of its first block
+NEAR_NS = 2_000_000_000  # largest difference between the start in a report and the time stamp of its first block
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Returns Jain's fairness index: 1 if all rates are equal, 1/n if one session has all. None if all are 0."""
+    """Returns Jain's fairness index: 1 if all rates are equal, 1/n if one session gets everything, None if all rates are 0."""
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else None
 
 
 def spread(pieces: Iterable[Piece], bin_s: float, count: int) -> list[float]:
-    """Returns the bytes of each bin; a piece may span several bins."""
+    """Distributes the bytes of pieces over bins, in proportion to their overlap."""
     bins = [0.0] * count
     for start, end, size in pieces:
         length = max(end - start, 1e-9)
@@ -37,14 +37,14 @@ def spread(pieces: Iterable[Piece], bin_s: float, count: int) -> list[float]:
 
 
 def bin_seconds(seconds: float) -> float:
-    """Returns 1, 2 or 5 times a power of ten, large enough to limit the number of bins."""
+    """Returns a bin width of 1, 2 or 5 times a power of ten that gives at most BINS_MOST bins."""
     least = max(seconds / BINS_MOST, BIN_S_LEAST)
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * 0.999)
 
 
 def from_intervals(session: Row, start_ns: int) -> list[Piece]:
-    """Returns the intervals that a sender reported."""
+    """Returns the bytes sent per interval of a sender's report."""
     report = session["report"] or {}
     offset = ((report.get("start_ns") or start_ns) - start_ns) / 1e9
     lines = [line for line in session["intervals"] if "bytes_sent" in line]
@@ -52,7 +52,7 @@ def from_intervals(session: Row, start_ns: int) -> list[Piece]:
 
 
 def data_directions(trace: Trace) -> list[Row]:
-    """Returns the directions with blocks, and the sent time of each first block."""
+    """Returns the directions with blocks, and the time stamp of their first block."""
     query = (
         "select flow, direction, min(sent_ns) as sent_ns from blocks where sent_ns is not null group by 1, 2 order by 3"
     )
@@ -63,7 +63,7 @@ def data_directions(trace: Trace) -> list[Row]:
 
 
 def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]]) -> dict[tuple[int, int], int]:
-    """Assigns a direction to the session of its protocol with the nearest start; each takes as many as it has streams."""
+    """Maps directions to the session of their protocol with the nearest start; a session has as many directions as streams."""
     pairs = sorted(
         (abs(row["sent_ns"] - start), place, number)
         for place, row in enumerate(directions)
@@ -81,7 +81,7 @@ def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]
 
 
 def from_capture(files: Sequence[Path], data: Row, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the bytes of each session at the tracer; None if the capture lacks one."""
+    """Returns the bytes of each session in the capture; None if a session is missing."""
     from wiretale.analyzer.errors import WiretaleError
     from wiretale.analyzer.trace import analyze
 
@@ -111,7 +111,7 @@ def first_start(data: Row) -> int:
 
 
 def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]], bin_s: float) -> list[float | None]:
-    """Returns the index of each bin that at least two sessions fill completely."""
+    """Returns the index of each bin that at least two sessions cover completely."""
     spans = [(min(p[0] for p in own), max(p[1] for p in own)) if own else (0.0, 0.0) for own in pieces]
     found: list[float | None] = []
     for number in range(len(lines[0])):
@@ -124,14 +124,14 @@ def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]]
 
 
 def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
-    """Returns the tracer's bytes, if there is a capture."""
+    """Returns the bytes of each session in the capture; None if its files are missing."""
     files = [folder / name for name in (data["tracer"] or {}).get("files", [])]
     there = files and all(path.exists() for path in files)
     return from_capture(files, data, start_ns) if there else None
 
 
 def session_series(data: Row, folder: Path) -> Row | None:
-    """Returns rates of a test's sessions over time in Mbit/s, and Jain's index; None if no data is available."""
+    """Returns rates of the sessions of a test in Mbit/s per bin, and Jain's index; None if no session has data."""
     start_ns = first_start(data)
     captured = captured_pieces(data, folder, start_ns)
     pieces = captured or [from_intervals(one, start_ns) for one in data["sessions"]]
@@ -139,7 +139,7 @@ def session_series(data: Row, folder: Path) -> Row | None:
     seconds = max((end for _, end, _ in known), default=0.0)
     if seconds <= 0:
         return None
-    # A bin must not be finer than the reports.
+    # A bin must not be narrower than the intervals of the data.
     bin_s = bin_seconds(max(seconds, BINS_MOST * max(end - start for start, end, _ in known)))
     count = math.ceil(seconds / bin_s)
     lines = [[size * 8e-6 / bin_s for size in spread(own, bin_s, count)] for own in pieces]

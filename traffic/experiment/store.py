@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of an experiment: its plan, and the raw JSON and captures of each finished test."""
+"""The directory of an experiment: its plan, and raw JSON and capture of each completed test."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NAMED_MOST = 3
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Writes a file atomically."""
+    """Writes a file that appears whole or not at all."""
     with output_file(path) as out:
         out.write(json.dumps(data, indent=1, allow_nan=False).encode() + b"\n")
 
 
 def read_json(path: Path, schema: str) -> dict[str, Any]:
-    """Reads a file of an experiment. Raises InputError if it is not one."""
+    """Reads a file that write_json() wrote. InputError if it has another schema."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -42,7 +42,7 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Returns the differences of two plans as text."""
+    """Returns the differences of two plans, the first of them by name."""
     tests = [{test["name"]: test for test in plan["tests"]} for plan in (before, now)]
     found = [key for key in now if key != "tests" and before.get(key) != now[key]]
     found += [f"{name} is new" for name in tests[1] if name not in tests[0]]
@@ -53,27 +53,27 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 class Store:
-    """Files are written atomically, test by test, so that an interrupted run can continue."""
+    """Writes complete files after each test, so that an interrupted run can be resumed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.raw = folder / RAW
 
     def files(self) -> list[Path]:
-        """Returns the experiment's existing files."""
+        """Returns the existing files of the experiment."""
         beside = (self.folder / name for name in (PLAN_FILE, RESULTS))
         found = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
         return [path for path in found if path.is_file()]
 
     def check(self, inputs: Iterable[str], overwrite: bool) -> None:
-        """Refuses to replace an input, or a capture unless it is this experiment's own or `overwrite` is set."""
+        """Raises UsageError if an input would be replaced, or a capture that is not of this experiment and not `overwrite`."""
         inputs, begun = list(inputs), (self.folder / PLAN_FILE).exists()
         for path in [self.folder / RESULTS, *self.files()]:
             own = begun and path.parent.name == CAPTURES
             check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or own)
 
     def begin(self, plan: Plan) -> None:
-        """Creates the folder for the plan. Raises UsageError if it belongs to another plan."""
+        """Makes the directory of a plan. UsageError if it has results of another plan."""
         now = json.loads(json.dumps(plan.as_dict()))
         path = self.folder / PLAN_FILE
         try:
@@ -87,17 +87,17 @@ class Store:
         if before != now:
             raise UsageError(
                 f"{self.folder} holds results of another plan ({', '.join(changes(before, now))} changed since): "
-                "use another folder, or the plan and the options it was begun with"
+                "use another directory, or the plan and options of those results"
             )
 
     def clean(self) -> None:
-        """Removes partial files of a killed run."""
+        """Removes partial files of a run that was killed."""
         for left in [*self.folder.glob("*/.*partial-*"), *self.folder.glob(".*partial-*")]:
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Locks the folder against a second run. Raises UsageError if another run holds the lock."""
+        """Locks the directory for one run. UsageError if another run has it."""
         with (self.folder / LOCK).open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,24 +108,26 @@ class Store:
             (self.folder / LOCK).unlink()
 
     def plan(self) -> dict[str, Any]:
-        """Returns the plan of the results. Raises InputError if the folder is not an experiment's."""
+        """Returns the plan. InputError if the directory has none."""
         path = self.folder / PLAN_FILE
         if not path.exists():
-            raise InputError(f"{self.folder}: expected a folder that `wiretale experiment run` wrote, with {PLAN_FILE}")
+            raise InputError(
+                f"{self.folder}: expected a directory that `wiretale experiment run` wrote, with {PLAN_FILE}"
+            )
         plan: dict[str, Any] = read_json(path, PLAN_SCHEMA)["plan"]
         return plan
 
     def keep(self, test: str, data: dict[str, Any]) -> None:
-        """Returns the results of a test."""
+        """Writes the result of a test."""
         write_json(self.raw / f"{test}.json", {"schema": TEST_SCHEMA, "wiretale": __version__, **data})
 
     def is_done(self, test: str) -> bool:
-        """Returns whether the test has a result; a failed test has none."""
+        """Returns whether a test was completed; one that failed must run again."""
         path = self.raw / f"{test}.json"
         return path.exists() and read_json(path, TEST_SCHEMA)["error"] is None
 
     def tests(self) -> Iterator[dict[str, Any]]:
-        """Returns all results in the plan's order."""
+        """Yields the results of all tests, in the order of the plan."""
         for test in self.plan()["tests"]:
             path = self.raw / f"{test['name']}.json"
             if path.exists():

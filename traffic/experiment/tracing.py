@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tracer of an experiment: it must capture before a test's first block is sent and until its last one arrived."""
+"""The tracer of an experiment. It captures from before the first block of a test is sent until after the last has arrived."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ NO_PROGRAM = "neither wiretale-capture nor tcpdump is installed to capture at {w
 
 @dataclass
 class Recording:
-    """The tracer's results of a test."""
+    """The capture of a test."""
 
     program: str
-    files: list[str] = field(default_factory=list)  # in the experiment's folder
+    files: list[str] = field(default_factory=list)  # relative to the directory of the experiment
     said: str = ""
 
 
 def remote_output(endpoint: Endpoint, script: str) -> bytes:
-    """Returns the output of a shell line on the other host. Raises ProgramError if it fails."""
+    """Returns the output of a line of shell on the other host. ProgramError if it fails."""
     try:
         done = subprocess.run(endpoint.shell(script), stdin=-3, capture_output=True, timeout=SHELL_S)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -51,14 +51,14 @@ def remote_output(endpoint: Endpoint, script: str) -> bytes:
 
 
 def has_program(endpoint: Endpoint, name: str) -> bool:
-    """Returns whether the endpoint's host has the program."""
+    """Returns whether the host of the endpoint has a program."""
     if not endpoint.is_remote:
         return program_path(name) is not None
     return bool(remote_output(endpoint, f"command -v {name} || true").strip())
 
 
 def find_capture(tracer: Tracer) -> CaptureProgram:
-    """Returns the capture program of that host. Raises MissingToolError if it has none."""
+    """Returns the capture program of the host. MissingToolError if there is none."""
     for capture in CAPTURE_PROGRAMS:
         if has_program(tracer.endpoint, capture.name):
             return capture
@@ -66,9 +66,9 @@ def find_capture(tracer: Tracer) -> CaptureProgram:
 
 
 def check_interface(tracer: Tracer) -> None:
-    """Raises UsageError if the interface is missing, because the tracer would wait for it in each test.
+    """Raises UsageError if the interface does not exist, because the tracer would wait for it in each test.
 
-    Another host reports a missing interface when the capture starts.
+    On another host, the capture program reports it.
     """
     if tracer.endpoint.is_remote or tracer.interface == "any":
         return
@@ -85,7 +85,7 @@ def check_interface(tracer: Tracer) -> None:
 
 
 def make_folder(endpoint: Endpoint, beside: Path) -> str:
-    """Creates a folder on the tracer's host; for another host it returns a name that the tracer's command creates."""
+    """Makes a directory on the host of the tracer; on another host returns its name, which the command of the tracer makes."""
     if endpoint.is_remote:
         return f"/tmp/wiretale-{secrets.token_hex(8)}"
     beside.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def make_folder(endpoint: Endpoint, beside: Path) -> str:
 
 
 def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
-    """Copies the files of another host and removes them there. Raises ProgramError if that fails."""
+    """Moves the files of a directory on another host to this one. ProgramError if that fails."""
     script = f"cd {folder} && tar -cf - . && cd / && rm -r {folder}"
     with tempfile.TemporaryFile(dir=into) as archive:
         done = subprocess.run(endpoint.shell(script), stdin=-3, stdout=archive, stderr=-1, check=False)
@@ -108,7 +108,7 @@ def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
 
 
 def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
-    """Moves captures into the experiment's folder and returns their names."""
+    """Moves captures into the experiment and returns their names."""
     kept = []
     for number, path in enumerate(found, start=1):
         name = test + (f".{number}" if len(found) > 1 else "") + path.suffix
@@ -118,16 +118,16 @@ def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
 
 
 def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
-    """Moves the capture to its place."""
-    here = Path(folder)
+    """Collects the captures of a test and returns their names."""
+    local = Path(folder)
     try:
         if tracer.endpoint.is_remote:
             into.mkdir(parents=True, exist_ok=True)
-            here = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
-            fetch(tracer.endpoint, folder, here)
-        return keep_files(sorted(here.rglob("*.pcap*")), test, into)
+            local = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
+            fetch(tracer.endpoint, folder, local)
+        return keep_files(sorted(local.rglob("*.pcap*")), test, into)
     finally:
-        shutil.rmtree(here, ignore_errors=True)
+        shutil.rmtree(local, ignore_errors=True)
 
 
 def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[str]:
@@ -139,7 +139,7 @@ def start_command(tracer: Tracer, capture: CaptureProgram, folder: str) -> list[
 
 
 def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
-    """Returns the tracer once it captures. Raises ProgramError if it does not start."""
+    """Starts the tracer and waits until it captures. ProgramError if it does not."""
     child = Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote)
     try:
         what = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
@@ -151,33 +151,33 @@ def start_tracer(tracer: Tracer, capture: CaptureProgram, folder: str) -> Child:
 
 
 def drain(child: Child) -> None:
-    """Lets tcpdump read the kernel's buffer, which it would discard at its end without a message.
+    """Waits until tcpdump has read the packets in the kernel, because it would drop them silently when stopped.
 
-    Returns if two consecutive counts are equal, or after a few counts, because a busy interface never stops.
+    That is so if two answers in a row have the same count. A busy interface always has more, so the answers are limited.
     """
     until = time.monotonic() + DRAIN_S
     answers: list[str] = []
     while time.monotonic() < until and child.is_running and len(answers) < ANSWERS:
         child.ask()
         time.sleep(ASK_S)
-        answers = COUNTS.findall(child.said())
+        answers = COUNTS.findall(child.log())
         if len(answers) > 1 and answers[-1] == answers[-2]:
             return
 
 
 @contextmanager
 def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path) -> Iterator[Recording]:
-    """Captures the body and a margin; the capture is complete afterwards."""
+    """Captures while the body runs and for a margin; the recording is complete afterwards."""
     recording = Recording(capture.name)
     into = experiment / CAPTURES
     folder = make_folder(tracer.endpoint, into)
     try:
         with start_tracer(tracer, capture, folder) as child:
             yield recording
-            time.sleep(tracer.margin_s)  # packets that are still in flight
-            if capture.reports_counts and not tracer.endpoint.is_remote:
+            time.sleep(tracer.margin_s)  # for packets in flight
+            if capture.logs_counts and not tracer.endpoint.is_remote:
                 drain(child)
             child.stop()
-            recording.said = child.said()
+            recording.said = child.log()
     finally:
         recording.files = collect(tracer, folder, test, into)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures before and after the link, on the tracer's interfaces, during a run."""
+"""Captures before and after the link, on both interfaces of the tracer."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import OutputError, WiretaleError
-from wiretale.traffic.lab.link import end_program, start_program
-from wiretale.traffic.lab.program import real_time
+from wiretale.traffic.lab.process import end_program, real_time, start_program
 from wiretale.traffic.lab.state import USER, Lab
 from wiretale.traffic.program import find_program, program_path
 
 POINTS = {"before": "left", "after": "right"}
-SNAPLEN = 256  # all headers and the start of the payload, which contains a block's header
-SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # seconds without growth; limit
+SNAPLEN = 256  # all headers, also that of a block
+SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growth; in all
 BUFFER_KIB = 32768
-CAPTURE_PRIORITY = 6  # below the link, above sender and receiver, so that a busy sender cannot delay the capture
-# Final statistics of wiretale-capture, tcpdump and dumpcap.
+CAPTURE_PRIORITY = 6  # below the link, above sender and receiver, which must not starve the captures
+# Drop counts in the last lines of wiretale-capture, tcpdump and dumpcap.
 DROPS = (
     r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
     r"(\d+) packets? dropped by kernel",
@@ -30,27 +29,24 @@ DROPS = (
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
-    """Returns the command that captures an interface into a folder, and the word on stderr once it captures."""
+    """Returns the command that captures an interface into a directory, and the word of its log once it captures."""
     own = program_path("wiretale-capture")
     if own:
-        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # at SIGTERM, it stores all packets that are buffered
+        options = ["-s", str(SNAPLEN), "-w", str(folder)]  # on SIGTERM, it reads the packets in the kernel first
         with suppress(OSError):
-            folder.rmdir()  # wiretale-capture must create its folder; in an existing folder of root's it would make a subfolder
+            folder.rmdir()  # it must make the directory itself: in one of root it would make a subdirectory
         return [own, "-i", interface, *options], "capturing"
-    if USER in os.environ:  # tcpdump drops its groups, which the kernel refuses in a user namespace
+    if USER in os.environ:  # tcpdump drops its groups, which a user namespace does not allow
         target = str(folder / f"{interface}.pcapng")
         return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
     options = ["-n", "-s", str(SNAPLEN), "-B", str(BUFFER_KIB), "--time-stamp-precision=nano", "-Z", "root"]
-    options += [
-        "-U",
-        "--immediate-mode",
-    ]  # unbuffered, because packets in a partly filled buffer would be missing at the end
+    options += ["-U", "--immediate-mode"]  # else packets in a partial buffer would be missing at the end
     target = str(folder / f"{interface}.pcap")
     return [find_program("tcpdump"), "-i", interface, *options, "-w", target], "listening on"
 
 
 def wait_until_settled(folders: list[Path]) -> None:
-    """Waits until the captures stop growing, because the last packets may still be in their buffers."""
+    """Waits until the captures do not grow, because the last packets are still being written."""
     size, since = -1, time.monotonic()
     deadline = since + SETTLE_MOST_SECONDS
     while (now := time.monotonic()) < min(since + SETTLE_SECONDS, deadline):
@@ -62,7 +58,7 @@ def wait_until_settled(folders: list[Path]) -> None:
 
 @contextmanager
 def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
-    """Captures both points into separate folders during the body."""
+    """Captures both points, each into its directory, as long as the body runs."""
     places = {point: folder / point for point in POINTS}
     running = []
     try:
@@ -72,7 +68,7 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
                 for old in [*places[point].glob("*.pcap"), *places[point].glob("*.pcapng")]:
                     old.unlink()
             except OSError as error:
-                raise OutputError(f"{places[point]}: cannot create the output folder: {error.strerror}") from None
+                raise OutputError(f"{places[point]}: cannot create the output directory: {error.strerror}") from None
             command, word = capture_command(interface, places[point])
             inside = lab.inside("tracer", *real_time(CAPTURE_PRIORITY), *command)
             running.append(start_program(inside, folder, f"capture-{point}", word))
@@ -84,11 +80,11 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
 
 
 def capture_drops(folder: Path) -> dict[str, int | None]:
-    """Returns the packets that each capture dropped, by its own statistics; None if it reported none."""
+    """Returns the drop count of each capture, or None if its log has none."""
     drops: dict[str, int | None] = {}
     for point in POINTS:
-        said = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        found = next((match for pattern in DROPS if (match := re.search(pattern, said))), None)
+        log = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
+        found = next((match for pattern in DROPS if (match := re.search(pattern, log))), None)
         drops[point] = sum(map(int, found.groups())) if found else None
     return drops
 

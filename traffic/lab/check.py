@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab check: measures the link's precision on this machine with its own traffic."""
+"""wiretale lab check: measures the precision of the link on this machine, with traffic of its own."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import link_summary, write_truth
+from wiretale.traffic.lab.process import last_line
 from wiretale.traffic.lab.profile import Profile
-from wiretale.traffic.lab.program import last_line
-from wiretale.traffic.lab.scenario import GRACE_SECONDS, PORT, wait_for_port
+from wiretale.traffic.lab.scenario import PORT, receiving, run_sender
 from wiretale.traffic.program import find_program
 from wiretale.version import __version__
 
-BLOCK_BYTES = 1472  # gives an IP packet of 1,500 bytes
+BLOCK_BYTES = 1472  # an IP packet of 1500
 SECONDS = 3
 DELAY = "delay=5ms queue=20000"
 MEDIAN_MOST_US, P99_MOST_US = 100, 1000
@@ -28,10 +27,10 @@ MEDIAN_MOST_US, P99_MOST_US = 100, 1000
 
 @dataclass(frozen=True)
 class Trial:
-    """One measurement."""
+    """The load of the link in one trial."""
 
-    rate_bps: float  # of IP packets; 0: as fast as the sender can send
-    promised: bool  # whether docs/lab.md guarantees the precision at this rate
+    rate_bps: float  # of IP packets; 0 if unlimited
+    promised: bool  # whether docs/lab.md promises its precision for this rate
 
 
 TRIALS = (Trial(10e6, True), Trial(100e6, True), Trial(1e9, False))
@@ -44,42 +43,18 @@ FROM read_parquet(?) WHERE direction = 0 AND block_sequence IS NOT NULL
 
 
 def send(trial: Trial, folder: Path) -> None:
-    """Sends blocks through a lab whose link only adds delay."""
-    profile = Profile("check", forward=DELAY, reverse=DELAY)
-    with lab_for_run(profile, folder) as lab:
-        receive = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
-        receiver = subprocess.Popen(
-            lab.inside("receiver", *receive),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            wait_for_port(lab, receiver)
-            rate = trial.rate_bps * BLOCK_BYTES / (BLOCK_BYTES + 28)
-            options = ["--udp", "--size", str(BLOCK_BYTES), "--rate", f"{rate:.0f}", "--time", str(SECONDS), "--json"]
-            command = [
-                find_program("wiretale-traffic"),
-                "send",
-                ADDRESSES["receiver"][0],
-                "--port",
-                str(PORT),
-                *options,
-            ]
-            limit = SECONDS + GRACE_SECONDS
-            done = subprocess.run(lab.inside("sender", *command), capture_output=True, text=True, timeout=limit)
-            if done.returncode not in (0, 3):
-                raise WiretaleError(f"wiretale-traffic send: {last_line(done.stderr)}")
-        except subprocess.TimeoutExpired:
-            raise WiretaleError("wiretale-traffic did not end") from None
-        finally:
-            receiver.kill()
-            receiver.communicate()
+    """Sends blocks through a lab whose link only delays."""
+    rate = trial.rate_bps * BLOCK_BYTES / (BLOCK_BYTES + 28)
+    command = [find_program("wiretale-traffic"), "send", ADDRESSES["receiver"][0], "--port", str(PORT), "--udp"]
+    command += ["--size", str(BLOCK_BYTES), "--rate", f"{rate:.0f}", "--time", str(SECONDS), "--json"]
+    with lab_for_run(Profile("check", forward=DELAY, reverse=DELAY), folder) as lab, receiving(lab):
+        done = run_sender(lab, command, SECONDS)
+        if done.returncode not in (0, 3):
+            raise WiretaleError(f"wiretale-traffic send: {last_line(done.stderr)}")
 
 
 def measure(trial: Trial, folder: Path) -> dict[str, Any]:
-    """Returns one trial's figures from the link's truth log: departure times against due times."""
+    """Returns the figures of a trial: the truth of the link has the time when each packet left, and when it should have."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -89,7 +64,7 @@ def measure(trial: Trial, folder: Path) -> dict[str, Any]:
     with duckdb.connect(config=dict(SETTINGS)) as connection:
         row = connection.execute(QUERY, [str(truth)]).fetchone()
     if not row or not row[0] or row[3] is None:
-        raise WiretaleError("no packet went through the link: nothing to measure")
+        raise WiretaleError("no packet crossed the link: nothing to measure")
     packets, size, span_ns, median_us, p99_us, max_us, not_delivered = row
     overruns = sum(direction["overruns"] for direction in link_summary(folder)["directions"])
     return {
@@ -106,19 +81,17 @@ def measure(trial: Trial, folder: Path) -> dict[str, Any]:
 
 
 def verdict(trials: list[dict[str, Any]]) -> str:
-    """Returns one sentence about this machine's precision."""
+    """Returns the result in a sentence."""
     carried = max((trial["carried_bps"] for trial in trials if not trial["overruns"]), default=0)
     precise = [trial for trial in trials if trial["as_promised"]]
     promise = f"delay errors of {MEDIAN_MOST_US} µs (median) and {P99_MOST_US} µs (p99)"
     if len(precise) < len(trials):
-        return f"As busy as it is now, this machine does not keep to {promise} at 100 Mbit/s: use slower links or more cores."
-    return (
-        f"This machine keeps to {promise} at 100 Mbit/s; the link carried {carried / 1e6:.0f} Mbit/s and lost nothing."
-    )
+        return f"This machine, with its current load, exceeds {promise} at 100 Mbit/s: use slower links or more cores."
+    return f"This machine stays within {promise} at 100 Mbit/s; the link carried {carried / 1e6:.0f} Mbit/s and lost nothing."
 
 
 def check_lab() -> dict[str, Any]:
-    """Runs all trials; each takes about four seconds."""
+    """Runs all trials, about four seconds each."""
     trials = []
     for trial in TRIALS:
         with tempfile.TemporaryDirectory(prefix="wiretale-lab-check-") as folder:

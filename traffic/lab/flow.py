@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One flow of blocks between two capture points, joined by run, stream and sequence.
+"""Measures one flow of blocks from the captures before and after the link, joined by run, stream and sequence.
 
-It uses only the captures, not the link's settings. A packet's latency is the difference of its two times. The minimum
-latency is that of a packet that found the queue empty, so the transmission of each packet began that long before it
-left; the queue at any time follows from this.
+The link itself and its settings are not used. The latency of a packet is the difference of its two times. The minimum latency
+is that of a packet that found an empty queue, so the transmission of each packet began that long before it was captured after
+the link. The number of queued packets at any time follows from these times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BIN_SECONDS = 0.1
 JITTER_SHARE = 0.95
 
-# One row per block seen before the link: arrival time, and departure time (null if lost).
+# One row for each block before the link: its times before and after it (null if it was lost).
 JOINED = """
 CREATE TABLE joined AS
 WITH sent AS (
@@ -33,8 +33,8 @@ WITH sent AS (
 SELECT stream, sequence, bytes, in_ns, out_ns, coalesce(copies, 0) AS copies, out_ns - in_ns AS latency_ns
 FROM sent LEFT JOIN received USING (stream, sequence)
 """
-# The jitter of a packet: difference of its latency to that of the packet received before it, divided by the number
-# of packets sent between the two.
+# The jitter of a packet: the difference of its latency from that of the packet received before it, divided by the difference of
+# their sequence numbers.
 JITTERS = """
 CREATE TABLE jitters AS
 SELECT out_ns, abs(latency_ns - lag(latency_ns) OVER packets) / nullif(abs(sequence - lag(sequence) OVER packets), 0)
@@ -42,8 +42,8 @@ SELECT out_ns, abs(latency_ns - lag(latency_ns) OVER packets) / nullif(abs(seque
 FROM joined WHERE out_ns IS NOT NULL
 WINDOW packets AS (PARTITION BY stream ORDER BY out_ns, sequence)
 """
-# Packets in the queue when a packet arrives, including itself unless it is lost, without the one in transmission:
-# arrivals minus started transmissions.
+# Queued packets at each arrival: the packets that have arrived, including this one unless it is lost, minus those whose
+# transmission has begun.
 QUEUE = """
 CREATE TABLE queue AS
 WITH begun AS (
@@ -64,7 +64,7 @@ SELECT count(*) AS packets_sent, count(out_ns) AS packets_received, count(*) - c
     min(out_ns) AS first_out_ns, max(out_ns) AS last_out_ns
 FROM joined
 """
-# The sender's largest delay: arrival times at the link against the times of its plan.
+# The largest delay of the sender: arrival of a packet at the link, minus its planned time.
 LATENESS = """
 SELECT max(in_ns - (SELECT min(in_ns) FROM joined) - sequence * $interval_ns) / 1e6 AS sender_late_ms FROM joined
 """
@@ -99,7 +99,7 @@ ORDER BY bin
 
 @dataclass(frozen=True)
 class FlowMeasures:
-    """Figures of a flow, in total and over time."""
+    """Totals of a flow, and its figures over time."""
 
     totals: dict[str, Any]
     bins: dict[str, list[Any]]
@@ -108,7 +108,7 @@ class FlowMeasures:
 def rows_of(
     connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None
 ) -> dict[str, list[Any]]:
-    """Returns the columns of a query's result."""
+    """Returns the columns of the result of a query."""
     result = connection.execute(query, values or {})
     names = [column[0] for column in result.description]
     return dict(zip(names, map(list, zip(*result.fetchall(), strict=True)), strict=False)) or {
@@ -117,7 +117,7 @@ def rows_of(
 
 
 def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path) -> None:
-    """Loads the blocks at a capture point as a table."""
+    """Makes a table of the blocks at a capture point."""
     from wiretale.analyzer.trace import analyze
 
     trace = analyze(str(captured))
@@ -127,8 +127,8 @@ def load_blocks(connection: duckdb.DuckDBPyConnection, name: str, captured: Path
 
 
 def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: float | None = None) -> FlowMeasures:
-    """Returns the flow's figures from its two captures; `packet_bytes` is the size of a block's IP packet, and
-    `interval_ns` the planned time between packets, if the sender had a plan."""
+    """Returns the figures of a flow from its two captures. `packet_bytes` is the size of the IP packet of a block, and
+    `interval_ns` the planned time between packets, if there is one."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -140,7 +140,7 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
             connection.execute(query)
         totals = {name: column[0] for name, column in rows_of(connection, TOTALS).items()}
         if not totals["packets_received"]:
-            raise WiretaleError(f"{before}, {after}: no block was seen at both: nothing to measure")
+            raise WiretaleError(f"{before}, {after}: no block is in both captures: nothing to measure")
         waits = rows_of(
             connection,
             "SELECT median(waiting) AS queue_packets, max(waiting) AS queue_packets_max FROM queue",
@@ -160,7 +160,7 @@ def measure_flow(before: Path, after: Path, packet_bytes: int, interval_ns: floa
 
 
 def rates(totals: dict[str, Any], packet_bytes: int) -> dict[str, Any]:
-    """Bits between the first and the last arrival, over the time between them; the first packet must not count."""
+    """Returns rates from the first to the last arrival, without the bits of the first packet."""
     elapsed_ns = totals["last_out_ns"] - totals["first_out_ns"]
     received = totals["packets_received"]
     sent_ns = totals["last_in_ns"] - totals["first_in_ns"]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a lab: creates and removes three network namespaces in a row.
+"""The hosts of a lab: three network namespaces in a row, made and removed.
 
     sender ── left, tracer, right ── receiver
 
-The tracer has no address: the link connects its two interfaces like a cable, and captures are made on them. Hosts have
-static neighbor entries and send no packets of their own.
+The tracer has no address: the link connects its two interfaces, and captures are made on them. Hosts have static neighbour
+entries and send no packets of their own.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
+from wiretale.traffic.lab.process import last_line, run_program
 from wiretale.traffic.lab.profile import Profile
-from wiretale.traffic.lab.program import last_line, run_program
 from wiretale.traffic.lab.state import HOSTS, Lab, TakenError
 from wiretale.traffic.program import find_program
 
 ADDRESSES = {"sender": ("10.99.0.1", "fd00:99::1"), "receiver": ("10.99.0.2", "fd00:99::2")}
-LINK_ADDRESSES = ("10.99.0.254", "fd00:99::fe")  # source of ICMP errors
+LINK_ADDRESSES = ("10.99.0.254", "fd00:99::fe")  # the source of ICMP errors
 HARDWARE = {"sender": "02:00:00:00:99:01", "receiver": "02:00:00:00:99:02"}
-SIDES = {"sender": "left", "receiver": "right"}  # the tracer's interface for each host
-INTERFACE = "path"  # name of a host's interface
-OFFLOADS = "tso off gso off gro off tx off"  # so that captured packets have wire size
-CONTROL, TABLE = "control", "99"  # interface and routing table that bypass the link
-IPPROTO_TCP = "6"  # as a number, because a bare system has no /etc/protocols
+SIDES = {"sender": "left", "receiver": "right"}  # the interface of the tracer on that side
+INTERFACE = "path"  # the interface of a host
+OFFLOADS = "tso off gso off gro off tx off"  # so that captures have the packets of a wire
+CONTROL, TABLE = "control", "99"  # interface and routing table past the link
+IPPROTO_TCP = "6"  # a number, because a minimal system has no /etc/protocols
 IPV6_LEAST = 1280
-# For every interface: no router solicitation, no duplicate address detection, no multicast membership reports.
+# Settings of every interface: no router solicitations, no address detection, no group messages.
 QUIET = (
     *("accept_ra=0", "accept_dad=0", "autoconf=0", "router_solicitations=0", "addr_gen_mode=1"),
-    # The kernel sends a membership report at once and again within this time in ms, so it must exceed the lab's life. A
-    # report would pass the link without delay and distort clock estimates.
+    # The kernel repeats a membership report within this time in ms, which must exceed the life of the lab: it would cross the
+    # link without delay, and so distort the comparison of clocks.
     *("mldv1_unsolicited_report_interval=100000000", "mldv2_unsolicited_report_interval=100000000"),
 )
 END_SECONDS = 5
 
 
 def namespace_exists(lab: Lab, host: str) -> bool:
-    """Returns whether the network namespace exists."""
+    """Returns whether a host exists."""
     return Path("/run/netns", lab.namespace(host)).exists()
 
 
 def quiet_script() -> str:
-    """Returns shell commands that apply QUIET to a namespace."""
+    """Returns shell commands that silence IPv6 in a namespace."""
     lines = []
     for setting in QUIET:
         name, value = setting.split("=")
@@ -64,12 +64,12 @@ def check_free(lab: Lab) -> None:
 
 
 def make_namespace(lab: Lab, host: str) -> None:
-    """Makes a network namespace with only a loopback interface."""
+    """Makes a host, with only a loopback interface."""
     ip = find_program("ip")
     try:
         run_program([ip, "netns", "add", lab.namespace(host)])
     except WiretaleError as error:
-        raise MissingToolError(f"network namespaces cannot be made here: {error}") from None
+        raise MissingToolError(f"network namespaces cannot be made: {error}") from None
     if Path("/proc/sys/net/ipv6").exists():
         run_program(lab.inside(host, "sh", "-c", f"({quiet_script()}) 2>/dev/null"))
     run_program([ip, "-n", lab.namespace(host), "link", "set", "lo", "up"])
@@ -84,12 +84,12 @@ def connect_host(lab: Lab, host: str, mtu: int) -> None:
     for namespace, where, interface in ((tracer, "tracer", side), (own, host, INTERFACE)):
         run_program(lab.inside(where, find_program("ethtool"), "-K", interface, *OFFLOADS.split()))
         run_program([ip, "-n", namespace, "link", "set", interface, "mtu", str(mtu), "up"])
-    setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # missing if the MTU is small or the kernel has no IPv6
+    setting = f"/proc/sys/net/ipv6/conf/{side}/disable_ipv6"  # missing if the MTU is small, or without IPv6
     run_program(lab.inside("tracer", "sh", "-c", f"[ ! -e {setting} ] || echo 1 > {setting}"))
 
 
 def address_host(lab: Lab, host: str, mtu: int) -> None:
-    """Configures a host's addresses, route and static neighbor entry."""
+    """Gives a host its addresses, a route to the other host, and the neighbour entry of that host."""
     ip, own = find_program("ip"), lab.namespace(host)
     other = next(name for name in ADDRESSES if name != host)
     families = [("-4", 0, "24")]
@@ -105,22 +105,20 @@ def address_host(lab: Lab, host: str, mtu: int) -> None:
 
 
 def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:
-    """Sets sysctls of a host's network namespace."""
+    """Applies kernel settings to the network namespace of a host."""
     for name, value in settings.items():
         path = "/proc/sys/" + name.replace(".", "/")
         try:
             run_program(lab.inside(host, "sh", "-c", f"echo {shlex.quote(value)} > {shlex.quote(path)}"))
         except WiretaleError as error:
-            why = str(error).rpartition(": ")[2]
-            raise UsageError(
-                f"sysctl {name} = {value}: this kernel does not take it on a host of a lab: {why}"
-            ) from None
+            reason = str(error).rpartition(": ")[2]
+            raise UsageError(f"sysctl {name} = {value}: the kernel refuses it on a host of a lab: {reason}") from None
 
 
 def limit_card(lab: Lab, host: str, speed: str) -> None:
-    """Limits an interface to a card's speed (tbf), so that a faster sender is blocked as by a real card.
+    """Limits the network card of a host: a program that sends faster must wait, as with a real card.
 
-    On the wire a frame has 24 bytes more than the kernel counts: FCS, preamble, inter-frame gap.
+    A frame takes 24 bytes more on the wire than the kernel counts: FCS, preamble, gap.
     """
     shape = ["stab", "overhead", "24", "linklayer", "ethernet", "tbf", "rate", speed, "burst", "3200", "latency", "2s"]
     tc = find_program("tc")
@@ -133,7 +131,7 @@ def limit_card(lab: Lab, host: str, speed: str) -> None:
 
 
 def make_hosts(lab: Lab, profile: Profile) -> None:
-    """Makes all hosts and connects them through the tracer's two interfaces."""
+    """Makes all hosts, connected through the tracer."""
     for host in HOSTS:
         make_namespace(lab, host)
     for host in ADDRESSES:
@@ -146,7 +144,7 @@ def make_hosts(lab: Lab, profile: Profile) -> None:
 
 
 def part_tcp(lab: Lab) -> None:
-    """Connects the ends directly for TCP, so that the control connection of a UDP test bypasses the link."""
+    """Connects sender and receiver directly for TCP: the control connection of a UDP test must not use the link."""
     ip = find_program("ip")
     sender, receiver = lab.namespace("sender"), lab.namespace("receiver")
     end = ["peer", "name", CONTROL, "netns", receiver, "address", HARDWARE["receiver"]]
@@ -180,13 +178,15 @@ def words_of(pid: int) -> list[str]:
 
 
 def is_own_link(words: list[str]) -> bool:
-    """Returns whether the process is a lab's link between the tracer's interfaces."""
+    """Returns whether a command line is that of the link of a lab."""
     return Path(words[0]).name == "wiretale-link" and words[1:3] == list(SIDES.values())
 
 
 def user_of(lab: Lab) -> str:
-    """Returns the process that uses a lab, for a message, or an empty string. Only the owner uses the lab of a run:
-    if it is gone, leftover processes should be removed. Any process except the link uses another lab."""
+    """Returns the process that uses a lab, for a message; empty if there is none.
+
+    Only the process of a `lab run` uses its lab. Another lab is used by any process on its hosts except its link.
+    """
     if lab.owner:
         return f"process {lab.owner}" if lab.is_in_use else ""
     for pid in processes_in(lab):
@@ -197,14 +197,14 @@ def user_of(lab: Lab) -> str:
 
 
 def end_processes(pids: Iterable[int], number: signal.Signals) -> None:
-    """Sends a signal; a process may already have ended."""
+    """Sends a signal to processes; some may have ended."""
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
 def remove_hosts(lab: Lab) -> None:
-    """Stops all processes on the hosts and removes them with their interfaces. A second call does nothing."""
+    """Ends the processes on the hosts, and removes the hosts with their interfaces. It may be called twice."""
     end_processes(processes_in(lab), signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     while (left := processes_in(lab)) and time.monotonic() < deadline:

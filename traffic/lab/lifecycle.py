@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs: create, keep and remove."""
+"""Makes and removes labs. A lab is recorded before it is made, so that `lab down` finds it after a crash."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 from wiretale.traffic.lab.hosts import check_free, make_hosts, namespace_exists, processes_in, remove_hosts
-from wiretale.traffic.lab.link import TRUTH, check_ended_well, end_program, make_folder, start_link, write_truth
+from wiretale.traffic.lab.link import TRUTH, check_ended_well, make_folder, start_link, write_truth
+from wiretale.traffic.lab.process import end_program
 from wiretale.traffic.lab.profile import Profile, link_bps
-from wiretale.traffic.lab.space import end_space, is_elsewhere, processes_of
+from wiretale.traffic.lab.rights import end_space, is_elsewhere, processes_of
 from wiretale.traffic.lab.state import (
     HOSTS,
     Lab,
@@ -38,7 +39,7 @@ class LabRemovedError(MissingToolError):
 
 
 def write_down(lab: Lab) -> None:
-    """Records the lab; must run before anything is made. Raises TakenError, and removes nothing, if the name is taken."""
+    """Records a lab before it is made. TakenError if the name is in use; nothing of the other lab is removed."""
     try:
         save_lab(lab)
         try:
@@ -52,7 +53,7 @@ def write_down(lab: Lab) -> None:
 
 
 def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
-    """Makes a lab; if a step fails, it removes all parts again."""
+    """Makes a lab. If a step fails, everything that was made is removed."""
     check_name(name)
     place = folder or Path(tempfile.mkdtemp(prefix=f"wiretale-lab-{name}-"))
     lab = Lab(
@@ -72,13 +73,13 @@ def lab_up(profile: Profile, name: str, folder: Path | None = None) -> Lab:
 
 
 def remove_folder(lab: Lab) -> None:
-    """Removes the lab's folder unless it belongs to the user."""
+    """Removes the temporary directory of a lab; one that the user chose stays."""
     if not lab.keeps and Path(lab.folder).name.startswith("wiretale-lab-"):
         shutil.rmtree(lab.folder, ignore_errors=True)
 
 
 def lab_down(lab: Lab) -> None:
-    """Removes all parts of a lab except the files of a run."""
+    """Removes everything that a lab made except the files of a run."""
     if lab.is_in_use and lab.owner != os.getpid():
         mark_ending(lab)
     if is_elsewhere(lab):
@@ -93,8 +94,8 @@ def lab_down(lab: Lab) -> None:
 
 
 def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
-    """Starts a process that removes the lab if this one ends for any reason. It has a session of its own, and waits for
-    the end of its standard input, which the kernel closes."""
+    """Starts a process that removes the lab if this process ends for any reason. It has its own session, and waits only for the
+    end of its standard input."""
     command = [sys.executable, "-P", "-m", "wiretale.traffic.lab.watch", lab.name, str(lab.created_ns)]
     return subprocess.Popen(
         command,
@@ -106,14 +107,14 @@ def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
 
 
 def end_watcher(watcher: subprocess.Popen[bytes]) -> None:
-    """Ends the watcher; the lab is already down, so it does nothing."""
+    """Ends the watcher, because the lab is down."""
     assert watcher.stdin
     watcher.stdin.close()
     watcher.wait()
 
 
 def check_whole(lab: Lab) -> None:
-    """Raises LabRemovedError if another process removes the lab or some of its hosts."""
+    """Raises LabRemovedError if another process removed the lab or some of its hosts."""
     written = [known for known in known_labs() if known.name == lab.name and not known.is_ending]
     if not written or not all(namespace_exists(lab, host) for host in HOSTS):
         raise LabRemovedError(lab.name)
@@ -121,7 +122,7 @@ def check_whole(lab: Lab) -> None:
 
 @contextmanager
 def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
-    """Runs the link during the body."""
+    """Runs the link as long as the body."""
     link = start_link(lab, profile, folder)
     try:
         yield
@@ -131,7 +132,7 @@ def running_link(lab: Lab, profile: Profile, folder: Path) -> Iterator[None]:
 
 @contextmanager
 def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
-    """Provides a lab during the body; afterwards the folder contains the link's truth log."""
+    """Makes a lab for the body. Afterwards the truth of the link is in `folder`."""
     owner = os.getpid()
     lab = Lab(
         *(f"run-{owner}", profile.name, profile.description, str(folder.resolve())),
@@ -139,7 +140,9 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
         owner_start=start_time(owner),
         link_bps=link_bps(profile) or 0,
     )
-    for dead in [known for known in known_labs() if known.name == lab.name]:  # this run reuses the name
+    for dead in [
+        known for known in known_labs() if known.name == lab.name
+    ]:  # the kernel reused the number of its process
         lab_down(dead)
     write_down(lab)
     watcher = start_watcher(lab)
@@ -149,7 +152,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
             with running_link(lab, profile, folder):
                 yield lab
         except WiretaleError:
-            check_whole(lab)  # if the lab is gone, the error is only its consequence
+            check_whole(lab)  # the removal of the lab may have caused the error
             raise
         check_whole(lab)
         check_ended_well(folder)
@@ -159,7 +162,7 @@ def lab_for_run(profile: Profile, folder: Path) -> Iterator[Lab]:
 
 
 def lab_status(lab: Lab) -> str:
-    """Returns "up", or the parts that are missing."""
+    """Returns up, broken or gone."""
     if is_elsewhere(lab):
         if not processes_of(lab.space):
             return "gone"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: a lab's link and hosts as TOML, shipped with wiretale or in a file.
+"""Profiles in TOML: the settings of a link and its hosts. A profile is built in, or a file.
 
 description = "100 Mb/s Ethernet through one switch"
-mtu = 1500                 # of the hosts' interfaces
-seed = 1                   # of the link's random numbers
+mtu = 1500                 # MTU of the hosts
+seed = 1                   # random seed of the link
 [both]                     # or [forward] and [reverse]: settings of wiretale-link
 rate = "100Mbit"
 [sysctl]                   # of both hosts
@@ -34,10 +34,10 @@ MTU_LEAST, MTU_MOST = 68, 65535
 
 @dataclass(frozen=True)
 class Scenario:
-    """One flow over the link, as in a published study."""
+    """One flow over the link, as in a study."""
 
     study: str
-    row: int  # in the study's table
+    row: int  # in the table of the study
     case: str
     protocol: str
     packet_bytes: int
@@ -48,7 +48,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Profile:
-    """A link and its two hosts."""
+    """A link and the hosts at its ends."""
 
     name: str
     description: str = ""
@@ -63,13 +63,13 @@ class Profile:
 
 
 def profile_names() -> list[str]:
-    """Returns the names of wiretale's own profiles."""
+    """Returns the names of the built-in profiles."""
     folder = files("wiretale.traffic.lab").joinpath("profiles")
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    """Returns a table of the file, empty if missing."""
+    """Returns a table of the file; empty if it is missing."""
     table = content.get(name, {})
     if not isinstance(table, dict):
         raise UsageError(f"{where}: {name}: expected a table")
@@ -77,13 +77,13 @@ def table_of(content: dict[str, Any], name: str, where: str) -> dict[str, Any]:
 
 
 def setting_text(value: Any, name: str, where: str) -> str:
-    """Returns a setting's value in wiretale-link's syntax."""
+    """Returns the value of a setting as an argument of wiretale-link."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ",".join(setting_text(part, name, where) for part in value)
     text = str(value)
-    if split_number(text):  # "10 Mbit" becomes "10Mbit", because a blank separates settings
+    if split_number(text):  # "10 Mbit": blanks separate settings
         text = re.sub(r"\s", "", text)
     if not isinstance(value, (str, int, float)) or not text or re.search(r"\s", text):
         raise UsageError(f"{where}: {name} = {value!r}: expected a number or a text without blanks")
@@ -91,7 +91,7 @@ def setting_text(value: Any, name: str, where: str) -> str:
 
 
 def check_readable(path: Path, where: str) -> None:
-    """Raises InputError if the file of a setting cannot be read."""
+    """Raises InputError if a file of a setting cannot be read."""
     try:
         with path.open("rb"):
             pass
@@ -100,7 +100,7 @@ def check_readable(path: Path, where: str) -> None:
 
 
 def settings(content: dict[str, Any], direction: str, where: str, folder: Path | None) -> str:
-    """Returns the link's settings of one direction: those of both, overridden by its own."""
+    """Returns the settings of a direction: those of both directions, then its own."""
     parts = []
     for name, value in {**table_of(content, "both", where), **table_of(content, direction, where)}.items():
         key = name.replace("_", "-")
@@ -115,7 +115,7 @@ def settings(content: dict[str, Any], direction: str, where: str, folder: Path |
 
 
 def whole_number(content: dict[str, Any], name: str, least: int, most: int, default: int, where: str) -> int:
-    """Returns an integer within bounds."""
+    """Returns a whole number within bounds."""
     value = content.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise UsageError(f"{where}: {name} = {value!r}: expected a whole number from {least} to {most}")
@@ -123,16 +123,16 @@ def whole_number(content: dict[str, Any], name: str, least: int, most: int, defa
 
 
 def read_card(content: dict[str, Any], where: str) -> str:
-    """Returns the speed of the hosts' interfaces."""
+    """Returns the speed of the network cards of the hosts."""
     card = content.get("card", "")
     rate = parse_bit_rate(card) if isinstance(card, str) and card else None
     if card and not (rate and CARD_LEAST <= rate <= CARD_MOST):
-        raise UsageError(f"{where}: card = {card!r}: expected a speed such as 100Mbit")
+        raise UsageError(f"{where}: card = {card!r}: expected a speed, such as 100Mbit")
     return f"{int(rate)}bit" if rate else ""
 
 
 def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
-    """Returns the sysctls of both hosts; they must belong to a network namespace."""
+    """Returns the kernel settings of both hosts, which must be settings of a network namespace."""
     chosen = {}
     for name, value in table_of(content, "sysctl", where).items():
         if not SYSCTL.fullmatch(name) or ".." in name or not SYSCTL_VALUE.fullmatch(str(value)):
@@ -141,7 +141,7 @@ def read_sysctl(content: dict[str, Any], where: str) -> dict[str, str]:
     return chosen
 
 
-# Members of a scenario: the expected value, as text and as a predicate.
+# Members of a scenario: the expected value in words, and as a test.
 SCENARIO: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "study": ("a text", lambda value: isinstance(value, str)),
     "row": ("a whole number", lambda value: type(value) is int),
@@ -157,7 +157,7 @@ OPTIONAL = {"count"}
 
 
 def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
-    """Returns the flow if the profile has one."""
+    """Returns the scenario, or None if the profile has none."""
     table = table_of(content, "scenario", where)
     if not table:
         return None
@@ -174,7 +174,7 @@ def read_scenario(content: dict[str, Any], where: str) -> Scenario | None:
 
 
 def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
-    """Returns the published figures to compare with."""
+    """Returns the published figures."""
     table = table_of(content, "published", where)
     for name, value in table.items():
         if type(value) not in (int, float) or not isfinite(value):
@@ -183,7 +183,7 @@ def read_published(content: dict[str, Any], where: str) -> dict[str, float]:
 
 
 def make_profile(name: str, text: str, where: str, folder: Path | None = None) -> Profile:
-    """Parses a profile. Raises UsageError with the file's name if it is invalid."""
+    """Returns the profile in a text. UsageError, with the file, if it is invalid."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -206,7 +206,7 @@ def make_profile(name: str, text: str, where: str, folder: Path | None = None) -
 
 
 def load_profile(name: str) -> Profile:
-    """Loads a profile by its name, or a path that ends with .toml."""
+    """Returns a built-in profile, or the one in a .toml file."""
     if name.endswith(".toml"):
         path = Path(name)
         try:
@@ -215,15 +215,15 @@ def load_profile(name: str) -> Profile:
             raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         return make_profile(path.stem, text, str(path), path.resolve().parent)
     if name not in profile_names():
-        raise UsageError(f"unknown profile {name!r} (expected {one_of([*profile_names(), 'FILE.toml'])})")
+        raise UsageError(f"there is no profile {name!r} (expected {one_of([*profile_names(), 'FILE.toml'])})")
     text = files("wiretale.traffic.lab").joinpath("profiles", f"{name}.toml").read_text("utf-8")
     return make_profile(name, text, f"profile {name}")
 
 
 def link_bps(profile: Profile) -> int | None:
-    """Returns the highest rate on the wire over the link: that of the faster direction, or of the cards.
+    """Returns the rate that no flow over the link can exceed: that of the faster direction, or of the cards.
 
-    None if a direction has no fixed rate, for example a rate trace.
+    None if a direction has no fixed rate, as with a trace.
     """
     from wiretale.analyzer.units import parse_rate
 
@@ -234,14 +234,14 @@ def link_bps(profile: Profile) -> int | None:
         bounds += [profile.card] if profile.card else []
         try:
             rates.append(min(map(parse_rate, bounds), default=None))
-        except UsageError:  # the link reports an invalid setting itself
+        except UsageError:  # the link reports it
             rates.append(None)
     known = [rate for rate in rates if rate is not None]
     return max(known) if len(known) == len(rates) else None
 
 
 def study_profiles(study: str) -> list[Profile]:
-    """Returns the profiles of a study's rows, in order."""
+    """Returns the profiles of the rows of a study, in order."""
     profiles = map(load_profile, profile_names())
     rows = [
         (profile.scenario.row, profile) for profile in profiles if profile.scenario and profile.scenario.study == study

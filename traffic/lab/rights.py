@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The right to make network namespaces: root has it, and an ordinary user inside a user namespace.
+"""The right to make network namespaces: root has it, and an ordinary user in a user namespace.
 
-`lab run` and `lab check` enter a new user namespace, which the kernel removes with all its content. A lab that stays up
-needs a process that only holds the namespace. Inside, /run must be private, because `ip netns` stores names in it.
+`lab run` and `lab check` enter a new user namespace, which ends with everything in it. A lab that stays up needs one that
+stays: a process that only holds it. In it /run is private, because `ip netns` keeps its names there. The names of the network
+namespaces exist only inside; if the holder is gone, a lab can no longer be entered. Its programs still run, and once the last
+has ended, the kernel removes the rest.
 """
 
 from __future__ import annotations
@@ -18,19 +20,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from wiretale.analyzer.errors import MissingToolError
-from wiretale.traffic.lab.program import last_line, run_program
-from wiretale.traffic.lab.state import USER, start_time, state_folder
+from wiretale.traffic.lab.process import last_line, run_program
+from wiretale.traffic.lab.state import USER, Lab, own_space, start_time, state_folder
 from wiretale.traffic.program import find_program
 
 NAMESPACES = ("--user", "--map-root-user", "--mount", "--net")
 PREPARED = Path("/run/.wiretale-lab")
 READY_SECONDS = 10
 SYSCTL = "sysctl -w user.max_user_namespaces=10000 (and kernel.unprivileged_userns_clone=1, where there is one)"
-ADVICE = f"run it as root, or allow user namespaces: {SYSCTL}"
+FIX = f"run as root, or allow user namespaces: {SYSCTL}"
+END_SECONDS = 3.0  # from SIGTERM to SIGKILL
 
 
 def prepare_run() -> None:
-    """Mounts a private /run with the content of the old one except the names of network namespaces."""
+    """Mounts a private /run with everything of the old one except the names of network namespaces."""
     if PREPARED.exists():
         return
     old = tempfile.mkdtemp(prefix="wiretale-run-")
@@ -43,30 +46,30 @@ def prepare_run() -> None:
                 subprocess.run(["mount", "--rbind", str(entry), f"/run/{entry.name}"], capture_output=True)
     finally:
         run_program(["umount", "-l", old])
-        os.rmdir(old)  # rmdir never removes content, which belongs to the system's /run
+        os.rmdir(old)  # must never remove its content, which is the /run of the system
     PREPARED.touch()
 
 
 def check_allowed() -> None:
-    """Raises MissingToolError if the kernel refuses user namespaces."""
+    """Raises MissingToolError if this kernel allows no user namespace."""
     command = [find_program("unshare"), *NAMESPACES, "true"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise MissingToolError(f"a lab needs root or a user namespace ({last_line(done.stderr)}): {ADVICE}")
+        raise MissingToolError(f"a lab needs root or a user namespace ({last_line(done.stderr)}): {FIX}")
 
 
 def again() -> list[str]:
-    """Returns this command once more; -P prevents imports from the working directory."""
+    """Returns this command line. -P keeps Python from importing modules of the current directory."""
     return [sys.executable, "-P", "-m", "wiretale", *sys.argv[1:]]
 
 
 def holder_file() -> Path:
-    """Returns the file that records the process that holds the namespace."""
+    """Returns the file with the process that holds the namespace."""
     return state_folder().parent / "holder"
 
 
 def holder() -> int | None:
-    """Returns the process that holds the user's namespace, if it is alive."""
+    """Returns the process that holds the namespace of this user, or None if it does not run."""
     try:
         pid, started = holder_file().read_text().split()
         return int(pid) if started and start_time(int(pid)) == started else None
@@ -75,7 +78,7 @@ def holder() -> int | None:
 
 
 def find_holder() -> int:
-    """Returns the holder, started if necessary. A lock ensures that concurrent calls start only one."""
+    """Returns the holder and starts it if there is none. A lock keeps two commands from starting two."""
     holder_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with holder_file().with_name("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -83,7 +86,7 @@ def find_holder() -> int:
 
 
 def make_holder() -> int:
-    """Starts the process that holds the namespace, and returns its number."""
+    """Starts the holder and returns its process."""
     check_allowed()
     command = [find_program("unshare"), *NAMESPACES, sys.executable, "-P", "-m", "wiretale.traffic.lab.rights"]
     environment = {**os.environ, USER: str(os.getuid())}
@@ -97,13 +100,13 @@ def make_holder() -> int:
     )
     assert process.stdout
     if process.stdout.readline().strip() != b"holding":
-        raise MissingToolError(f"a lab needs root or a user namespace that may mount: {ADVICE}")
+        raise MissingToolError(f"a lab needs root or a user namespace with mount rights: {FIX}")
     process.stdout.close()
     return process.pid
 
 
 def end_holder() -> None:
-    """Returns whether no lab needs the namespace any more."""
+    """Ends the holder, because no lab is left."""
     pid = holder()
     inside = USER in os.environ and "WIRETALE_LAB_HOLDER" in os.environ
     if inside or pid is None:
@@ -113,10 +116,49 @@ def end_holder() -> None:
             os.kill(pid, signal.SIGTERM)
 
 
-def with_rights(*, keeping: bool) -> None:
-    """Returns with the right to make network namespaces, in this process or in one that replaces it (execve).
+def is_elsewhere(lab: Lab) -> bool:
+    """Returns whether the lab is in another user namespace than this process."""
+    return lab.space not in (0, own_space())
 
-    `keeping` must be true if the lab outlives this process, or if the command concerns such a lab.
+
+def is_marked(pid: int) -> bool:
+    """Returns whether a process belongs to a lab, because the kernel reuses the numbers of namespaces."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return any(word.startswith(f"{USER}=".encode()) for word in file.read().split(b"\0"))
+    except OSError:
+        return False
+
+
+def processes_of(space: int) -> list[int]:
+    """Returns the processes in a user namespace, or none if it is not a lab's."""
+    found = []
+    for entry in os.listdir("/proc"):
+        with suppress(OSError):
+            if entry.isdecimal() and os.stat(f"/proc/{entry}/ns/user").st_ino == space:
+                found.append(int(entry))
+    return found if any(map(is_marked, found)) else []
+
+
+def end_space(space: int) -> None:
+    """Ends the processes in a user namespace: first by SIGTERM, so that the link can write its truth."""
+    deadline = time.monotonic() + END_SECONDS
+    number = signal.SIGTERM
+    while left := processes_of(space):
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        if time.monotonic() > deadline + END_SECONDS:
+            return
+        if time.monotonic() > deadline:
+            number = signal.SIGKILL
+        time.sleep(0.05)
+
+
+def with_rights(*, keeping: bool) -> None:
+    """Gets the right to make network namespaces, for this process or for one that replaces it.
+
+    `keeping` must be set if a lab outlives this process, or if the command works on such a lab.
     """
     if USER in os.environ and os.geteuid() == 0:
         prepare_run()
@@ -139,7 +181,7 @@ def with_rights(*, keeping: bool) -> None:
 
 
 def hold() -> None:
-    """Holds the namespace. It records itself, because its parent may be killed at any time."""
+    """Runs the holder. It must record itself, because the process that started it may be killed meanwhile."""
     prepare_run()
     holder_file().write_text(f"{os.getpid()} {start_time(os.getpid())}")
     print("holding", flush=True)

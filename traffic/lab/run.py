@@ -1,65 +1,133 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale lab run: runs a study, one of its rows, or a plan of experiments."""
+"""wiretale lab run: a study, one of its scenarios, or a plan of experiments over the link of a lab."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.errors import UsageError, WiretaleError
 from wiretale.analyzer.units import one_of
-from wiretale.traffic.experiment.plan import BUILT_IN
-from wiretale.traffic.lab.output import check_run_folders
+from wiretale.reports.export.destination import check_folder
+from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
+from wiretale.traffic.lab.capture import POINTS, capture_drops, captures
+from wiretale.traffic.lab.hosts import ADDRESSES
+from wiretale.traffic.lab.lifecycle import lab_for_run
+from wiretale.traffic.lab.link import TRUTH, link_summary, make_folder, write_truth
+from wiretale.traffic.lab.process import dying_with_us
 from wiretale.traffic.lab.profile import Profile, load_profile, profile_names, study_profiles
+from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.lab.study import run_row, write_json
 from wiretale.version import __version__
 
 STUDIES = {"s6": "S6"}
-PLAN_PROFILE = "same-switch"  # default for plans by name, because most of the studies' tests used one switch
+PLAN_PROFILE = "same-switch"  # the default link of a plan, because most tests of the studies used one switch
+LAB_FILES = (TRUTH, "truth.parquet", "link.out", "link.log")
+RUN_FILES = (*LAB_FILES, *(f"capture-{point}.{kind}" for point in POINTS for kind in ("out", "log")), "result.json")
+REPORT_FILES = ("report.html", "results.json")
+CAPTURES = ("*.pcap", "*.pcapng")
+FAILED = 3  # exit code of `wiretale experiment`: done, but a test failed
 Note = Callable[[str], None]
 
 
+def old_captures(folder: Path) -> list[str]:
+    """Returns the captures that a run in this directory would remove."""
+    found = (path for point in POINTS for kind in CAPTURES for path in (folder / point).glob(kind) if path.is_file())
+    return [str(path.relative_to(folder)) for path in found]
+
+
+def check_lab_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
+    """Checks the output of `lab up`. Raises as check_folder()."""
+    check_folder(folder, LAB_FILES, inputs, overwrite)
+
+
+def check_run_folders(folder: Path, runs: Iterable[str], inputs: Iterable[str], overwrite: bool) -> None:
+    """Checks the output of `lab run`, with the directories of its runs in `folder`. Raises as check_folder()."""
+    inputs = list(inputs)
+    check_folder(folder, REPORT_FILES, inputs, overwrite)
+    for run in runs:
+        place = folder / run
+        check_folder(place, [*RUN_FILES, *old_captures(place)], inputs, overwrite)
+
+
+def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> list[str]:
+    """Returns `wiretale experiment run` with its endpoints in the lab."""
+    ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
+    run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
+    tracer = ["--tracer", f"netns:{lab.namespace('tracer')}", "--interface", "right"]
+    output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
+    return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output])
+
+
+def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool) -> dict[str, Any]:
+    """Runs a built-in plan or a file, with results in DIR/experiment, and captures and truth in DIR."""
+    read_plan(*plan_text(plan))  # UsageError before anything is made
+    make_folder(folder)
+    with lab_for_run(profile, folder) as lab, captures(lab, folder) as places:
+        note(f"running {plan} over {profile.name}")
+        command = experiment_command(plan, lab, folder / "experiment", overwrite)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
+    if done.returncode not in (0, FAILED):
+        raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
+    truth = write_truth(folder, folder / "truth.parquet")
+    return {
+        "schema": "wiretale.lab-plan/1",
+        "wiretale": __version__,
+        "profile": profile.name,
+        "plan": plan,
+        "complete": done.returncode == 0,
+        "experiment": str(folder / "experiment"),
+        "before": str(places["before"]),
+        "after": str(places["after"]),
+        "truth": str(truth),
+        "capture_drops": capture_drops(folder),
+        "link": link_summary(folder)["directions"],
+    }
+
+
 def with_seed(profile: Profile, seed: int | None) -> Profile:
-    """Returns the profile, with another seed if one was given."""
+    """Returns a profile; `seed` replaces its own."""
     return profile if seed is None else replace(profile, seed=seed)
 
 
 def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str, Any]:
-    """Runs all rows of a study in order and writes their report."""
+    """Runs all scenarios of a study and writes their report."""
     from wiretale.reports.html.lab import write_lab_report
 
-    rows, measures = [], []
+    rows, bins = [], []
     for profile in study_profiles(STUDIES[name]):
         note(f"{profile.name}: {profile.description}")
         row, measured = run_row(with_seed(profile, seed), folder / profile.name, note)
         rows.append(row)
-        measures.append(measured)
+        bins.append(measured.bins)
     results = {"schema": "wiretale.lab/1", "wiretale": __version__, "study": STUDIES[name], "rows": rows}
     write_json(folder / "results.json", results)
-    note(f"wrote {write_lab_report(f'Study {STUDIES[name]}, run again', rows, measures, folder / 'report.html')}")
+    note(f"wrote {write_lab_report(f'Study {STUDIES[name]}, run again', rows, bins, folder / 'report.html')}")
     return results
 
 
 def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
-    """Runs one row and writes its report."""
+    """Runs one scenario and writes its report."""
     from wiretale.reports.html.lab import write_lab_report
 
     row, measured = run_row(profile, folder, note)
-    note(f"wrote {write_lab_report(profile.description or profile.name, [row], [measured], folder / 'report.html')}")
+    note(
+        f"wrote {write_lab_report(profile.description or profile.name, [row], [measured.bins], folder / 'report.html')}"
+    )
     return row
 
 
 def run_lab(
     what: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Runs the named study, row or plan and returns its results for JSON. Refuses existing captures unless `overwrite`."""
+    """Runs a study, a scenario or a plan; returns the results for JSON. Captures in `folder` are only replaced if `overwrite`."""
     runs = [row.name for row in study_profiles(STUDIES[what])] if what in STUDIES and profile is None else ["."]
     check_run_folders(folder, runs, [what, *([profile] if profile else [])], overwrite)
     if profile is not None or what in BUILT_IN:
-        from wiretale.traffic.lab.plan import run_plan
-
         return run_plan(what, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
     if what in STUDIES:
         return run_study(what, folder, seed, note)

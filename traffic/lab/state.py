@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of labs. A lab must be recorded before it is made, so that `lab down` finds it after any crash.
+"""Records of labs. A record is written before its lab is made, so that `lab down` finds it after a crash.
 
-A lab is a file `NAME.json` in /run/wiretale/labs (root) or $XDG_RUNTIME_DIR/wiretale/labs; WIRETALE_STATE names
+A record is a file `NAME.json` in /run/wiretale/labs (root) or $XDG_RUNTIME_DIR/wiretale/labs; WIRETALE_STATE names
 another folder.
 """
 
@@ -19,14 +19,16 @@ from pathlib import Path
 from wiretale.analyzer.errors import OutputError, UsageError, WiretaleError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-LINK_RATE = "WIRETALE_LINK_RATE"  # environment of programs on a host: bit/s of the emulated link
-USER = "WIRETALE_LAB_USER"  # environment inside a user namespace: user ID outside
+LINK_RATE = "WIRETALE_LINK_RATE"  # in the environment of programs on a host: bit/s of the emulated link
+USER = "WIRETALE_LAB_USER"  # in the environment, inside a user namespace: the user id outside
 HOSTS = ("sender", "tracer", "receiver")
 
 
 def start_time(pid: int) -> str:
-    """Returns the start of a process in kernel ticks, because process numbers are reused. Empty if there is no such
-    process or it is a zombie."""
+    """Returns the start time of a process in kernel ticks, which identifies it, because process numbers are reused.
+
+    Empty if it does not exist, or is a zombie.
+    """
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if words[0] in "ZX" else words[19]
@@ -35,25 +37,25 @@ def start_time(pid: int) -> str:
 
 
 def own_space() -> int:
-    """Returns the number of this process's user namespace if it was made for a lab, else 0."""
+    """Returns the number of the user namespace of this process if it was made for a lab, else 0."""
     return os.stat("/proc/self/ns/user").st_ino if USER in os.environ else 0
 
 
 @dataclass
 class Lab:
-    """A lab and its record."""
+    """The record of a lab."""
 
     name: str
     profile: str
     description: str = ""
-    folder: str = ""  # of the truth log and the link's messages
-    keeps: bool = True  # the folder belongs to the user and stays
-    owner: int = 0  # process whose end removes the lab; 0: it stays up
-    owner_start: str = ""  # start of the owner in kernel ticks, because process numbers are reused
-    is_ending: bool = False  # another process is removing it
-    link_bps: int = 0  # rate of the emulated link; 0: unlimited
+    folder: str = ""  # of the truth and the log of the link
+    keeps: bool = True  # the user chose the directory, which must stay
+    owner: int = 0  # process of `lab run`; 0 if the lab stays up
+    owner_start: str = ""  # start_time() of the owner
+    is_ending: bool = False  # another process removes it
+    link_bps: int = 0  # rate of the emulated link; 0 if unlimited
     created_ns: int = field(default_factory=time.time_ns)
-    space: int = field(default_factory=own_space)  # its user namespace, if an ordinary user made it
+    space: int = field(default_factory=own_space)  # user namespace, if an ordinary user made it
 
     def namespace(self, host: str) -> str:
         """Returns the network namespace of a host."""
@@ -61,7 +63,7 @@ class Lab:
 
     @property
     def is_in_use(self) -> bool:
-        """Returns whether the owner still runs; a lab that stays up has no owner."""
+        """Whether the process of its `lab run` still runs; false for a lab that stays up."""
         started = start_time(self.owner) if self.owner else ""
         return started != "" and self.owner_start in ("", started)
 
@@ -70,29 +72,29 @@ class Lab:
         return {**os.environ, **({LINK_RATE: str(self.link_bps)} if self.link_bps else {})}
 
     def inside(self, host: str, *command: str) -> list[str]:
-        """Returns a command that runs on a host."""
+        """Returns a command that runs another on a host."""
         from wiretale.traffic.program import find_program
 
         return [find_program("ip"), "netns", "exec", self.namespace(host), *command]
 
 
 def check_name(name: str) -> str:
-    """Returns the name if it is valid for a lab."""
+    """Returns a name, or raises UsageError if it is invalid."""
     if not NAME.fullmatch(name):
         raise UsageError(f"{name!r}: expected a name of up to 40 letters, digits, - and _")
     return name
 
 
 def own_folder(folder: Path) -> Path:
-    """Creates the folder at a place where any user may create one; raises OutputError if another user did."""
+    """Returns a directory in a shared place. OutputError if another user owns it."""
     with suppress(FileNotFoundError):
         if folder.lstat().st_uid != os.geteuid():
-            raise OutputError(f"{folder}: expected a folder of this user; WIRETALE_STATE sets another")
+            raise OutputError(f"{folder}: expected a directory of this user; WIRETALE_STATE sets another")
     return folder
 
 
 def state_folder() -> Path:
-    """Returns the folder of this user's lab records."""
+    """Returns the directory of the records of this user."""
     chosen = os.environ.get("WIRETALE_STATE")
     if chosen:
         return Path(chosen)
@@ -106,7 +108,7 @@ def state_folder() -> Path:
 
 
 class TakenError(WiretaleError):
-    """A lab of that name exists and belongs to another run."""
+    """Another lab has the name; nothing of it must be removed."""
 
     exit_code = 2
 
@@ -115,7 +117,7 @@ class TakenError(WiretaleError):
 
 
 def mark_ending(lab: Lab) -> None:
-    """Marks the lab as ending, so that its owner can report why its programs end."""
+    """Marks a lab, so that its owner can report why its programs end."""
     folder = state_folder()
     partial = folder / f".{lab.name}.{os.getpid()}"
     with suppress(OSError):
@@ -124,7 +126,7 @@ def mark_ending(lab: Lab) -> None:
 
 
 def save_lab(lab: Lab) -> None:
-    """Records the lab atomically. Raises TakenError if that name is already recorded."""
+    """Writes the record of a lab, whole or not at all. TakenError if there is one of that name."""
     folder = state_folder()
     partial = folder / f".{lab.name}.{os.getpid()}"
     try:
@@ -141,12 +143,12 @@ def save_lab(lab: Lab) -> None:
 
 
 def forget_lab(lab: Lab) -> None:
-    """Removes the record."""
+    """Removes the record of a lab."""
     (state_folder() / f"{lab.name}.json").unlink(missing_ok=True)
 
 
 def read_lab(path: Path) -> Lab:
-    """Reads a record. An unreadable one is still a lab of that name, which can be removed."""
+    """Reads a record. If it is unreadable, it is still a lab of that name that can be removed."""
     try:
         content = json.loads(path.read_text())
         return Lab(**{**content, "name": check_name(path.stem)})
@@ -155,13 +157,13 @@ def read_lab(path: Path) -> Lab:
 
 
 def known_labs() -> list[Lab]:
-    """Returns all labs of this user, sorted by name."""
+    """Returns all labs of this user by name."""
     folder = state_folder()
     return [read_lab(path) for path in sorted(folder.glob("*.json")) if NAME.fullmatch(path.stem)]
 
 
 def find_lab(name: str | None) -> Lab:
-    """Returns the lab of that name; without a name, the only one."""
+    """Returns the lab of a name, or the only lab. UsageError if there is none."""
     labs = known_labs()
     found = [lab for lab in labs if name in (None, lab.name)]
     if len(found) == 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats a study's rows: measured beside published."""
+"""Runs the rows of a study again, and compares them with the published figures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wiretale.version import __version__
 
 KIB = 1024
 ATTEMPTS = 3
-LATE_MS_MOST = 15.0  # at 95% of the link's rate, a burst needs twenty times its length to drain
-# Published figure, measured figure, and tolerance: relative, absolute.
+LATE_MS_MOST = 15.0  # at 95% load, the queue of a burst takes twenty times its length to drain
+# Published figure, measured figure, allowed difference: relative, absolute.
 COMPARED = (
     ("throughput_kibps", "throughput_kibps", 0.01, 0.0),
     ("latency_ms", "latency_ms", 0.0, 1.0),
@@ -28,12 +28,12 @@ COMPARED = (
     ("packets_received", "packets_received", 0.0, 3.0),
     ("queue_length_packets", "queue_packets", 0.0, 1.0),
 )
-# The study's figure is one point of a curve that has not settled.
+# Figures that had not converged when the study ended.
 LOOSER = {("narrow link", "latency_ms"): 8.0}
 
 
 def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
-    """Returns, for each published figure, whether the measured one is within tolerance."""
+    """Returns for each published figure whether the measured one is near enough."""
     near = {}
     for published, measured, share, absolute in COMPARED:
         figure = row["published"].get(published)
@@ -44,7 +44,7 @@ def compare(row: dict[str, Any], case: str) -> dict[str, bool]:
 
 
 def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> dict[str, Any]:
-    """Returns one row: measured and published."""
+    """Returns one row: measured and published figures."""
     scenario = profile.scenario
     assert scenario
     totals = measures.totals
@@ -68,16 +68,16 @@ def study_row(profile: Profile, measures: FlowMeasures, run: dict[str, Any]) -> 
 
 
 def rounded(value: Any) -> Any:
-    """Rounds to six decimals, more than any clock provides."""
+    """Returns a number with at most six decimals, which no clock exceeds."""
     if not isinstance(value, float):
         return value
     return int(value) if value == int(value) else round(value, 6)
 
 
 def disturbances(row: dict[str, Any]) -> list[str]:
-    """Returns disturbances by this machine, not by the link: they make a run's figures doubtful."""
+    """Returns disturbances by this machine, which make the figures of a run doubtful."""
     found = [
-        f"The capture {point} the link lost {plural(drops, 'packet')}: the figures are doubtful."
+        f"The capture {point} the link dropped {plural(drops, 'packet')}: the figures are doubtful."
         for point, drops in row["capture_drops"].items()
         if drops
     ]
@@ -87,14 +87,12 @@ def disturbances(row: dict[str, Any]) -> list[str]:
             found.append(f"The link itself lost {lost} from {direction['from']}: this machine was too slow.")
     late_ms = row.get("sender_late_ms") or 0
     if late_ms > LATE_MS_MOST:
-        found.append(
-            f"The sender was up to {late_ms:.0f} ms late, and caught up in a burst: this machine was too busy."
-        )
+        found.append(f"The sender was up to {late_ms:.0f} ms late and sent a burst: this machine was too busy.")
     return found
 
 
 def try_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasures]:
-    """Runs one profile's scenario and measures it from its captures."""
+    """Runs the scenario of a profile and measures its captures."""
     scenario = profile.scenario
     assert scenario
     run = run_scenario(profile, scenario, folder)
@@ -104,7 +102,7 @@ def try_row(profile: Profile, folder: Path) -> tuple[dict[str, Any], FlowMeasure
 
 
 def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Any], FlowMeasures]:
-    """Repeats the run once if this machine disturbed it; result.json is of the last run."""
+    """Runs a scenario, again if this machine disturbed it; result.json has the last attempt."""
     for attempt in range(1, ATTEMPTS + 1):
         row, measures = try_row(profile, folder)
         found = disturbances(row)
@@ -117,6 +115,6 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Writes one object as indented JSON."""
+    """Writes an object with indentation."""
     with output_file(path) as out:
         out.write(json.dumps(content, indent=2, allow_nan=False).encode() + b"\n")

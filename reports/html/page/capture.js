@@ -1,18 +1,18 @@
-// The report of captures: a flow is chosen in the list or by the link, and its figure is drawn.
+// The report of captures: the flow that is selected in the list or by the link is drawn.
 const state = { sort: "bytes", down: true, chosen: null, full: {}, range: [0, 1], vertical: {}, zoomed: false, visible: {} };
 
 function noteFor(f) {
   const p = state.packets, place = p.places.get(f.flow);
   if (place === undefined) {
-    const drawn = state.panels.size ? "what is drawn comes from the series of the tables" : "nothing of it can be drawn";
-    return `The packets of this flow are not in the page, which holds ${whole(data.packets.count)} of the most troubled and largest flows; ${drawn}. A report with its packets:`;
+    const drawn = state.panels.size ? "the figure uses the series table" : "it cannot be drawn";
+    return `The page has ${whole(data.packets.count)} packets, of the flows with the most problems and the largest ones, but not of this flow: ${drawn}. A report with its packets:`;
   }
   const held = p.rows(2 * place).length + p.rows(2 * place + 1).length;
   if (data.packets.cut && held < f.packets) {
-    return `The page holds the first ${whole(held)} of this flow's ${whole(f.packets)} packets; the throughput is that of all. ` +
-      "Make a report of a part with --start and --end to see the others.";
+    return `The page has the first ${whole(held)} of the ${whole(f.packets)} packets of this flow; the throughput covers all. ` +
+      "Use --start and --end for a report with the others.";
   }
-  return state.panels.size ? "" : "Nothing of this flow can be drawn over time.";
+  return state.panels.size ? "" : "This flow cannot be drawn over time.";
 }
 
 function describe(f) {
@@ -28,7 +28,7 @@ function describe(f) {
   state.stopAtRow($("flows").tBodies[0].querySelector('[aria-selected="true"]'));
 }
 
-// Draws a flow: whole, or what a link names of it.
+// Draws a flow: all of it, or the ranges of a link.
 async function show(number, range = null, vertical = {}) {
   const f = flowAt(state.flows.rowOf(number));
   if (state.chosen !== number) {
@@ -53,14 +53,14 @@ async function show(number, range = null, vertical = {}) {
 
 async function chooseFlow(number) {
   await show(number);
-  state.byKey = false; // another flow is a step of its own
+  state.byKey = false; // the selection of a flow is a step in the history
   remember();
   $("chosen").scrollIntoView();
 }
 
 // --- the link --------------------------------------------------------------------------------------------------
 
-// #flow=3&t=1.5-2.25&y=sequence:0-90000, seconds since the page's base; without t the whole flow.
+// #flow=3&t=1.5-2.25&y=sequence:0-90000, in seconds since the base of the page; without t, the whole flow.
 const trimmed = (value, places) => value.toFixed(places).replace(/\.?0+$/, "");
 const SPAN = /^(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/;
 
@@ -76,7 +76,7 @@ function spanIn(text) {
   return from < to ? [from, to] : null;
 }
 
-// As it stands where it is not a link's: the page then names what it lacks.
+// Returns the text unchanged if it cannot be decoded: the page then names a flow that it lacks.
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -92,9 +92,9 @@ function linked() {
   return { flow: named("flow")[0], range: spanIn(named("t")[0] || ""), vertical: Object.fromEntries(vertical.map(([panel, span]) => [panel, spanIn(span)])) };
 }
 
-const STEP = "step"; // of the page's own, in the browser's history
+const STEP = "step"; // marks history entries of this page
 
-// A step that Back undoes; steps by keys that follow each other are one.
+// Adds a step that Back undoes; consecutive steps by keys are one.
 function remember() {
   if (location.hash === link()) return;
   const again = state.byKey && state.lastByKey;
@@ -106,9 +106,9 @@ async function follow(opening = false) {
   const { flow, range, vertical } = linked(), row = /^\d+$/.test(flow) ? state.flows.rowOf(Number(flow)) : -1;
   state.lastByKey = false;
   $("missing").hidden = row >= 0 || flow === undefined;
-  if (row < 0) $("missing").textContent = `The link names flow ${flow}, which is not in the page: it has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
+  if (row < 0) $("missing").textContent = `Flow ${flow} of the link is not in the page, which has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
   if (row >= 0) await show(Number(flow), range, vertical);
-  // The browser itself scrolls to where a step was left; a link that was typed has no step yet.
+  // The browser restores the scroll position of a step; a typed link has none.
   if (flow !== undefined && (opening || history.state !== STEP)) $(row >= 0 ? "chosen" : "missing").scrollIntoView();
   if (row >= 0) history.replaceState(STEP, "");
   return row >= 0;

@@ -1,14 +1,14 @@
-// A page whose figures are whole: they are only drawn here, in the page's colours.
+// A page with complete figures, which are drawn in the colours of the page.
 const drawnFigures = () => Object.keys(data.figures).map($);
 
 async function drawFigure(place) {
   const figure = data.figures[place.id];
-  const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // zooms and legends stay
+  const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // keeps zooms and legends
   await drawn(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
   quietButtons(place);
 }
 
-// All begin at once: a browser that prints waits for none.
+// All figures must begin at once, because a browser that prints does not wait.
 const draw = () => Promise.all(drawnFigures().map(drawFigure));
 
 function wholeView(place) {
@@ -21,7 +21,7 @@ function wholeView(place) {
   return Plotly.relayout(place, change);
 }
 
-// Buttons above a figure, each of which shows its traces in another way; the one that is shown is pressed.
+// Adds buttons for the views of a figure; the current one is pressed.
 function choices(place, { choices: ways }) {
   if (!ways?.length) return;
   const group = document.createElement("p");

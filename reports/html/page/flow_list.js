@@ -1,7 +1,7 @@
-// The list of flows: all flows of the capture are searched and sorted, the first rows are shown.
+// The list of flows. Searching and sorting cover all flows; the first rows are shown.
 const ROWS_SHOWN = 200;
 
-async function loadFlows({ columns, addresses, paths, words, troubles }) {
+async function loadFlows({ columns, addresses, paths, words, problems }) {
   const names = Object.keys(columns);
   const arrays = await Promise.all(names.map((name) => unplaned(columns[name])));
   const flows = { ...Object.fromEntries(names.map((name, i) => [name, arrays[i]])), paths, words };
@@ -10,17 +10,17 @@ async function loadFlows({ columns, addresses, paths, words, troubles }) {
     const row = firstAtOrAfter(flows.number, number);
     return flows.number[row] === number ? row : -1;
   };
-  flows.troubles = await Promise.all(troubles.map(async ({ word, unit, flows: which, counts }) => {
+  flows.problems = await Promise.all(problems.map(async ({ label, unit, flows: which, counts }) => {
     const sums = new Float64Array(flows.number.length), amounts = await unplaned(counts);
     (await unplaned(which)).forEach((number, i) => (sums[flows.rowOf(number)] = amounts[i]));
-    return { word, unit, sums };
+    return { label, unit, sums };
   }));
   return flows;
 }
 
 // --- a flow ----------------------------------------------------------------------------------------------------
 
-const NO_PORT = 2 ** 32 - 1; // how a column of ports says null
+const NO_PORT = 2 ** 32 - 1; // null in a column of ports
 const knownWord = (name, row) => state.flows.words[name][state.flows[name][row]] || "";
 const protocolOf = (row) => knownWord("protocol", row) || `protocol ${state.flows.protocol_number[row]}`;
 
@@ -32,14 +32,14 @@ function endOf(row, side) {
 const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")}`;
 const pathOf = (row) => state.flows.paths[state.flows.path[row]];
 
-function troubleOf(row) {
+function problemsOf(row) {
   const parts = [];
-  for (const { word, unit, sums } of state.flows.troubles) {
-    if (sums[row]) parts.push(`${unit ? prefixed(sums[row], unit) : whole(sums[row])} ${sums[row] === 1 ? word.replace("blocks", "block") : word}`);
+  for (const { label, unit, sums } of state.flows.problems) {
+    if (sums[row]) parts.push(`${unit ? prefixed(sums[row], unit) : whole(sums[row])} ${sums[row] === 1 ? label.replace("blocks", "block") : label}`);
   }
   return parts.join(", ");
 }
-const troubleSum = (row) => state.flows.troubles.reduce((sum, { unit, sums }) => sum + (unit ? Number(sums[row] > 0) : sums[row]), 0);
+const problemSum = (row) => state.flows.problems.reduce((sum, { unit, sums }) => sum + (unit ? Number(sums[row] > 0) : sums[row]), 0);
 
 function flowAt(row) {
   const f = state.flows;
@@ -50,7 +50,7 @@ function flowAt(row) {
 
 const PORT_FIELDS = { tcp: "tcp.port", udp: "udp.port", udplite: "udplite.port", sctp: "sctp.port", dccp: "dccp.port" };
 
-// As analyzer/display_filter.py makes it.
+// Returns the same filter as analyzer/display_filter.py.
 function displayFilter(row) {
   const f = state.flows, four = f.ip_version[row] === 4, field = PORT_FIELDS[knownWord("protocol", row)];
   const ends = ["source", "destination"], parts = ends.map((side) => `${four ? "ip" : "ipv6"}.addr == ${f.addresses[f[side][row]]}`);
@@ -59,7 +59,8 @@ function displayFilter(row) {
   return [...new Set(parts)].join(" && ");
 }
 
-// In libpcap's language; "" for a flow in a tunnel, into which it does not see. Only the first fragment has ports.
+// Returns a pcap filter, or "" if the flow is in a tunnel, which pcap filters do not decode. It must not have ports if there are
+// fragments, because only the first fragment has them.
 function captureFilter(row) {
   const f = state.flows, path = pathOf(row), protocol = knownWord("protocol", row), parts = [];
   if (path && !/^(vlan \d+)( \/ vlan \d+)*$/.test(path)) return "";
@@ -98,10 +99,10 @@ const COLUMNS = [
   { key: "state", head: "state", value: (row) => knownWord("state", row) },
   { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(state.flows.packets[row]), number: true },
   { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(state.flows.bytes[row], "B"), number: true },
-  { key: "lasted", head: "lasted", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
+  { key: "lasted", head: "duration", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
   { key: "throughput", head: "throughput", value: measured("throughput"), text: (row) => prefixed(state.flows.throughput[row], "bit/s"), number: true },
   { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(state.flows.rtt[row]), number: true },
-  { key: "trouble", head: "trouble", value: troubleSum, text: troubleOf },
+  { key: "problems", head: "problems", value: problemSum, text: problemsOf },
 ];
 
 function makeHead() {
@@ -122,7 +123,7 @@ function makeHead() {
 }
 
 function sortBy(column) {
-  const numeric = column.number || column.key === "trouble";
+  const numeric = column.number || column.key === "problems";
   state.down = state.sort === column.key ? !state.down : numeric;
   state.sort = column.key;
   list();
@@ -130,7 +131,7 @@ function sortBy(column) {
 
 const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 
-// All flows in the order that is chosen; kept, since a search asks for it with each letter.
+// Returns all flows in the selected order, which is cached because a search needs it at each keystroke.
 function ordered() {
   const name = `${state.sort} ${state.down}`;
   if (state.order?.name === name) return state.order.rows;
@@ -142,7 +143,7 @@ function ordered() {
 }
 
 function searchText(row) {
-  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${pathOf(row)} ${troubleOf(row)}`.toLowerCase();
+  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
 }
 
 function matching(words) {

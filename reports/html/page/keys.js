@@ -6,8 +6,8 @@ const STEPS = {
 };
 STEPS.both = { ...STEPS.vertical, ...STEPS.horizontal };
 
-// Makes the items that a selector finds in a container one tab stop. Returns the function that moves it to an item,
-// or to the first one: for items that are made anew.
+// Makes the items that a selector finds in a container one tab stop. Returns a function that moves it to an item, or to
+// the first one; it must be called if the items are replaced.
 function roving(container, selector, way) {
   const items = () => [...container.querySelectorAll(selector)].filter((item) => !item.closest("[hidden]"));
   const stopAt = (chosen) => {
@@ -25,7 +25,7 @@ function roving(container, selector, way) {
   return stopAt;
 }
 
-// A table that is wider than its place is scrolled by keys as well, unless something in it takes the focus.
+// A table wider than its container can be scrolled by keys, unless it contains a focusable element.
 function scrollable() {
   for (const region of document.querySelectorAll(".scroll")) {
     const hidden = region.scrollWidth > region.clientWidth + 1 || region.scrollHeight > region.clientHeight + 1;
@@ -39,9 +39,9 @@ function scrollable() {
 
 const PLOT_KEYS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowRight: [1, 0.25], ArrowLeft: [1, -0.25] };
 
-const LEAST = 2e-9; // of a range: a link has nanoseconds
+const LEAST = 2e-9; // least range in seconds, because links have nanoseconds
 
-// Shrinks the ranges of the time axes, or moves them, by shares of what is in view.
+// Shrinks or moves the ranges of the time axes by a share of the view.
 function moveView(place, [shrink, shift]) {
   const change = {};
   for (const [name, axis] of Object.entries(place._fullLayout)) {
@@ -53,7 +53,7 @@ function moveView(place, [shrink, shift]) {
   return Plotly.relayout(place, change);
 }
 
-// A plot takes the focus itself; its small buttons are for the mouse, since keys do the same.
+// A plot takes the focus itself. Its buttons are for the pointer, because keys do the same.
 function plotKeys(places, wholeView) {
   for (const place of places) {
     place.classList.add("keyed");

@@ -1,4 +1,4 @@
-// Numbers that the page holds packed: tables, packets, and the columns of flows; and numbers as text.
+// Decodes packed tables, packets and columns of flows; formats numbers.
 const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
@@ -8,7 +8,7 @@ async function loadTable(columns) {
   return Object.fromEntries(names.map((name, i) => [name, new ARRAYS[columns[name][0]](buffers[i])]));
 }
 
-// A reader of zigzag varints; beyond 2^32 in doubles, exact to 2^53.
+// Returns a reader of zigzag varints. Values over 2^32 become doubles, which are exact up to 2^53.
 function reader(bytes) {
   let at = 0;
   return () => {
@@ -66,7 +66,7 @@ async function loadPackets({ count, flows, streams }) {
   return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
 }
 
-// Row numbers of each who, in order of time.
+// Returns a function from a flow side to its row numbers, in order of time.
 function rowsByWho(who, sides) {
   const starts = new Uint32Array(sides + 1);
   for (const w of who) starts[w + 1]++;
@@ -76,7 +76,7 @@ function rowsByWho(who, sides) {
   return (w) => order.subarray(starts[w], starts[w + 1]);
 }
 
-// A column whose bytes stand apart, the highest of all values first (reports/html/flow_columns.py).
+// Decodes a column stored as byte planes, most significant first (reports/html/flow_columns.py).
 async function unplaned([code, kept, text]) {
   const bytes = new Uint8Array(await inflate(text)), size = ARRAYS[code].BYTES_PER_ELEMENT, count = bytes.length / kept;
   const joined = new Uint8Array(count * size);
@@ -86,7 +86,7 @@ async function unplaned([code, kept, text]) {
   return new ARRAYS[code](joined.buffer);
 }
 
-// --- as text
+// --- formatting
 
 const digits = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2)).replace(/\.0+$/, "");
 function prefixed(value, unit) {

@@ -1,7 +1,7 @@
-// Points of each panel of a flow's figure: throughput, packets, verdicts, losses, blocks, datagrams.
+// The points of each panel of a flow: throughput, packets, verdicts, losses, blocks, datagrams.
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
 
-// A point; `frame` is its frame, which counts in the file of a capture, or the span of time that it stands for.
+// Adds a point. `frame` is a frame number in the file of a capture, or the time range of a bin.
 function put(out, x, y, frame, capture) {
   out.x.push(x);
   out.y.push(y);
@@ -32,7 +32,7 @@ const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, 
 function packetText(p, i, tcp) {
   const size = `${whole(p.size[i])} bytes`;
   if (!tcp) return p.known[i] & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
-  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them not new` : "";
+  const repeated = p.known[i] & KNOWN.repeated ? `, ${whole(p.size[i] - p.unique[i])} of them repeated` : "";
   return `${size} from ${whole(p.sequence[i])}${repeated}<br>${flagText(p.flags[i])}`;
 }
 
@@ -47,7 +47,7 @@ function picked(p, rows, y, tcp) {
   return out;
 }
 
-// The time-sequence graph of the direction that carries more; of other protocols, packets by size.
+// The time-sequence graph of the direction that carries more. If the flow is not TCP, packets by size.
 function packetData(f) {
   const p = state.packets, place = p.places.get(f.flow);
   if (place === undefined) return {};
@@ -80,12 +80,12 @@ const MARK_OF = {
   keep_alive: "probe", keep_alive_ack: "probe", window_probe: "probe", captured_out_of_order: "acked_unseen_segment", sack_gap: "acked_unseen_segment",
   block_out_of_order: "out_of_order", block_duplicate: "copy", block_late: "ambiguous", block_corrupt: "block_lost",
 };
-const NONE = 255; // how a byte says null
+const NONE = 255; // null in a column of bytes
 const word = (name, number) => (data.words[name][number] || "").replaceAll("_", " ");
 
 function verdictText(i) {
   const e = state.events, parts = [word("kind", e.kind[i])];
-  if (e.spurious[i] === 1) parts.push("needless");
+  if (e.spurious[i] === 1) parts.push("spurious");
   if (e.place[i] && e.place[i] !== NONE) parts.push(e.place[i] && `${word("place", e.place[i])}`);
   if (!Number.isNaN(e.bytes[i])) parts.push(`${whole(e.bytes[i])} bytes`);
   if (e.evidence[i] && e.evidence[i] !== NONE) parts.push(`by ${word("evidence", e.evidence[i])}`);
@@ -99,7 +99,7 @@ const eventRows = (flow) => {
   return rows;
 };
 
-// The packet of an event among the rows of its direction, -1 when the page does not hold it.
+// Returns the packet of an event among the rows of its direction, or -1 if the page does not contain it.
 function packetOf(p, rows, event) {
   const time = state.events.time_ns[event] / 1e3, frame = state.events.frame[event];
   let low = 0, high = rows.length;
@@ -117,7 +117,7 @@ function place(p, i, sends) {
   return p.known[i] & KNOWN.ack ? p.ack[i] : null;
 }
 
-// Marks stand at the segment, or at what an acknowledgment acknowledges.
+// A mark is at the sequence number of its segment, or at the acknowledgment number if it is an ACK.
 function markData(flow, p, rows, main, tcp) {
   const found = {};
   for (const event of eventRows(flow)) {
@@ -134,7 +134,7 @@ function markData(flow, p, rows, main, tcp) {
   return found;
 }
 
-// Segments lost so far, by place.
+// Cumulative lost segments by place.
 function lossData(flow) {
   const e = state.events, found = {};
   for (const i of eventRows(flow)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every page begins with: its data, and Plotly, which it carries compressed.
+// The first script of every page: its data, its colours, and Plotly, which is compressed.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -8,13 +8,13 @@ const CONFIG = {
   displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
-// The page's colours, for figures.
+// Returns the colours of the page.
 function colors() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(["ink", "dim", "paper", "line", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// A layout in the page's colours.
+// Applies the colours of the page to a layout.
 function inColors(layout) {
   const own = colors();
   layout.font = { ...layout.font, color: own.ink };

@@ -1,25 +1,25 @@
-// The width of figures: that of their place, which a window changes, or of the paper, in its colours, and as it was afterwards.
-const PAPER = { width: 680, height: 760 }; // px: of A4 and of Letter, with margins
+// Sizes of figures: the width of their container, or of paper while the page is printed.
+const PAPER = { width: 680, height: 760 }; // px: A4 and Letter, without margins
 
-const RESIZED_MS = 150; // after the last change of a window's size
+const RESIZED_MS = 150; // after the last change of the window size
 
 const onPaper = () => document.documentElement.classList.contains("paper");
 
-// The width of a figure is that of its place, or of the paper: one that was given stays unless it is given anew.
+// Sets the width of a figure, which Plotly would otherwise keep.
 function fitted(layout, place) {
   if (!onPaper()) return Object.assign(layout, { width: place.clientWidth });
   return Object.assign(layout, { width: PAPER.width, height: Math.min(layout.height || Infinity, PAPER.height) });
 }
 
-// Draws a figure. Plotly places a legend by the margins of the drawing before: where they changed, it draws once more,
-// at once, since a browser that prints waits for nothing.
+// Draws a figure. Plotly positions the legend by the margins of the previous drawing. If they changed, it must draw again at
+// once, because a browser that prints does not wait.
 function drawn(place, traces, layout, config) {
   const size = () => JSON.stringify(place._fullLayout?._size), before = size();
   const done = Plotly.react(place, traces, layout, config);
   return before && before !== size() ? Plotly.redraw(place) : done;
 }
 
-// Tables that are wider than the paper are drawn smaller.
+// Scales down tables that are wider than paper.
 function fitTables() {
   for (const table of document.querySelectorAll("table")) {
     table.style.zoom = "";
@@ -43,7 +43,7 @@ function paper(redraw) {
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (onPaper() || width === innerWidth) return; // an address bar that hides changes the height only
+      if (onPaper() || width === innerWidth) return; // only the height changes if an address bar hides
       width = innerWidth;
       redraw();
     }, RESIZED_MS);

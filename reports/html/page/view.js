@@ -1,12 +1,12 @@
-// The figure of the chosen flow: what is in view, thinned, over axes that range over what is in view.
-const DRAWN_MOST = 5000; // points of all traces of a figure: so many are drawn within a blink
-const DRAWN_LEAST = 400; // of each trace, however many there are
+// The figure of the selected flow. Points in view are thinned, and axes fit them.
+const DRAWN_MOST = 5000; // points of all traces, which Plotly draws without a noticeable delay
+const DRAWN_LEAST = 400; // points of each trace, even if there are many traces
 const PANEL_WEIGHTS = { rate: 3, sequence: 5, rtt: 2.2, losses: 2, blocks: 2.2, fragments: 2 };
 const ROW_HEIGHT_PX = 78;
-const MARGIN = 0.06; // of an axis, beside what is in view
-const COUNTED = ["sequence", "losses", "fragments"]; // bytes and packets: no half ones
+const MARGIN = 0.06; // share of an axis beyond the points in view
+const COUNTED = ["sequence", "losses", "fragments"]; // panels of bytes and packets, which are whole
 
-// --- what is in view -------------------------------------------------------------------------------------------
+// --- points in view -------------------------------------------------------------------------------------------
 
 function firstAtOrAfter(x, value) {
   let low = 0, high = x.length;
@@ -18,7 +18,7 @@ function firstAtOrAfter(x, value) {
   return low;
 }
 
-// Rows to draw of [start, end): all, or of each part of them the first, last, least and greatest, `most` in all.
+// Returns the rows of [start, end) to draw: all if there are at most `most`, else the first, last, least and greatest of each part.
 function thinned({ y }, start, end, most) {
   const chosen = [];
   if (end - start <= most) {
@@ -38,12 +38,12 @@ function thinned({ y }, start, end, most) {
   return chosen;
 }
 
-// A trace with its points in view. A line goes on to the next point on either side; marks stand for themselves.
+// Returns a trace with its points in view. A line must include the next point on either side.
 function filled(made, source, [from, to], most) {
   const line = made.mode.includes("lines"), trace = structuredClone(made);
   const start = firstAtOrAfter(source.x, from), end = Math.max(start, firstAtOrAfter(source.x, to));
   const rows = thinned(source, line ? Math.max(0, start - 1) : start, line ? Math.min(source.x.length, end + 1) : end, most);
-  if (!rows.length) return Object.assign(trace, { x: [from], y: [null], visible: visibleAs(made) }); // it stays in the legend
+  if (!rows.length) return Object.assign(trace, { x: [from], y: [null], visible: visibleAs(made) }); // keeps it in the legend
   trace.x = rows.map((i) => source.x[i]);
   trace.y = rows.map((i) => source.y[i]);
   if (source.frame) trace.customdata = rows.map((i) => source.frame[i]);
@@ -57,7 +57,7 @@ function filled(made, source, [from, to], most) {
 
 const visibleAs = (trace) => state.visible[trace.meta] ?? trace.visible ?? true;
 
-// The height of a line at a time between its points.
+// Returns the value of a line between its points.
 function heightAt({ x, y, line }, time) {
   const next = firstAtOrAfter(x, time);
   if (x[next] === time) return y[next];
@@ -66,7 +66,7 @@ function heightAt({ x, y, line }, time) {
   return y[next - 1] + ((y[next] - y[next - 1]) * (time - x[next - 1])) / (x[next] - x[next - 1]);
 }
 
-// Least and greatest of the points in view; lines that have some there also count where they cross its edges.
+// Returns the range of the points in view, and of lines where they cross the edges.
 function heights(traces, [from, to]) {
   let low = Infinity, high = -Infinity;
   const take = (y) => {
@@ -83,7 +83,7 @@ function heights(traces, [from, to]) {
   return low <= high ? [low, high] : [0, 1];
 }
 
-// Rates and counts stand on zero; elsewhere a zoom is into what is in view, up to telling two packets apart.
+// Rates and counts begin at zero; other axes fit the points in view, but keep two packets distinguishable.
 const standsOnZero = (panel) => panel !== "sequence" && (panel !== "rtt" || !state.zoomed);
 
 function verticalRange(panel, traces) {
@@ -128,18 +128,18 @@ function panelsWith(full) {
   return panels;
 }
 
-// Ticks of an axis that counts.
+// Returns whole ticks.
 function wholeTicks([low, high]) {
   const span = high - low;
   return span <= 6 ? { dtick: 1, tick0: 0 } : span <= 12 ? { dtick: 2, tick0: 0 } : {};
 }
 
-// The panels with data above each other. An axis without would lie over all of them and take what the mouse does.
+// Stacks the panels with data. An axis without a domain would cover all panels and take the pointer events.
 function layoutFor(f, traces) {
   const layout = structuredClone(data.figure.plot.layout);
   for (const panel of data.figure.panels) if (!state.panels.has(panel.name)) delete layout[axisName(panel)];
   inColors(layout);
-  layout.dragmode = $("plot").layout?.dragmode || layout.dragmode; // zoom or pan, as chosen
+  layout.dragmode = $("plot").layout?.dragmode || layout.dragmode; // keeps zoom or pan
   const used = data.figure.panels.filter((panel) => state.panels.has(panel.name));
   const weights = used.map((panel) => PANEL_WEIGHTS[panel.name]), total = weights.reduce((a, b) => a + b, 0);
   layout.height = 90 + ROW_HEIGHT_PX * total;
@@ -173,9 +173,9 @@ async function draw() {
 
 const WHOLE_FLOW = { name: "whole", title: "Whole flow", icon: { width: 24, height: 24, path: "M3 11 12 3l9 8v10h-6v-6h-6v6H3z" }, click: () => wholeView() };
 
-// --- what the mouse does ---------------------------------------------------------------------------------------
+// --- pointer events ---------------------------------------------------------------------------------------
 
-// Plotly has moved axes: time for all panels, heights for the panel that was zoomed.
+// Plotly has changed axes: the time axis holds for all panels, a vertical range for one.
 function zoomed(change) {
   const moved = new Set(Object.keys(change).map((key) => key.match(/^([xy]axis\d*)\./)?.[1]).filter(Boolean));
   if (!moved.size) return;
@@ -200,7 +200,7 @@ function wholeView() {
   return draw();
 }
 
-// A choice in the legend holds from now on, whatever is in view.
+// A selection in the legend stays if the view changes.
 function legendChanged() {
   for (const trace of $("plot").data) state.visible[trace.meta] = trace.visible ?? true;
   return draw();
@@ -214,7 +214,7 @@ function clicked({ points: [point] }) {
   $("packet-filter").textContent = typeof held === "number" ? `frame.number == ${held}` : timeFilter(held);
 }
 
-// The packets of the flow in a bin of time.
+// Returns the filter of the packets in a bin.
 function timeFilter([start, end]) {
   const base = BigInt(data.base) / 1000000000n;
   const epoch = (seconds) => {

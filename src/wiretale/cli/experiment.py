@@ -262,7 +262,7 @@ def report(arguments: argparse.Namespace) -> int:
     """wiretale experiment report."""
     from wiretale.reports.export.destination import check_outputs
     from wiretale.reports.html.experiment import render, write_page
-    from wiretale.traffic.experiment.outcome import read_outcome
+    from wiretale.traffic.experiment.results import read_outcome
     from wiretale.traffic.experiment.store import Store
 
     if arguments.output != STDOUT:

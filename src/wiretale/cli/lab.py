@@ -139,8 +139,8 @@ def up_action(arguments: argparse.Namespace) -> int:
     """wiretale lab up."""
     from wiretale.traffic.lab.hosts import ADDRESSES
     from wiretale.traffic.lab.lifecycle import lab_up
-    from wiretale.traffic.lab.output import check_lab_folder
     from wiretale.traffic.lab.rights import end_holder
+    from wiretale.traffic.lab.run import check_lab_folder
     from wiretale.traffic.lab.state import known_labs
 
     try:
@@ -202,7 +202,7 @@ def command_words(words: list[str]) -> list[str]:
 def shell_action(arguments: argparse.Namespace) -> int:
     """wiretale lab shell: the process becomes the program."""
     from wiretale.traffic.lab.lifecycle import lab_status
-    from wiretale.traffic.lab.space import is_elsewhere
+    from wiretale.traffic.lab.rights import is_elsewhere
     from wiretale.traffic.lab.state import find_lab
 
     first, host, rest = host_words(arguments.host, arguments.program)

@@ -12,11 +12,11 @@ import pytest
 
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.html.experiment import write_page
+from wiretale.reports.html.experiment_data import alone, mix_points, points
 from wiretale.reports.html.experiment_figures import experiment_figures
-from wiretale.reports.html.experiment_points import alone, mix_points, points
-from wiretale.traffic.experiment.outcome import read_outcome
 from wiretale.traffic.experiment.plan import Plan, plan_text, read_plan, scaled
 from wiretale.traffic.experiment.plan import Test as Case
+from wiretale.traffic.experiment.results import read_outcome
 from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread
 from wiretale.traffic.experiment.store import Store
 

@@ -88,9 +88,9 @@ def test_a_run_that_the_machine_disturbed_says_so(tmp_path: Path) -> None:
     assert totals["sender_late_ms"] == pytest.approx(40, abs=0.01)
     row = {"capture_drops": {"before": None, "after": 2}, "link": [{"from": "left", "overruns": 1}], **totals}
     assert disturbances(row) == [
-        "The capture after the link lost 2 packets: the figures are doubtful.",
+        "The capture after the link dropped 2 packets: the figures are doubtful.",
         "The link itself lost 1 packet from left: this machine was too slow.",
-        "The sender was up to 40 ms late, and caught up in a burst: this machine was too busy.",
+        "The sender was up to 40 ms late and sent a burst: this machine was too busy.",
     ]
     quiet = measured(tmp_path, 300, INTERVAL_NS, 4 * MS, 10 * MS, 20).totals
     assert disturbances({"capture_drops": {}, "link": [], **quiet}) == []
@@ -128,7 +128,7 @@ def test_the_report_shows_measured_beside_published_and_phones_nobody(tmp_path: 
         **{"as_published": {"latency_ms": False}, "capture_drops": {"before": 3, "after": 0}, "link": []},
     }
     row["disturbances"] = disturbances(row)
-    page = render("a title", [row], [flow])
+    page = render("a title", [row], [flow.bins])
     head = page.split('id="plotly"')[0]
     assert "162.00" in head and "2,352" in head
     assert "<td>latency_ms</td>" in head

@@ -14,7 +14,7 @@ import pytest
 
 import needs
 from wiretale.analyzer.errors import MissingToolError, OutputError, UsageError
-from wiretale.traffic.lab import rights, space, state
+from wiretale.traffic.lab import rights, state
 from wiretale.traffic.lab.lifecycle import lab_down, lab_status
 from wiretale.traffic.lab.state import Lab, find_lab, forget_lab, known_labs, save_lab, state_folder
 
@@ -127,10 +127,10 @@ def test_what_runs_in_a_namespace_that_nobody_can_enter_any_more_is_ended(
         assert process.stdout and process.stdout.readline() == "inside\n"
         spaces.append(os.stat(f"/proc/{process.pid}/ns/user").st_ino)
     try:
-        assert space.processes_of(spaces[0]) == []  # not marked: no lab's
+        assert rights.processes_of(spaces[0]) == []  # not marked: no lab's
         lab = Lab("lost", "wan", folder=str(tmp_path), space=spaces[1])
         save_lab(lab)
-        assert lab_status(lab) == "broken" and len(space.processes_of(lab.space)) >= 1
+        assert lab_status(lab) == "broken" and len(rights.processes_of(lab.space)) >= 1
         lab_down(lab)
         assert lab_status(lab) == "gone" and known_labs() == []
         assert lost.wait(10) and strangers.poll() is None

@@ -1,14 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of an experiment brought together: mean, least and greatest of what was measured the same way."""
+"""Results of an experiment for its report, and the trials of each case with mean and range."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Plan and results of an experiment."""
+
+    folder: str
+    plan: Row
+    rows: list[Row]  # of results.csv
+    together: list[Row]  # rates over time of tests with several sessions
+    published: dict[str, list[Row]]
+    failures: list[tuple[str, str]]  # test, error
+    started_ns: int
+    tracer: str | None  # the program that captured
+    missing: int  # tests that were not run yet
 
 
 @dataclass(frozen=True)
@@ -20,26 +36,24 @@ class Point:
 
     @property
     def values(self) -> list[float]:
-        """Of the trials."""
+        """The values without the numbers of the trials."""
         return [value for _, value in self.trials]
 
     @property
     def mean(self) -> float:
-        """Of the trials."""
+        """The mean of the values."""
         return fmean(self.values)
 
 
 def alone(rows: Iterable[Row]) -> list[Row]:
-    """Rows of tests with a single session."""
+    """Returns the rows of tests with a single session."""
     listed = list(rows)
-    counts: dict[str, int] = {}
-    for row in listed:
-        counts[row["test"]] = counts.get(row["test"], 0) + 1
+    counts = Counter(row["test"] for row in listed)
     return [row for row in listed if counts[row["test"]] == 1]
 
 
 def names(rows: Sequence[Row], by_rate: bool) -> Callable[[Row], str]:
-    """How a row's line is called: by its group, and by its rate where a group has several."""
+    """Returns a function that names the line of a row: its group, and its rate if the group has several."""
     rates: dict[str, set[Any]] = {}
     for row in rows:
         rates.setdefault(row["group"], set()).add(row["offered_mbit_s"])
@@ -55,7 +69,7 @@ def names(rows: Sequence[Row], by_rate: bool) -> Callable[[Row], str]:
 def points(
     rows: Sequence[Row], x: Callable[[Row], float | None], y: str, by_rate: bool = True
 ) -> dict[str, list[Point]]:
-    """Lines by name: a point for each x, of all trials that gave a value."""
+    """Returns lines by name: a point for each x, with all trials that have a value."""
     name = names(rows, by_rate)
     found: dict[str, dict[float, list[tuple[int, float]]]] = {}
     for row in rows:
@@ -68,12 +82,12 @@ def points(
 
 
 def longest(lines: dict[str, list[Point]]) -> int:
-    """How many points the longest line has."""
+    """Returns the number of points of the longest line."""
     return max(map(len, lines.values()), default=0)
 
 
 def mix_counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    """How many sessions of each protocol a test has."""
+    """Returns the number of sessions per protocol of each test."""
     found: dict[str, dict[str, int]] = {}
     for row in rows:
         counts = found.setdefault(row["test"], {"tcp": 0, "udp": 0})
@@ -82,7 +96,7 @@ def mix_counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
 
 
 def mix_points(rows: Sequence[Row]) -> dict[str, list[Point]]:
-    """Of the single session of a protocol: its rate by the number of sessions of the other."""
+    """Returns the rate of the single session of a protocol by the number of sessions of the other protocol."""
     counts = mix_counts(rows)
     found: dict[str, list[Point]] = {}
     for protocol, other in (("tcp", "udp"), ("udp", "tcp")):
