@@ -83,7 +83,7 @@ def test_a_flow_larger_than_the_page_is_cut_and_says_so(
     page.open(trace.report(tmp_path / "report.html"))
     assert page.page.evaluate("data.packets.count") == 50
     packets = trace.flows.column("packets")[0]
-    assert f"first 50 of this flow's {packets:,} packets" in page.page.inner_text("#note")
+    assert f"first 50 of the {packets:,} packets of this flow" in page.page.inner_text("#note")
     assert page.frames("data") and max(page.frames("data")) <= 50
 
 

@@ -315,7 +315,7 @@ def test_the_list_names_every_built_in_plan(wiretale_run: Run) -> None:
         (["run", "quick", "-o", "x", "--scale", "0"], 2, "a factor over 0"),
         (["run", "quick", "-o", "x", "--sender", "moon"], 2, "ssh:user@host"),
         (["run", "quick", "-o", "x", "--trials", "0"], 2, "1 to 1000"),
-        (["run", "s3-file-transfer", "-o", "x", "--tracer", "here"], 2, "expected --interface"),
+        (["run", "s3-file-transfer", "-o", "x", "--tracer", "here"], 2, "--tracer needs --interface"),
         (["run", "quick", "-o", "x", "--host=-x"], 2, "expected an address"),
         (["run", "quick", "-o", "x", "--receiver", "netns:wt-none-such"], 2, "no network namespace wt-none-such"),
         (["report", "nowhere", "-o", "r.html"], 4, "experiment run"),

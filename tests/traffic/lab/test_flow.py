@@ -132,7 +132,7 @@ def test_the_report_shows_measured_beside_published_and_phones_nobody(tmp_path: 
     head = page.split('id="plotly"')[0]
     assert "162.00" in head and "2,352" in head
     assert "<td>latency_ms</td>" in head
-    assert "The capture before the link lost 3 packets" in head
+    assert "The capture before the link dropped 3 packets" in head
     assert "<b>narrow" not in page
     assert "http" not in head.replace("http-equiv", "")
     assert "showSendToCloud: false" in page

@@ -36,7 +36,7 @@ def test_a_kernel_without_user_namespaces_is_one_clear_line(tmp_path: Path, monk
     program.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr(rights, "find_program", lambda name: str(program))
-    with pytest.raises(MissingToolError, match=r"Operation not permitted.*run it as root") as caught:
+    with pytest.raises(MissingToolError, match=r"Operation not permitted.*run as root") as caught:
         rights.with_rights(keeping=False)
     assert caught.value.exit_code == 5
     assert "\n" not in str(caught.value)
@@ -108,7 +108,7 @@ def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, monkeypatc
     monkeypatch.setenv(state.USER, "4711")
     for name in ("WIRETALE_STATE", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(OutputError, match="expected a folder of this user"):
+    with pytest.raises(OutputError, match="expected a directory of this user"):
         known_labs()
 
 
