@@ -115,6 +115,7 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
 }
 
+/* With --tests, refused transfers do not count. */
 static bool has_run_all(const struct session_set *sessions) {
     uint64_t tests = sessions->options->tests;
     return tests && sessions->begun >= tests && !sessions->running;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The report as one JSON object on one line. A figure that is unknown is null, never 0; "lost" is
+ * known only if both ends reported. Schemas are "wiretale.send/1" and "wiretale.receive/1". */
 #include <string.h>
 
 #include "common/clock.h"
@@ -10,6 +12,7 @@ static double seconds(uint64_t ns) {
     return (double)ns / 1e9;
 }
 
+/* json_count() writes a negative number as null. */
 static int64_t or_null(uint64_t value) {
     return value ? (int64_t)value : -1;
 }
@@ -76,7 +79,7 @@ static void put_streams(struct json *json, const struct direction *direction, bo
     json_close(json, ']');
 }
 
-/* The number that a struct member holds, by its name in the table. */
+/* A member of struct tcp_sample with its name in JSON. */
 struct sample_member {
     const char *name;
     size_t offset;
@@ -135,6 +138,7 @@ static void put_udp_drops(struct json *json, const struct transfer *transfer) {
                known ? transfer->udp_drops_end - transfer->udp_drops_begin : -1);
 }
 
+/* The two ends of a direction: `sender` and `receiver` are the names of the members. */
 static void put_direction(struct json *json, const struct direction *direction, const char *sender,
                           const char *receiver) {
     struct direction_totals totals = direction_totals_of(direction);
@@ -164,7 +168,7 @@ static void put_direction(struct json *json, const struct direction *direction, 
     }
 }
 
-/* Both ways together; null as soon as one is unknown. */
+/* Sums of both directions. If one of them is unknown, the sum is null. */
 static void put_totals(struct json *json, const struct transfer *transfer) {
     struct stream_report sent = {0}, got = {0};
     bool sent_known = true, got_known = true;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The report as a table for people, on standard output. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = rate_unit_of(style->format);
-    if (rate <= 0) /* one datagram, or one batch, has no time */
+    if (rate <= 0) /* a single datagram or batch has no duration */
         snprintf(text, room, "rate unknown");
     else if (unit)
         snprintf(text, room, "%.2f %s/s", rate / unit->bytes, unit->name);

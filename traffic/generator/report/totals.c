@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over streams and directions. Peers report the figures, so sums are bounded. A figure that
+ * one stream does not know is unknown for all of them. */
 #include "report/report.h"
 
 #include <stddef.h>
@@ -19,11 +21,12 @@ int64_t blocks_lost(bool known, const struct stream_report *sent, const struct s
     return (int64_t)bounded_subtract(sent->blocks_sent, got->blocks_received);
 }
 
-/* Known only when all of them are. */
+/* The sum is known only if both are. */
 static uint64_t add_plus_1(uint64_t one, uint64_t other) {
     return one && other ? bounded_add(one, other - 1) : 0;
 }
 
+/* The time of several streams runs from the first block of any to the last of any. */
 static void add_times(struct stream_report *sum, const struct stream_report *one) {
     if (!one->first_ns)
         return;
@@ -36,7 +39,7 @@ static void add_times(struct stream_report *sum, const struct stream_report *one
 }
 
 void stream_report_add(struct stream_report *sum, const struct stream_report *one) {
-    uint64_t *to = &sum->blocks_sent; /* the counts come first, one after the other */
+    uint64_t *to = &sum->blocks_sent; /* the counts are the first members, without gaps */
     const uint64_t *from = &one->blocks_sent;
     for (size_t i = 0; i <= offsetof(struct stream_report, foreign) / sizeof *to; i++)
         to[i] = bounded_add(to[i], from[i]);
@@ -61,6 +64,7 @@ static void add(struct stream_report *sum, const struct stream_report *one, bool
         first ? one->dropped_plus_1 : add_plus_1(sum->dropped_plus_1, one->dropped_plus_1);
 }
 
+/* Returns false if a stream's report is missing. The jitter is the mean of the streams. */
 static bool add_up(const struct direction *direction, bool sender, struct stream_report *sum) {
     for (uint32_t i = 0; i < direction->count; i++) {
         const struct stream_report *one = stream_report_of(&direction->streams[i], sender);
@@ -69,7 +73,7 @@ static bool add_up(const struct direction *direction, bool sender, struct stream
         add(sum, one, !i);
     }
     if (sum->jitter_ns_plus_1)
-        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / direction->count + 1; /* their mean */
+        sum->jitter_ns_plus_1 = (sum->jitter_ns_plus_1 - 1) / direction->count + 1;
     return direction->count > 0;
 }
 

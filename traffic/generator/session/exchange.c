@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The control loop of a running transfer, one thread per transfer. It waits for lines of the peer,
+ * for ended stream threads and for a tick, and then checks each reason to act: a file that failed,
+ * a stop, the time limit, a direction whose threads have ended, a silent peer.
+ *
+ * Ends of a transfer, from normal to worst: all reports are exchanged; one end sends "stop", after
+ * which senders report at once and receivers wait up to SETTLE_NS for the peer's "end"; the peer is
+ * gone, after which all threads stop and only the own figures are known. */
 #include "session/exchange.h"
 
 #include <poll.h>
@@ -11,10 +18,10 @@
 #include "session/host_info.h"
 #include "stream/stream_thread.h"
 
-#define TICK_NS     (100 * NS_PER_MS)
-#define PROGRESS_NS NS_PER_S
-#define REPEAT_NS   (2 * NS_PER_S)
-#define SETTLE_NS   (5 * NS_PER_S) /* after a stop, for the other end to say what it sent */
+#define TICK_NS     (100 * NS_PER_MS) /* longest wait of the loop */
+#define PROGRESS_NS NS_PER_S          /* between signs of life */
+#define REPEAT_NS   (2 * NS_PER_S)    /* between two requests to stop */
+#define SETTLE_NS   (5 * NS_PER_S)    /* after a stop, for the peer's "end" */
 
 _Atomic int exchange_interrupted;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler writes it");
@@ -23,15 +30,18 @@ struct exchange {
     struct transfer *transfer;
     const struct exchange_limits *limits;
     const struct exchange_view *view;
-    uint64_t last_heard_ns, last_sent_ns, stopped_ns;
-    uint64_t last_bytes; /* of blocks */
-    uint64_t sampled_ns, shown_ns;
+    uint64_t last_heard_ns, last_sent_ns; /* monotonic: signs of life */
+    uint64_t stopped_ns;                  /* monotonic; 0: not stopped */
+    uint64_t last_bytes;                  /* of blocks, at the previous look */
+    uint64_t sampled_ns;                  /* monotonic: the previous TCP_INFO samples */
+    uint64_t shown_ns;                    /* since the start: the previous interval line */
     bool peer_gone, stop_sent;
-    pthread_t finisher; /* of the file that was received */
+    pthread_t finisher; /* hashes and names the received file */
     bool is_finishing;
     atomic_bool has_finished;
 };
 
+/* A sender also waits for the peer's report. Without a peer, only the threads matter. */
 static bool direction_is_over(const struct exchange *exchange, const struct direction *direction) {
     if (!direction->is_active)
         return true;
@@ -46,7 +56,7 @@ static bool is_over(const struct exchange *exchange) {
            direction_is_over(exchange, &directions[DIRECTION_REVERSE]);
 }
 
-/* Nobody to talk to: what is here is all there will be. */
+/* The control connection is lost: no report will arrive, so all threads must stop. */
 static void drop_peer(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     exchange->peer_gone = true;
@@ -58,6 +68,7 @@ static void drop_peer(struct exchange *exchange) {
     pthread_mutex_unlock(&transfer->lock);
 }
 
+/* Stops reading once all is over, because the peer may then close the connection. */
 static void read_lines(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     char line[LINE_SIZE];
@@ -68,7 +79,7 @@ static void read_lines(struct exchange *exchange) {
         const char *error = answer == CONTROL_LINE ? exchange_take_line(transfer, line) : NULL;
         exchange->last_heard_ns = monotonic_ns();
         if (error)
-            transfer_fail(transfer, "the other end said something wrong: %s", error);
+            transfer_fail(transfer, "the peer sent a wrong line: %s", error);
         if (answer != CONTROL_LINE || error)
             drop_peer(exchange);
     }
@@ -87,8 +98,8 @@ static void wait_for_lines(struct exchange *exchange) {
     read_lines(exchange);
 }
 
-/* Summing up a large file and flushing it to the disk may take minutes, in which the other end
- * must hear that this one is alive: so in a thread. */
+/* Hashing and flushing a large file may take minutes, in which the peer must see signs of life; so
+ * it runs in a thread of its own. */
 static void *finish_content(void *context) {
     struct exchange *exchange = context;
     struct transfer *transfer = exchange->transfer;
@@ -100,11 +111,12 @@ static void *finish_content(void *context) {
     content_settle(&transfer->content, complete);
     exchange->has_finished = true;
     if (write(transfer->wake, &one, sizeof one) < 0)
-        return NULL; /* the other thread looks from time to time, too */
+        return NULL; /* the loop also looks at each tick */
     return NULL;
 }
 
-/* Whether the received file has its name, or never will. */
+/* Returns whether the received file has its name or was removed; starts the thread that decides it.
+ */
 static bool has_finished_content(struct exchange *exchange) {
     if (!exchange->transfer->content.is_used)
         return true;
@@ -117,7 +129,8 @@ static bool has_finished_content(struct exchange *exchange) {
     return exchange->has_finished;
 }
 
-/* The other end hears of a file that cannot be read or written before it hears that all is over. */
+/* An error of the file must stop the transfer before the report is sent, so that the peer learns
+ * the reason first. */
 static void check_content(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     int error = transfer->content.is_used ? transfer->content.error : 0;
@@ -125,8 +138,8 @@ static void check_content(struct exchange *exchange) {
         transfer_fail(transfer, "%.100s: %s", transfer->content.name, strerror(error));
 }
 
-/* The sending threads stop by themselves; the receiving ones when the other end says what it sent,
- * or after a while. */
+/* Sends "stop" once. Senders stop by themselves; receivers stop when "end" arrives or after
+ * SETTLE_NS. */
 static void handle_stop(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     if (exchange_interrupted)
@@ -144,7 +157,8 @@ static void handle_stop(struct exchange *exchange) {
             transfer->directions[name].stop = true;
 }
 
-/* A receiver reports once it knows how much was sent, or never will, and the file is finished. */
+/* A receiver may report once it knows how many blocks were sent, or never will, and the file is
+ * finished. */
 static bool may_report(struct exchange *exchange, const struct direction *direction) {
     bool gives_up = exchange->stopped_ns && monotonic_ns() - exchange->stopped_ns > SETTLE_NS;
     if (direction->report_sent || exchange->peer_gone)
@@ -160,7 +174,7 @@ static bool all_reports_sent(const struct transfer *transfer) {
     return true;
 }
 
-/* A way whose threads have ended says so. */
+/* Joins the threads of a direction that have ended, and sends its report when it is final. */
 static void finish_direction(struct exchange *exchange, struct direction *direction) {
     struct transfer *transfer = exchange->transfer;
     if (!direction->is_active || direction->running)
@@ -180,6 +194,7 @@ static void finish_direction(struct exchange *exchange, struct direction *direct
         drop_peer(exchange);
 }
 
+/* A receiver enforces --max-time even if the sender does not stop. */
 static void check_time_limit(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     const struct transfer_plan *plan = &transfer->plan;
@@ -192,7 +207,7 @@ static void check_time_limit(struct exchange *exchange) {
         transfer->directions[name].stop = true;
 }
 
-/* Blocks are a sign of life as good as lines, which may be stuck behind them. */
+/* Lines may be stuck behind blocks in a full queue, so blocks are signs of life too. */
 static void note_received_blocks(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     uint64_t bytes = 0;
@@ -219,6 +234,7 @@ static void keep_control_alive(struct exchange *exchange) {
     }
 }
 
+/* Samples TCP_INFO of all sending sockets, at each interval and at the end. */
 static void sample(struct exchange *exchange, bool last) {
     struct transfer *transfer = exchange->transfer;
     uint64_t now = monotonic_ns(),
@@ -235,6 +251,8 @@ static void sample(struct exchange *exchange, bool last) {
                                  now - transfer->start_ns, last);
 }
 
+/* Prints one line for each interval that has passed. If this thread was held up, one line covers
+ * several intervals. */
 static void show(struct exchange *exchange, bool last) {
     const struct exchange_view *view = exchange->view;
     uint64_t since = monotonic_ns() - exchange->transfer->start_ns;
@@ -251,6 +269,7 @@ static void show(struct exchange *exchange, bool last) {
         view->show(exchange->transfer, exchange->shown_ns, since, view->context);
 }
 
+/* After the last line; stream threads have ended, but the file may still be written. */
 static void finish(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     pthread_mutex_lock(&transfer->lock);

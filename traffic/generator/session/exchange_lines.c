@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of a running transfer. One table per kind of line describes its fields, all members of one
+ * struct, so that parsing, bounds and formatting are common (control.h). Each line is accepted only
+ * from the end and at the time at which it makes sense: a peer must not be able to report about a
+ * direction that this end reports about, or to move a port after the start. */
 #include "session/exchange_lines.h"
 
 #include <stddef.h>
@@ -7,11 +11,11 @@
 
 #include "common/clock.h"
 
-/* Why a test ends early, as the other end may say. */
+/* Reasons for an early end; both ends print them. */
 static const char *const stop_reasons[] = {"signal", "idle", "limit", "error", "peer gone"};
 #define STOP_REASONS (sizeof stop_reasons / sizeof *stop_reasons)
 
-/* What any of the lines may say; each has its own fields of these. */
+/* The members of all lines; each kind of line uses those that its table lists. */
 struct message {
     uint64_t direction, stream, port, reason;
     struct stream_report report;
@@ -90,7 +94,7 @@ static void keep_checksum(struct transfer *transfer, const struct message *messa
         strcpy(transfer->content.peer, message->checksum);
 }
 
-/* All is sent: receivers know what to wait for. */
+/* The stream reports came before it, so receivers know how many blocks to wait for. */
 static const char *take_end(struct transfer *transfer, const struct message *message) {
     struct direction *direction = &transfer->directions[message->direction];
     if (!direction->is_active || direction->is_sending)
@@ -104,7 +108,7 @@ static const char *take_end(struct transfer *transfer, const struct message *mes
     return NULL;
 }
 
-/* All is received that will be: what is still being sent is for nobody. */
+/* Blocks that are still sent would not be counted, so the threads stop. */
 static const char *take_done(struct transfer *transfer, const struct message *message) {
     struct direction *direction = &transfer->directions[message->direction];
     if (!direction->is_active || !direction->is_sending)
