@@ -36,7 +36,7 @@ def mix(z: int) -> int:
 
 
 def chance(seed: int, purpose: int, number: int) -> float:
-    """What traffic/link/random_draw.h says a draw is."""
+    """Returns a draw as traffic/link/path/link_packet.h defines it."""
     direction = mix(mix(seed) + 1 & MASK)
     drawn = mix(mix(direction + purpose * 0x9E3779B97F4A7C15 & MASK) + number & MASK)
     return (drawn >> 11) / (1 << 53)

@@ -1,30 +1,218 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wiretale-link: joins two interfaces by a link that is as bad as it is told to be, and tells what
- * it did. */
+/* wiretale-link joins two interfaces by an emulated link and records the fate of each packet. The
+ * main thread opens the ports, starts a worker for each direction and the thread of the truth log,
+ * waits for a signal, and prints a summary. Signals are blocked in all threads, so that only
+ * sigwait() gets them. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "link_options.h"
-#include "link_summary.h"
+#include "common/options.h"
+#include "io/link_worker.h"
+#include "truth/truth_log.h"
+
+struct link_options {
+    const char *interfaces[2];
+    struct link_spec specs[2]; /* of each direction */
+    uint64_t seed;
+    const char *truth_path; /* file to write; NULL: none */
+    const char *print_path; /* file to print; NULL: none */
+    int64_t spin_ns;
+    uint64_t priority; /* of SCHED_RR; 0: the default policy */
+    struct link_addresses addresses;
+    bool overwrite; /* the truth file may replace a capture */
+    bool json;
+};
+
+/* Each direction needs a text of its own, because parsing cuts the text up and refers to it. */
+static void parse_spec(struct link_spec *spec, const char *value, const char *option) {
+    char error[256], *text = strdup(value);
+    if (!text)
+        fail(EXIT_MISSING, "out of memory for the options");
+    const char *reason = link_spec_parse(spec, text, error, sizeof error);
+    if (reason)
+        fail(EXIT_USAGE, "%s: %s; see --help", option, reason);
+}
+
+static bool take_forward(void *into, const char *value, const char **expected) {
+    (void)expected;
+    parse_spec(&((struct link_options *)into)->specs[0], value, "--forward");
+    return true;
+}
+
+static bool take_reverse(void *into, const char *value, const char **expected) {
+    (void)expected;
+    parse_spec(&((struct link_options *)into)->specs[1], value, "--reverse");
+    return true;
+}
+
+static bool take_both(void *into, const char *value, const char **expected) {
+    (void)expected;
+    parse_spec(&((struct link_options *)into)->specs[0], value, "--both");
+    parse_spec(&((struct link_options *)into)->specs[1], value, "--both");
+    return true;
+}
+
+static bool take_address(void *into, const char *value, const char **expected) {
+    struct link_addresses *addresses = &((struct link_options *)into)->addresses;
+    *expected = "an IPv4 or IPv6 address";
+    return inet_pton(AF_INET, value, addresses->ip4) == 1 ||
+           inet_pton(AF_INET6, value, addresses->ip6) == 1;
+}
+
+#define STRUCT struct link_options
+
+static const struct option_row rows[] = {
+    HEADING("options"),
+    TAKEN("forward", 0, "SPEC", take_forward, "packets from the first interface to the second"),
+    TAKEN("reverse", 0, "SPEC", take_reverse, "packets from the second to the first"),
+    TAKEN("both", 0, "SPEC", take_both, "packets in both directions"),
+    COUNT_OF("seed", 0, seed, "N", 0, 0,
+             "random seed; the same seed gives packet n the same fate [1]"),
+    TEXT_OF("truth", 0, truth_path, "FILE", "write the fate of each packet"),
+    FLAG("overwrite", 0, overwrite, "replace an existing capture file by it [refuse to]"),
+    TEXT_OF("print-truth", 0, print_path, "FILE", "print such a file as CSV; - is standard input"),
+    TAKEN("address", 0, "A", take_address,
+          "the link's own address in ICMP messages, once for each family [192.0.0.8 and "
+          "100:0:0:1::1]"),
+    TIME_OF("spin", 0, spin_ns, "TIME", 0, MAX_DURATION_NS,
+            "busy-wait if the next packet is due within TIME [0]"),
+    COUNT_OF("priority", 0, priority, "N", 0, 99, "real-time priority, if allowed; 0 is none [10]"),
+    FLAG("json", 0, json, "print the summary as one JSON object"),
+    HELP_AND_VERSION,
+};
+
+static const struct command_line command = {
+    .description =
+        "Joins two interfaces by an emulated link that loses, delays, reorders or\n"
+        "corrupts packets, and records the fate of each. Prints `linking` on stderr once\n"
+        "it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n",
+    .usage = "@ INTERFACE INTERFACE [options]\n"
+             "       @ --print-truth FILE\n",
+    .arguments = "  INTERFACE             one of two in this network namespace\n",
+    .rows = rows,
+    .count = sizeof rows / sizeof *rows,
+    .sections = "settings of a direction (SPEC is one or more, separated by blanks):\n"
+                "  rate=2Mbit            bits a second\n"
+                "  overhead=BYTES        bytes that the link adds to an IP packet [0]; Ethernet\n"
+                "                        adds 38\n"
+                "  trace=FILE            a rate that changes: each line is a millisecond in which\n"
+                "                        1500 bytes may leave (the format of mahimahi)\n"
+                "  delay=10ms            jitter=2ms, distribution=uniform|normal|exponential,\n"
+                "                        jitter-reorders=yes\n"
+                "  queue=20, queue=64KiB\n"
+                "                        room, with the packet being sent [1000 packets]\n"
+                "  discipline=tail|red|codel\n"
+                "                        red-min, red-max, red-probability, red-weight; target,\n"
+                "                        interval\n"
+                "  loss=1%               random loss\n"
+                "  gilbert=1%,25%        loss in bursts: to bad, to good[, loss while bad[, loss\n"
+                "                        while good]]\n"
+                "  periodic=N            lose every Nth packet\n"
+                "  drop=17,90-95         lose these packets\n"
+                "  loss-span=2s-3s:50%   lose a share of the packets in this time\n"
+                "  outage=2s-3s          lose all packets in this time\n"
+                "  stall=2s-3s           send nothing in this time; the queue fills\n"
+                "  reorder=1%            hold packets back until distance=3 others have left, or\n"
+                "                        for reorder-wait=50ms\n"
+                "  duplicate=1%          send packets twice\n"
+                "  corrupt=0.1%          flip bits=1 in packets\n"
+                "  mtu=1400              answer larger IP packets by ICMP; with black-hole=yes,\n"
+                "                        drop them\n",
+    .examples = "  # a slow link in both directions, with its log\n"
+                "  @ left right --both 'rate=2Mbit delay=10ms queue=20' \\\n"
+                "      --truth run.truth\n"
+                "  # exactly these packets are lost, and answers are late\n"
+                "  @ left right --forward 'drop=17,90-95' \\\n"
+                "      --reverse 'delay=50ms jitter=5ms'\n"
+                "  # the log as CSV\n"
+                "  @ --print-truth run.truth > truth.csv\n",
+    .exit_codes = "  0  done\n"
+                  "  2  reason usage\n"
+                  "  4  no such interface, or a file or the output failed\n"
+                  "  5  a permission or resource is missing\n",
+};
+
+static void check_truth(const struct link_options *options) {
+    const char *path = options->truth_path;
+    const char *const inputs[] = {options->specs[0].trace_path, options->specs[1].trace_path};
+    if (!strcmp(path, "-"))
+        fail(EXIT_USAGE, "--truth -: expected a file, since the summary goes to standard output");
+    const char *error = truth_path_error(path, inputs, 2, options->overwrite);
+    if (error)
+        fail(EXIT_USAGE, "--truth %s: %s", path, error);
+}
+
+static void parse_options(struct link_options *options, int argc, char **argv) {
+    const char *ignored;
+    *options = (struct link_options){.seed = 1, .priority = 10};
+    link_spec_init(&options->specs[0]);
+    link_spec_init(&options->specs[1]);
+    take_address(options, "192.0.0.8", &ignored);    /* RFC 7600: a host without an address */
+    take_address(options, "100:0:0:1::1", &ignored); /* RFC 9780 */
+    size_t count = options_read(&command, options, argc - 1, argv + 1, options->interfaces, 2);
+    if (options->truth_path)
+        check_truth(options);
+    if (options->print_path && !count)
+        return;
+    if (options->print_path || count != 2)
+        fail(EXIT_USAGE, "expected two interfaces, or --print-truth FILE alone; see --help");
+    if (!strcmp(options->interfaces[0], options->interfaces[1]))
+        fail(EXIT_USAGE, "%s: expected two different interfaces", options->interfaces[0]);
+}
+
+static void print_direction(const struct link_worker *worker, uint64_t overruns, bool json) {
+    const struct link_direction *direction = &worker->direction;
+    const char *number = json ? "\"%s\": %" PRIu64 ", " : "  %-12s %" PRIu64 "\n";
+    printf(json ? "{\"from\": \"%s\", \"to\": \"%s\", " : "%s to %s\n", worker->from->name,
+           worker->to->name);
+    printf(number, "packets", direction->index);
+    for (unsigned fate = 0; fate < FATES; fate++)
+        if (json || direction->fates[fate])
+            printf(number, fate_names[fate], direction->fates[fate]);
+    printf(number, "answers", worker->answers);
+    printf(number, "passed", worker->passed);
+    printf(number, "unfinished_checksums", worker->from->unfinished);
+    printf(number, "truth_lost", worker->pen.lost);
+    printf(json ? "\"%s\": %" PRIu64 "}" : "  %-12s %" PRIu64 "\n", "overruns", overruns);
+}
+
+static void print_summary(const struct link_worker workers[2], const uint64_t overruns[2],
+                          bool real_time, bool json) {
+    if (json)
+        printf("{\"schema\": \"wiretale.link/1\", \"wiretale\": \"" WIRETALE_VERSION
+               "\", \"real_time\": %s, "
+               "\"directions\": [",
+               real_time ? "true" : "false");
+    print_direction(&workers[0], overruns[0], json);
+    if (json)
+        printf(", ");
+    print_direction(&workers[1], overruns[1], json);
+    if (json)
+        printf("]}\n");
+    fflush(stdout);
+}
 
 static void build_worker(struct link_worker *worker, const struct link_options *options,
                          uint8_t number, struct link_port ports[2], _Atomic int64_t *origin) {
-    char problem[512];
+    char error[512];
     worker->spec = &options->specs[number];
     worker->addresses = &options->addresses;
     worker->from = &ports[number];
     worker->to = &ports[!number];
     worker->spin_ns = options->spin_ns;
-    const char *wrong = link_direction_init(&worker->direction, worker->spec, options->seed, number,
-                                            &worker->events, origin, problem, sizeof problem);
-    if (wrong)
-        fail(EXIT_IO, "%s", wrong);
+    const char *reason = link_direction_init(&worker->direction, worker->spec, options->seed,
+                                             number, &worker->events, origin, error, sizeof error);
+    if (reason)
+        fail(EXIT_IO, "%s", reason);
 }
 
 /* As a thread of real time when that is allowed, else as everybody else. */
@@ -78,7 +266,7 @@ static int run(const struct link_options *options) {
         pthread_join(workers[i].thread, NULL);
     for (unsigned i = 0; i < 2; i++)
         overruns[i] = link_port_overruns(&ports[i]);
-    link_summary_print(workers, overruns, real_time, options->json);
+    print_summary(workers, overruns, real_time, options->json);
     int failure = ferror(stdout) && errno != EPIPE ? errno : 0;
     if (options->truth_path && !truth_log_close(&log))
         fail(EXIT_IO, "%s: not all of it could be written: %s", options->truth_path,
@@ -91,7 +279,7 @@ static int run(const struct link_options *options) {
 int main(int argc, char **argv) {
     static struct link_options options;
     log_set_program(argv[0], "");
-    link_options_parse(&options, argc, argv);
+    parse_options(&options, argc, argv);
     int code = options.print_path ? truth_print(options.print_path) : run(&options);
     link_spec_free(&options.specs[0]);
     link_spec_free(&options.specs[1]);

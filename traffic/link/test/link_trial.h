@@ -9,7 +9,7 @@
 
 #include "common/block.h"
 #include "common/check.h"
-#include "link_direction.h"
+#include "path/link_direction.h"
 
 #define TRIAL_MOST 20000u
 #define MS         INT64_C(1000000)
@@ -89,7 +89,7 @@ static inline void trial_run(struct trial *trial, int64_t now_ns) {
 }
 
 static inline void trial_send(struct trial *trial, int64_t at_ns, uint32_t ip_bytes) {
-    static uint8_t frame[FRAME_MOST];
+    static uint8_t frame[MAX_FRAME];
     trial_run(trial, at_ns);
     CHECK(
         link_direction_arrive(&trial->direction, frame, make_frame(frame, ip_bytes), at_ns, at_ns));

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses, copies, flipped bits, held packets and the MTU: each as asked for, and the same again
  * with the same seed. */
-#include "icmp_too_big.h"
-#include "link_trial.h"
-#include "packet_id.h"
+#include "path/packet_headers.h"
+#include "test/link_trial.h"
 
 static struct trial *send_many(const char *settings, uint64_t seed, uint32_t count) {
     struct trial *trial = trial_new(settings, seed);
@@ -126,7 +125,7 @@ static void check_mtu(void) {
 }
 
 static void check_answer(void) {
-    uint8_t frame[FRAME_MOST], answer[TOO_BIG_FRAME_MOST];
+    uint8_t frame[MAX_FRAME], answer[MAX_TOO_BIG_FRAME];
     uint32_t size = make_frame(frame, 1400), sum = 0;
     struct link_packet *packet = link_packet_new(frame, size);
     struct link_addresses from = {.ip4 = {192, 0, 0, 8}};

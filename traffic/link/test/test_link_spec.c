@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "common/check.h"
-#include "link_spec.h"
-#include "link_units.h"
-#include "packet_id.h"
+#include "path/link_spec.h"
+#include "path/packet_headers.h"
 
 static bool is_taken(const char *settings) {
     char text[512], problem[256];
@@ -123,12 +122,12 @@ static void check_bounds(void) {
     struct link_spec spec;
     link_spec_init(&spec);
     strcpy(text, "drop=");
-    for (unsigned i = 1; i <= RANGES_MOST + 1; i++)
+    for (unsigned i = 1; i <= MAX_RANGES + 1; i++)
         sprintf(text + strlen(text), "%u,", i * 2);
     text[strlen(text) - 1] = 0;
     CHECK(link_spec_parse(&spec, text, problem, sizeof problem));
     strcpy(text, "outage=");
-    for (unsigned i = 0; i <= SPANS_MOST; i++)
+    for (unsigned i = 0; i <= MAX_SPANS; i++)
         sprintf(text + strlen(text), "%us-%us,", 2 * i, 2 * i + 1);
     text[strlen(text) - 1] = 0;
     CHECK(link_spec_parse(&spec, text, problem, sizeof problem));
@@ -139,23 +138,38 @@ static void check_bounds(void) {
     link_spec_free(&spec);
 }
 
+/* Returns the spec of one setting, which must be valid. */
+static struct link_spec spec_of(const char *settings) {
+    char text[64], error[256];
+    struct link_spec spec;
+    link_spec_init(&spec);
+    snprintf(text, sizeof text, "%s", settings);
+    CHECK(!link_spec_parse(&spec, text, error, sizeof error));
+    return spec;
+}
+
+static void check_queue(const char *setting, uint64_t packets, uint64_t bytes) {
+    struct link_spec spec = spec_of(setting);
+    CHECK_INT(spec.queue_packets, packets);
+    CHECK_INT(spec.queue_bytes, bytes);
+}
+
 static void check_queues(void) {
-    uint64_t packets, bytes;
-    CHECK(parse_queue("64KiB", &packets, &bytes) && !packets && bytes == 65536);
-    CHECK(parse_queue("20", &packets, &bytes) && packets == 20 && !bytes);
-    CHECK(parse_queue("20p", &packets, &bytes) && packets == 20 && !bytes);
-    CHECK(parse_queue("2k", &packets, &bytes) && packets == 2000 && !bytes);
-    CHECK(parse_queue("2kB", &packets, &bytes) && !packets && bytes == 2000);
-    CHECK(!parse_queue("2x", &packets, &bytes) && !parse_queue("", &packets, &bytes));
+    check_queue("queue=64KiB", 0, 65536);
+    check_queue("queue=20", 20, 0);
+    check_queue("queue=20p", 20, 0);
+    check_queue("queue=2k", 2000, 0);
+    check_queue("queue=2kB", 0, 2000);
+    CHECK(!is_taken("queue=2x") && !is_taken("queue="));
 }
 
 static void check_values(void) {
-    double value;
-    int64_t ns;
-    CHECK(parse_rate("1.9Mbit", &value) && value > 1899999 && value < 1900001);
-    CHECK(parse_duration("1.5ms", &ns) && ns == 1500000);
-    CHECK(parse_duration("10", &ns) && ns == INT64_C(10000000000)); /* seconds, as everywhere */
-    CHECK(parse_rate("10mbit/s", &value) && value == 1e7 && !parse_rate("10MB", &value));
+    double rate = spec_of("rate=1.9Mbit").rate_bps;
+    CHECK(rate > 1899999 && rate < 1900001);
+    CHECK_INT(spec_of("delay=1.5ms").delay_ns, 1500000);
+    CHECK_INT(spec_of("delay=10").delay_ns, INT64_C(10000000000)); /* seconds, as everywhere */
+    CHECK(spec_of("rate=10mbit/s").rate_bps == 1e7);
+    CHECK(!is_taken("rate=10MB"));
 }
 
 /* Any bytes are a frame: random ones, cut at every length, must not be read beyond their end (ASan

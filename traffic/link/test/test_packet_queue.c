@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RED and CoDel: what they are for. */
-#include "link_trial.h"
+#include "test/link_trial.h"
 
 /* As in RFC 8289, 3: a standing queue is driven down to the target within seconds, a burst is let
  * through. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RED and CoDel drop the very packets that models of them drop, which were written from their
  * papers. */
-#include "link_trial.h"
-#include "queue_model.h"
+#include "test/link_trial.h"
+#include "test/queue_model.h"
 
 #define SEED 9
 

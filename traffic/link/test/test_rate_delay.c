@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rate, delay and queue: times are those of an ideal link, to the nanosecond. */
-#include "link_trial.h"
+#include "test/link_trial.h"
 
 static void check_lone_packet(void) {
     struct trial *trial = trial_new("rate=2Mbit delay=10ms queue=20", 1);

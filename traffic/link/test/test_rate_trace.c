@@ -2,7 +2,7 @@
 /* Trace files: what is read, what is refused, and when packets leave by them. */
 #include <unistd.h>
 
-#include "link_trial.h"
+#include "test/link_trial.h"
 
 static char path[] = "/tmp/wiretale-trace-XXXXXX";
 

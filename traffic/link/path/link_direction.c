@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "link_direction.h"
+#include "path/link_direction.h"
 
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "packet_id.h"
-#include "random_draw.h"
+#include "path/packet_headers.h"
 
 const char *link_direction_init(struct link_direction *direction, const struct link_spec *spec,
                                 uint64_t seed, uint8_t number,
                                 const struct direction_events *events, _Atomic int64_t *origin_ns,
-                                char *problem, size_t problem_bytes) {
+                                char *error, size_t error_size) {
     seed = block_mix(block_mix(seed) + number + 1);
     *direction = (struct link_direction){
         .spec = spec, .events = events, .origin_ns = origin_ns, .seed = seed, .number = number};
-    loss_model_init(&direction->loss, spec, seed);
     packet_queue_init(&direction->queue, spec, seed);
     delay_line_init(&direction->line, spec, seed);
     direction->server.spec = spec;
     if (!spec->trace_path)
         return NULL;
-    const char *wrong =
-        rate_trace_read(&direction->server.trace, spec->trace_path, problem, problem_bytes);
-    if (!wrong)
+    const char *error_text =
+        rate_trace_read(&direction->server.trace, spec->trace_path, error, error_size);
+    if (!error_text)
         direction->queue.rate_bps = rate_trace_mean_bps(&direction->server.trace);
-    return wrong;
+    return error_text;
 }
 
 static void finish(struct link_direction *direction, struct link_packet *packet, enum fate fate) {
@@ -65,17 +63,13 @@ void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
     }
 }
 
-static bool drawn(const struct link_direction *direction, enum draw_purpose purpose, uint64_t index,
-                  double share) {
-    return share > 0 && random_share(direction->seed, purpose, index) < share;
-}
-
 /* Flips bits of the IP packet, each one once. */
 static void corrupt(struct link_direction *direction, struct link_packet *packet) {
-    uint64_t flipped[BITS_MOST], count = 0, bits = (uint64_t)packet->truth.ip_bytes * 8;
-    if (!drawn(direction, DRAW_CORRUPT, packet->truth.index, direction->spec->corrupt) || !bits)
+    uint64_t flipped[MAX_BITS], count = 0, bits = (uint64_t)packet->truth.ip_bytes * 8;
+    if (!is_drawn(direction->seed, DRAW_CORRUPT, packet->truth.index, direction->spec->corrupt) ||
+        !bits)
         return;
-    for (uint32_t i = 0; i < 4 * BITS_MOST && count < direction->spec->corrupt_bits; i++) {
+    for (uint32_t i = 0; i < 4 * MAX_BITS && count < direction->spec->corrupt_bits; i++) {
         uint64_t bit = random_draw(direction->seed, DRAW_BIT + i, packet->truth.index) % bits,
                  known = 0;
         while (known < count && flipped[known] != bit)
@@ -107,7 +101,7 @@ static void note_queue(const struct link_direction *direction, struct link_packe
 static void carry(struct link_direction *direction, struct link_packet *packet) {
     corrupt(direction, packet);
     struct link_packet *copy = NULL;
-    if (drawn(direction, DRAW_DUPLICATE, packet->truth.index, direction->spec->duplicate))
+    if (is_drawn(direction->seed, DRAW_DUPLICATE, packet->truth.index, direction->spec->duplicate))
         copy = link_packet_copy(packet);
     if (copy) {
         packet->truth.bits |= TRUTH_COPIED;
@@ -118,13 +112,53 @@ static void carry(struct link_direction *direction, struct link_packet *packet) 
         enqueue(direction, copy);
 }
 
+static bool is_listed(struct link_direction *direction, uint64_t index) {
+    const struct link_spec *spec = direction->spec;
+    while (direction->range < spec->listed_count && spec->listed[direction->range].last < index)
+        direction->range++;
+    return direction->range < spec->listed_count && spec->listed[direction->range].first <= index;
+}
+
+/* Gilbert-Elliott: the state moves with every packet, then decides (Elliott 1963). */
+static bool gilbert_loses(struct link_direction *direction, uint64_t index) {
+    const struct link_spec *spec = direction->spec;
+    if (spec->gilbert_to_bad <= 0)
+        return false;
+    double change = direction->gilbert_bad ? spec->gilbert_to_good : spec->gilbert_to_bad;
+    direction->gilbert_bad ^= is_drawn(direction->seed, DRAW_GILBERT_STATE, index, change);
+    double loss = direction->gilbert_bad ? spec->gilbert_loss_bad : spec->gilbert_loss_good;
+    return is_drawn(direction->seed, DRAW_GILBERT_LOSS, index, loss);
+}
+
+static bool span_loses(const struct link_direction *direction, const struct span_list *list,
+                       uint64_t index, int64_t since_ns) {
+    const struct time_span *span = span_list_find(list, since_ns);
+    return span && is_drawn(direction->seed, DRAW_SPAN, index, span->share);
+}
+
+static enum fate find_loss(struct link_direction *direction, uint64_t index, int64_t since_ns) {
+    const struct link_spec *spec = direction->spec;
+    bool gilbert = gilbert_loses(direction, index); /* its state goes on whatever else happens */
+    if (is_listed(direction, index))
+        return FATE_LISTED;
+    if (span_list_find(&spec->outages, since_ns))
+        return FATE_OUTAGE;
+    if (span_loses(direction, &spec->lost_spans, index, since_ns))
+        return FATE_SPAN;
+    if (spec->periodic && index % spec->periodic == 0)
+        return FATE_PERIODIC;
+    if (gilbert)
+        return FATE_GILBERT;
+    return is_drawn(direction->seed, DRAW_LOSS, index, spec->loss) ? FATE_RANDOM : FATE_DELIVERED;
+}
+
 static enum fate judge(struct link_direction *direction, const struct link_packet *packet,
                        int64_t since_ns) {
     const struct link_spec *spec = direction->spec;
-    enum fate fate = loss_model_judge(&direction->loss, packet->truth.index, since_ns);
+    enum fate fate = find_loss(direction, packet->truth.index, since_ns);
     if (fate == FATE_DELIVERED && spec->mtu && packet->truth.ip_bytes > spec->mtu)
         fate = FATE_MTU;
-    if (fate == FATE_DELIVERED && direction->held_bytes > HELD_BYTES_MOST)
+    if (fate == FATE_DELIVERED && direction->held_bytes > MAX_HELD_BYTES)
         fate = FATE_MEMORY;
     return fate;
 }

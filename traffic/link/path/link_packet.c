@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "link_packet.h"
+#include "path/link_packet.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "link_worker.h"
+#include "io/link_worker.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -7,12 +7,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "packet_id.h"
 
-#define SLEEP_MOST_NS    INT64_C(100000000)
+#define MAX_SLEEP_NS     INT64_C(100000000)
 #define FLUSH_EVERY_NS   INT64_C(200000000)
 #define LATENESS_STEP_NS INT64_C(500)
-#define LATENESS_MOST_NS INT64_C(200000)
+#define MAX_LATENESS_NS  INT64_C(200000)
 
 static void log_fate(void *context, const struct truth_record *truth) {
     struct link_worker *worker = context;
@@ -22,7 +21,7 @@ static void log_fate(void *context, const struct truth_record *truth) {
 /* An answer leaves where the packet came in, at once: the link is a router there. */
 static void answer_too_big(void *context, const struct link_packet *packet) {
     struct link_worker *worker = context;
-    uint8_t frame[TOO_BIG_FRAME_MOST];
+    uint8_t frame[MAX_TOO_BIG_FRAME];
     uint32_t size = icmp_too_big(packet, (uint16_t)worker->spec->mtu, worker->addresses, frame);
     if (!size || !link_port_send_frame(worker->from, frame, size))
         return;
@@ -33,7 +32,7 @@ static void answer_too_big(void *context, const struct link_packet *packet) {
         return;
     worker->answers++;
     packet_identify(frame, size, &truth, &answer->ip_at);
-    truth.out_ns = clock_ns(CLOCK_REALTIME);
+    truth.out_ns = realtime_ns();
     truth_pen_write(&worker->pen, &truth);
     free(answer);
 }
@@ -84,8 +83,8 @@ static unsigned send_due(struct link_worker *worker, int64_t now_ns) {
 /* Follows the median of how late the timer wakes, half a microsecond at a time. */
 static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
     worker->late_ns += late_ns > worker->late_ns ? LATENESS_STEP_NS : -LATENESS_STEP_NS;
-    if (worker->late_ns > LATENESS_MOST_NS)
-        worker->late_ns = LATENESS_MOST_NS;
+    if (worker->late_ns > MAX_LATENESS_NS)
+        worker->late_ns = MAX_LATENESS_NS;
     if (worker->late_ns < 0)
         worker->late_ns = 0;
 }
@@ -94,8 +93,8 @@ static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
  * then is waited for awake. */
 static void sleep_until_due(struct link_worker *worker, int64_t now_ns) {
     int64_t wait = link_direction_next_ns(&worker->direction);
-    bool timed = wait - now_ns < SLEEP_MOST_NS;
-    wait = timed ? wait - now_ns - worker->spin_ns - worker->late_ns : SLEEP_MOST_NS;
+    bool timed = wait - now_ns < MAX_SLEEP_NS;
+    wait = timed ? wait - now_ns - worker->spin_ns - worker->late_ns : MAX_SLEEP_NS;
     if (wait <= 0)
         return;
     struct timespec time = {.tv_sec = 0, .tv_nsec = wait};
@@ -113,7 +112,7 @@ static void flush_sometimes(struct link_worker *worker, int64_t now_ns) {
 
 static void make_frames(struct port_frame *frames) {
     for (unsigned i = 0; i < PORT_BATCH; i++)
-        if (!(frames[i].bytes = malloc(FRAME_MOST)))
+        if (!(frames[i].bytes = malloc(MAX_FRAME)))
             fail(EXIT_MISSING, "out of memory for %u frames", PORT_BATCH);
 }
 
@@ -126,7 +125,7 @@ void *link_worker_run(void *context) {
     worker->events.fate_known = log_fate;
     worker->events.too_big = answer_too_big;
     while (!atomic_load_explicit(worker->ending, memory_order_relaxed)) {
-        worker->offset_ns = clock_ns(CLOCK_REALTIME) - monotonic_ns();
+        worker->offset_ns = realtime_ns() - monotonic_ns();
         unsigned came = take_arrivals(worker, frames);
         int64_t now = monotonic_ns();
         unsigned went = send_due(worker, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "link_port.h"
+#include "io/link_port.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ union control {
 /* The kernel takes a VLAN tag out of the frame: back to where it was. */
 static void restore_tag(struct port_frame *frame, const struct tpacket_auxdata *data) {
     if (!(data->tp_status & TP_STATUS_VLAN_VALID) || frame->size < 12 ||
-        frame->size + 4 > FRAME_MOST)
+        frame->size + 4 > MAX_FRAME)
         return;
     uint16_t type = data->tp_status & TP_STATUS_VLAN_TPID_VALID ? data->tp_vlan_tpid : 0x8100;
     memmove(frame->bytes + 16, frame->bytes + 12, frame->size - 12);
@@ -110,7 +110,7 @@ unsigned link_port_receive(struct link_port *port, struct port_frame *frames) {
     union control controls[PORT_BATCH];
     memset(messages, 0, sizeof messages);
     for (unsigned i = 0; i < PORT_BATCH; i++) {
-        parts[i] = (struct iovec){frames[i].bytes, FRAME_MOST - 4};
+        parts[i] = (struct iovec){frames[i].bytes, MAX_FRAME - 4};
         messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i],
                                               .msg_iovlen = 1,
                                               .msg_control = &controls[i],

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "packet_queue.h"
+#include "path/packet_queue.h"
 
 #include <math.h>
-
-#include "random_draw.h"
 
 void packet_queue_init(struct packet_queue *queue, const struct link_spec *spec, uint64_t seed) {
     *queue = (struct packet_queue){
@@ -90,8 +88,8 @@ enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packe
     queue->tail = packet;
     queue->packets++;
     queue->bytes += packet->link_bytes;
-    if (packet->link_bytes > queue->most_seen)
-        queue->most_seen = packet->link_bytes;
+    if (packet->link_bytes > queue->max_bytes_seen)
+        queue->max_bytes_seen = packet->link_bytes;
     return FATE_DELIVERED;
 }
 
@@ -119,7 +117,7 @@ static struct link_packet *codel_head(struct packet_queue *queue, int64_t now_ns
         return NULL;
     }
     if (now_ns - packet->arrival_ns < queue->spec->codel_target_ns ||
-        queue->bytes <= queue->most_seen)
+        queue->bytes <= queue->max_bytes_seen)
         codel->first_above_ns = 0;
     else if (!codel->first_above_ns)
         codel->first_above_ns = now_ns + queue->spec->codel_interval_ns;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "truth_log.h"
+#include "truth/truth_log.h"
 
 static const char columns[] =
     "direction,index,fate,in_ns,out_ns,due_ns,queue_packets,queue_bytes,copies,copied,reordered,"

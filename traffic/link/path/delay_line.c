@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "delay_line.h"
+#include "path/delay_line.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "random_draw.h"
 
 void delay_line_init(struct delay_line *line, const struct link_spec *spec, uint64_t seed) {
     *line = (struct delay_line){.spec = spec, .seed = seed, .last_out_ns = INT64_MIN};
@@ -19,21 +17,22 @@ static bool is_before(const struct link_packet *a, const struct link_packet *b) 
     return a->out_ns != b->out_ns ? a->out_ns < b->out_ns : a->order < b->order;
 }
 
-static bool has_room(struct delay_line *line) {
-    if (line->count < line->room)
+static bool reserve(struct delay_line *line) {
+    if (line->count < line->capacity)
         return true;
-    uint32_t room = line->room ? line->room * 2 : 256;
-    struct link_packet **heap =
-        room > line->room ? realloc(line->heap, room * sizeof(struct link_packet *)) : NULL;
+    uint32_t capacity = line->capacity ? line->capacity * 2 : 256;
+    struct link_packet **heap = capacity > line->capacity
+                                    ? realloc(line->heap, capacity * sizeof(struct link_packet *))
+                                    : NULL;
     if (!heap)
         return false;
     line->heap = heap;
-    line->room = room;
+    line->capacity = capacity;
     return true;
 }
 
 static bool push(struct delay_line *line, struct link_packet *packet) {
-    if (!has_room(line))
+    if (!reserve(line))
         return false;
     packet->order = line->order++;
     uint32_t at = line->count++;
@@ -101,8 +100,8 @@ static bool overtake_held(struct delay_line *line, int64_t out_ns) {
 }
 
 static bool is_held(const struct delay_line *line, const struct link_packet *packet) {
-    return line->spec->reorder > 0 && packet->original == packet &&
-           random_share(line->seed, DRAW_REORDER, packet->truth.index) < line->spec->reorder;
+    return packet->original == packet &&
+           is_drawn(line->seed, DRAW_REORDER, packet->truth.index, line->spec->reorder);
 }
 
 bool delay_line_put(struct delay_line *line, struct link_packet *packet, int64_t sent_ns) {

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "truth/truth_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_one_of(uint32_t magic, const uint32_t *magics, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (magic == magics[i])
+            return true;
+    return false;
+}
+
+/* pcap in both byte orders: of microseconds and nanoseconds, Kuznetzov's and Navtel's; pcapng. */
+static bool is_capture_magic(uint32_t magic) {
+    static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d, 0xa1b2cd34, 0xa1b234cd, 0x0a0d0d0a};
+    size_t count = sizeof magics / sizeof *magics;
+    return is_one_of(magic, magics, count) || is_one_of(__builtin_bswap32(magic), magics, count);
+}
+
+/* gzip, zstd and lz4. */
+static bool is_compressed(const uint8_t bytes[4]) {
+    return (bytes[0] == 0x1f && bytes[1] == 0x8b) || !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
+           !memcmp(bytes, "\x04\x22\x4d\x18", 4);
+}
+
+static bool is_named_as_capture(const char *path) {
+    char real[PATH_MAX];
+    const char *name = realpath(path, real) ? real : path, *slash = strrchr(name, '/');
+    name = slash ? slash + 1 : name;
+    return strcasestr(name, ".pcap") || strcasestr(name, ".cap");
+}
+
+static bool is_capture(const char *path) {
+    uint8_t bytes[4];
+    uint32_t magic;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool has_magic = read(fd, bytes, sizeof bytes) == sizeof bytes;
+    close(fd);
+    if (!has_magic)
+        return false;
+    memcpy(&magic, bytes, sizeof magic);
+    return is_capture_magic(magic) || (is_compressed(bytes) && is_named_as_capture(path));
+}
+
+const char *truth_path_error(const char *path, const char *const *inputs, size_t count,
+                             bool overwrite) {
+    struct stat there, input;
+    if (stat(path, &there))
+        return NULL; /* it is not there: if it cannot be made either, opening fails */
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] && !stat(inputs[i], &input) && input.st_dev == there.st_dev &&
+            input.st_ino == there.st_ino)
+            return "expected another file than the input of trace=";
+    if (!overwrite && S_ISREG(there.st_mode) && is_capture(path))
+        return "this is a capture file: expected another file, or --overwrite to replace it";
+    return NULL;
+}
+
+/* A new file beside the one at `path`, under its name, mode and owner. */
+static int replace_file(const char *path, const struct stat *before) {
+    char real[PATH_MAX], partial[PATH_MAX + 16];
+    if (!realpath(path, real))
+        return -1;
+    snprintf(partial, sizeof partial, "%s.XXXXXX", real);
+    int fd = mkostemp(partial, O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    bool is_same = !fchown(fd, before->st_uid, before->st_gid) &&
+                   !fchmod(fd, before->st_mode & 07777) && !rename(partial, real);
+    if (is_same)
+        return fd;
+    unlink(partial);
+    close(fd);
+    return -1;
+}
+
+static FILE *open_file(const char *path) {
+    struct stat before;
+    if (stat(path, &before) || !S_ISREG(before.st_mode))
+        return fopen(path, "wbe");
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+        return NULL;
+    int fd = replace_file(path, &before);
+    /* Its folder may not be writable, or it is a mount point: then the file itself is. */
+    return fd < 0 ? fopen(path, "wbe") : fdopen(fd, "wb");
+}
+
+static struct truth_block *wait_for_block(struct truth_log *log) {
+    pthread_mutex_lock(&log->lock);
+    while (!log->first && !log->ending)
+        pthread_cond_wait(&log->filled, &log->lock);
+    struct truth_block *block = log->first;
+    if (block && !(log->first = block->next))
+        log->last = NULL;
+    pthread_mutex_unlock(&log->lock);
+    return block;
+}
+
+static void give_back(struct truth_log *log, struct truth_block *block) {
+    pthread_mutex_lock(&log->lock);
+    block->next = log->spare;
+    log->spare = block;
+    pthread_mutex_unlock(&log->lock);
+}
+
+static void *write_blocks(void *context) {
+    struct truth_log *log = context;
+    struct truth_block *block;
+    while ((block = wait_for_block(log))) {
+        if (fwrite(block->records, sizeof *block->records, block->count, log->file) !=
+                block->count ||
+            fflush(log->file))
+            log->failed = errno;
+        give_back(log, block);
+    }
+    return NULL;
+}
+
+bool truth_log_open(struct truth_log *log, const char *path, uint64_t seed, int64_t start_ns) {
+    struct truth_header header = {.header_bytes = sizeof header,
+                                  .record_bytes = sizeof(struct truth_record),
+                                  .seed = seed,
+                                  .start_ns = start_ns};
+    memcpy(header.magic, TRUTH_MAGIC, sizeof header.magic);
+    *log = (struct truth_log){.file = open_file(path)};
+    if (!log->file)
+        return false;
+    pthread_mutex_init(&log->lock, NULL);
+    pthread_cond_init(&log->filled, NULL);
+    if (fwrite(&header, sizeof header, 1, log->file) != 1 || fflush(log->file))
+        return false;
+    return !pthread_create(&log->thread, NULL, write_blocks, log);
+}
+
+static struct truth_block *new_block(struct truth_log *log) {
+    pthread_mutex_lock(&log->lock);
+    struct truth_block *block = log->spare;
+    if (block)
+        log->spare = block->next;
+    else if (log->blocks < MAX_TRUTH_BLOCKS && (block = malloc(sizeof *block)))
+        log->blocks++;
+    pthread_mutex_unlock(&log->lock);
+    if (block)
+        block->count = 0;
+    return block;
+}
+
+void truth_pen_flush(struct truth_pen *pen) {
+    struct truth_log *log = pen->log;
+    struct truth_block *block = pen->block;
+    if (!block)
+        return;
+    pen->block = NULL;
+    block->next = NULL;
+    pthread_mutex_lock(&log->lock);
+    if (log->last)
+        log->last->next = block;
+    else
+        log->first = block;
+    log->last = block;
+    pthread_cond_signal(&log->filled);
+    pthread_mutex_unlock(&log->lock);
+}
+
+void truth_pen_write(struct truth_pen *pen, const struct truth_record *record) {
+    if (!pen->log)
+        return;
+    if (!pen->block && !(pen->block = new_block(pen->log))) {
+        pen->lost++;
+        return;
+    }
+    pen->block->records[pen->block->count++] = *record;
+    if (pen->block->count == TRUTH_BLOCK_RECORDS)
+        truth_pen_flush(pen);
+}
+
+static void free_blocks(struct truth_block *block) {
+    for (struct truth_block *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+}
+
+bool truth_log_close(struct truth_log *log) {
+    pthread_mutex_lock(&log->lock);
+    log->ending = true;
+    pthread_cond_signal(&log->filled);
+    pthread_mutex_unlock(&log->lock);
+    pthread_join(log->thread, NULL);
+    free_blocks(log->spare);
+    pthread_cond_destroy(&log->filled);
+    pthread_mutex_destroy(&log->lock);
+    if (fclose(log->file) && !log->failed)
+        log->failed = errno;
+    errno = log->failed;
+    return !log->failed;
+}
