@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/analysis_state.h"
-#include "pipeline/batch.h"
 #include "pipeline/reader.h"
 
 #define MEMORY_LIMIT ((size_t)512 << 20)
@@ -18,15 +16,20 @@
 #define INPUT_SMALL       (256u << 10)
 #define FLOWS_LISTED_MOST (1u << 26)
 /* Turns between calling for memory and needing it, and between the first call and the last. */
-#define CALL_AHEAD 4u
-#define CALLS      4u
+#define PREFETCH_DISTANCE 4u
+#define PREFETCH_STAGES   4u
 
 /* Rows that a packet adds to events at most, as a rule. */
-#define EVENTS_A_PACKET 8u
+#define EVENTS_PER_PACKET 8u
 
-static bool grouped(enum table_number number) {
-    return number == TABLE_flows || number == TABLE_directions || number == TABLE_series;
-}
+struct analysis {
+    struct analysis_options options;
+    struct reader_input input; /* the reader's while it runs */
+    struct reader *reader;     /* NULL before the first step and after the end of the input */
+    struct updater updater;
+    struct analysis_totals totals;
+    uint64_t bytes_read, bytes_total; /* of the files */
+};
 
 /* The flow numbers as bits. */
 static bool list_flows(struct analysis *analysis) {
@@ -37,56 +40,46 @@ static bool list_flows(struct analysis *analysis) {
     for (size_t i = 0; i < options->packet_flow_count; i++)
         if (options->packet_flows[i] < FLOWS_LISTED_MOST && options->packet_flows[i] >= most)
             most = options->packet_flows[i] + 1;
-    analysis->packet_flow_count = most;
-    analysis->packet_flows = calloc(most / 8 + 1, 1);
-    for (size_t i = 0; analysis->packet_flows && i < options->packet_flow_count; i++)
+    analysis->updater.packet_flow_count = most;
+    uint8_t *bits = analysis->updater.packet_flows = calloc(most / 8 + 1, 1);
+    for (size_t i = 0; bits && i < options->packet_flow_count; i++)
         if (options->packet_flows[i] < most)
-            analysis->packet_flows[options->packet_flows[i] / 8] |=
-                (uint8_t)(1u << options->packet_flows[i] % 8);
+            bits[options->packet_flows[i] / 8] |= (uint8_t)(1u << options->packet_flows[i] % 8);
     analysis->options.packet_flows = NULL; /* the caller's */
-    return analysis->packet_flows;
+    return bits;
 }
 
-static void open_workers(struct analysis *analysis) {
-    pthread_mutexattr_t recursive;
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&analysis->lock, &recursive);
-    pthread_mutexattr_destroy(&recursive);
-    analysis->memory_left = MEMORY_LIMIT;
-    for (unsigned i = 0; i < WORKERS; i++)
-        analysis->workers[i] =
-            (struct worker){.analysis = analysis, .pool = {.budget = &analysis->memory_left}};
-}
-
-static void open_tables(struct analysis *analysis) {
-    analysis->packets_only = analysis->options.packets == PACKETS_OF_FLOWS;
-    for (unsigned i = 0; i < TABLE_COUNT; i++)
-        table_init(&analysis->tables[i], (enum table_number)i, &analysis->texts,
-                   grouped((enum table_number)i));
+static void open_workers(struct updater *updater, bool small) {
+    updater->memory_left = MEMORY_LIMIT;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        struct worker *worker = &updater->workers[i];
+        *worker = (struct worker){.rows = {.sink = &updater->sink}, .updater = updater};
+        worker->rows.pool = (struct pool){.budget = &updater->memory_left, .small_pages = small};
+    }
 }
 
 static bool open_state(struct analysis *analysis) {
-    analysis->small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
-    for (unsigned i = 0; i < WORKERS; i++)
-        analysis->workers[i].pool.small_pages = analysis->small;
-    analysis->flows = flow_table_open(analysis->options.flows_most, !analysis->small);
-    analysis->paths = encapsulation_table_open();
-    analysis->datagrams =
-        reassembly_open(datagram_finish, &analysis->workers[0], &analysis->workers[0].pool);
-    return analysis->flows && analysis->paths && analysis->datagrams && list_flows(analysis);
+    struct updater *updater = &analysis->updater;
+    bool small = analysis->bytes_total && analysis->bytes_total < INPUT_SMALL;
+    analysis->input.small = small;
+    open_workers(updater, small);
+    updater->flows = flow_table_open(analysis->options.flows_most, !small);
+    updater->encapsulations = updater->sink.encapsulations = encapsulation_table_open();
+    updater->datagrams =
+        reassembly_open(datagram_finish, &updater->workers[0], &updater->workers[0].rows.pool);
+    return updater->flows && updater->encapsulations && updater->datagrams && list_flows(analysis);
 }
 
 static bool open_input(struct analysis *analysis, const char *const *paths, size_t count,
                        struct error *error) {
     const char *filter = analysis->options.filter;
     analysis->options.filter = NULL; /* the caller's */
-    if (filter && !(analysis->filter = bpf_filter_open(filter, error)))
+    if (filter && !(analysis->input.filter = bpf_filter_open(filter, error)))
         return false;
-    analysis->captures = merged_input_open(paths, count, error);
-    if (!analysis->captures)
+    analysis->input.files = merged_input_open(paths, count, error);
+    if (!analysis->input.files)
         return false;
-    analysis->bytes_total = merged_input_bytes_total(analysis->captures);
+    analysis->bytes_total = merged_input_bytes_total(analysis->input.files);
     return open_state(analysis) ||
            error_set(error, ERROR_MEMORY, "out of memory before the first packet");
 }
@@ -100,108 +93,115 @@ struct analysis *analysis_open(const char *const *paths, size_t count,
         return NULL;
     }
     analysis->options = *options;
-    analysis->excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
-    open_workers(analysis);
-    open_tables(analysis);
+    analysis->input.start_ns = options->start_ns;
+    analysis->input.end_ns = options->end_ns;
+    analysis->input.excluded =
+        (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    analysis->input.updater = &analysis->updater;
+    analysis->input.by_flow = !options->interfaces_only && options->packets == PACKETS_NONE;
+    analysis->updater.packets_all = options->packets == PACKETS_ALL;
+    analysis->updater.block_size = options->block_size;
+    analysis->updater.packet_rows_most = options->packet_rows_most;
+    row_sink_open(&analysis->updater.sink, options->packets == PACKETS_OF_FLOWS);
     if (open_input(analysis, paths, count, error))
         return analysis;
     analysis_close(analysis);
     return NULL;
 }
 
-/* What only the reading needs. */
+/* Frees what only the reading needs. */
 static void close_state(struct analysis *analysis) {
-    if (analysis->flows)
-        flow_table_close(analysis->flows);
-    if (analysis->datagrams)
-        reassembly_close(analysis->datagrams);
+    struct updater *updater = &analysis->updater;
+    struct reader_input *input = &analysis->input;
+    if (updater->flows)
+        flow_table_close(updater->flows);
+    if (updater->datagrams)
+        reassembly_close(updater->datagrams);
     for (unsigned i = 0; i < WORKERS; i++)
-        pool_close(&analysis->workers[i].pool);
-    if (analysis->paths)
-        encapsulation_table_close(analysis->paths);
-    if (analysis->filter)
-        bpf_filter_close(analysis->filter);
-    if (analysis->captures)
-        merged_input_close(analysis->captures);
-    free(analysis->counts);
-    free(analysis->mirrored);
-    free(analysis->packet_flows);
-    batch_order_free(&analysis->order);
-    analysis->flows = NULL;
-    analysis->datagrams = NULL;
-    analysis->paths = NULL;
-    analysis->filter = NULL;
-    analysis->captures = NULL;
-    analysis->counts = NULL;
-    analysis->mirrored = NULL;
-    analysis->packet_flows = NULL;
+        pool_close(&updater->workers[i].rows.pool);
+    if (updater->encapsulations)
+        encapsulation_table_close(updater->encapsulations);
+    if (input->filter)
+        bpf_filter_close(input->filter);
+    if (input->files)
+        merged_input_close(input->files);
+    free(input->counts.counts);
+    free(updater->mirrored);
+    free(updater->packet_flows);
+    row_sink_free_buffers(&updater->sink);
+    updater->flows = NULL;
+    updater->datagrams = NULL;
+    updater->encapsulations = NULL;
+    updater->mirrored = NULL;
+    updater->packet_flows = NULL;
+    input->filter = NULL;
+    input->files = NULL;
+    input->counts = (struct interface_counts){0};
 }
 
 void analysis_close(struct analysis *analysis) {
     size_t place = 0;
     if (!analysis)
         return;
-    reader_close(analysis->ahead);
-    analysis->ahead = NULL;
-    for (struct flow *flow; analysis->flows && (flow = flow_table_drain(analysis->flows, &place));)
-        flow_release(&analysis->workers[0], flow);
+    struct updater *updater = &analysis->updater;
+    reader_close(analysis->reader);
+    for (struct flow *flow; updater->flows && (flow = flow_table_drain(updater->flows, &place));)
+        flow_release(&updater->workers[0], flow);
     close_state(analysis);
-    for (unsigned i = 0; i < TABLE_COUNT; i++)
-        table_free(&analysis->tables[i]);
-    string_table_free(&analysis->texts);
-    pthread_mutex_destroy(&analysis->lock);
+    row_sink_free(&updater->sink);
     free(analysis);
 }
 
 /* Memory of turns to come is called for: of the furthest its decoded, of one that comes sooner the
  * slot of its flow, then the flow, then what the flow points to. */
-static inline void call_arrival(const struct batch *batch, const struct turn *turn) {
+static inline void prefetch_packet(const struct batch *batch, const struct turn *turn) {
     const char *lines = (const char *)&batch->packets_decoded[turn->packet];
     __builtin_prefetch(lines);
     __builtin_prefetch(lines + LINE_BYTES);
 }
 
-#define BEFORE(calls) (1u << ((calls)*CALL_AHEAD))
+#define BEFORE(calls) (1u << ((calls)*PREFETCH_DISTANCE))
 
 /* `firsts`: a bit for each of the last turns up to this, the last in front; whether it is a first.
  */
-static inline void call_flows(const struct flow_table *flows, const struct turn *turns, size_t i,
-                              uint32_t firsts) {
+static inline void prefetch_flow(const struct flow_table *flows, const struct turn *turns, size_t i,
+                                 uint32_t firsts) {
     if (firsts & BEFORE(1))
-        flow_table_prefetch_slot(flows, turns[i - CALL_AHEAD].hash);
+        flow_table_prefetch_slot(flows, turns[i - PREFETCH_DISTANCE].hash);
     if (firsts & BEFORE(2))
-        flow_table_prefetch_flow(flows, turns[i - 2 * CALL_AHEAD].hash);
+        flow_table_prefetch_flow(flows, turns[i - 2 * PREFETCH_DISTANCE].hash);
     if (firsts & BEFORE(3))
-        flow_table_prefetch_lists(flows, turns[i - 3 * CALL_AHEAD].hash);
+        flow_table_prefetch_lists(flows, turns[i - 3 * PREFETCH_DISTANCE].hash);
 }
 
 /* Memory for the turn `i`, if there is one, and for those before it. `firsts` are of those before;
  * returns them with its own. Of several in a row that seem to be of one flow only the first counts.
  */
-static inline uint32_t call_ahead(const struct flow_table *flows, const struct batch *batch,
-                                  const struct turn *turns, size_t count, size_t i,
-                                  uint32_t firsts) {
+static inline uint32_t prefetch_ahead(const struct flow_table *flows, const struct batch *batch,
+                                      const struct turn *turns, size_t count, size_t i,
+                                      uint32_t firsts) {
     firsts <<= 1;
     if (i < count) {
-        call_arrival(batch, &turns[i]);
+        prefetch_packet(batch, &turns[i]);
         firsts |= !i || turns[i].hash != turns[i - 1].hash;
     }
     if (firsts & (BEFORE(1) | BEFORE(2) | BEFORE(3)))
-        call_flows(flows, turns, i, firsts);
+        prefetch_flow(flows, turns, i, firsts);
     return firsts;
 }
 
-static void take_turns(struct worker *worker, struct batch *batch, const struct turn *turns,
-                       size_t count) {
-    const struct flow_table *flows = worker->analysis->flows;
+static void process_packets(struct worker *worker, struct batch *batch, const struct turn *turns,
+                            size_t count) {
+    const struct flow_table *flows = worker->updater->flows;
     uint32_t firsts = 0;
     worker->found = NULL; /* another one may have ended it */
     worker->extras = batch->extras;
-    for (size_t i = 0; i < CALLS * CALL_AHEAD; i++)
-        firsts = call_ahead(flows, batch, turns, count, i, firsts);
+    for (size_t i = 0; i < PREFETCH_STAGES * PREFETCH_DISTANCE; i++)
+        firsts = prefetch_ahead(flows, batch, turns, count, i, firsts);
     for (size_t i = 0; i < count; i++) {
-        firsts = call_ahead(flows, batch, turns, count, i + CALLS * CALL_AHEAD, firsts);
-        worker->turn = turns[i].packet;
+        firsts = prefetch_ahead(flows, batch, turns, count, i + PREFETCH_STAGES * PREFETCH_DISTANCE,
+                                firsts);
+        worker->rows.batch_index = turns[i].packet;
         packet_dispatch(worker, &batch->packets_decoded[turns[i].packet]);
     }
 }
@@ -209,90 +209,92 @@ static void take_turns(struct worker *worker, struct batch *batch, const struct 
 /* What was read by now: flows that were silent for too long are over. */
 static void reach_mark(struct analysis *analysis, const struct mark *mark) {
     analysis->bytes_read = mark->bytes_read;
-    analysis->now_ns = mark->now_ns;
-    analysis->timed = mark->timed;
-    flow_expire(analysis);
+    analysis->updater.now_ns = mark->now_ns;
+    analysis->updater.timed = mark->timed;
+    flow_expire(&analysis->updater);
 }
 
 static void set_clock(struct analysis *analysis, const struct mark *mark) {
-    if (mark->timed && !analysis->timed) /* sets the clock of the expiry */
-        flow_table_expired(analysis->flows, mark->now_ns, flow_due_ns);
+    if (mark->timed && !analysis->updater.timed) /* sets the clock of the expiry */
+        flow_table_expired(analysis->updater.flows, mark->now_ns, flow_due_ns);
 }
 
-static void take_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
-                         const struct mark *mark) {
+static void process_to_mark(struct analysis *analysis, struct batch *batch, uint32_t first,
+                            const struct mark *mark) {
     set_clock(analysis, mark);
-    take_turns(&analysis->workers[0], batch, &batch->order[first], mark->count - first);
+    process_packets(&analysis->updater.workers[0], batch, &batch->order[first],
+                    mark->count - first);
     reach_mark(analysis, mark);
 }
 
-static void take_in_order(struct analysis *analysis, struct batch *batch) {
+static void process_in_file_order(struct analysis *analysis, struct batch *batch) {
     uint32_t first = 0;
     for (size_t i = 0; i < batch->mark_count; first = batch->marks[i++].count)
-        take_to_mark(analysis, batch, first, &batch->marks[i]);
+        process_to_mark(analysis, batch, first, &batch->marks[i]);
 }
 
-static void take_part(struct worker *worker, struct batch *batch, unsigned part) {
+static void process_shard(struct worker *worker, struct batch *batch, unsigned part) {
     uint32_t first = batch->parts[part], count = batch->parts[part + 1] - first;
     if (count)
-        take_turns(worker, batch, batch->turns + first, count);
+        process_packets(worker, batch, batch->turns + first, count);
 }
 
-static void take_by_flow(struct analysis *analysis, struct batch *batch) {
-    for (size_t i = 0; i < batch->mark_count && !analysis->timed; i++) {
+static void process_by_flow(struct analysis *analysis, struct batch *batch) {
+    for (size_t i = 0; i < batch->mark_count && !analysis->updater.timed; i++) {
         set_clock(analysis, &batch->marks[i]);
-        analysis->timed = batch->marks[i].timed;
+        analysis->updater.timed = batch->marks[i].timed;
     }
-    batch_order_begin(analysis);
-    reader_process_shards(analysis->ahead, batch, take_part);
-    batch_order_end(analysis);
+    row_sink_begin_batch(&analysis->updater.sink, analysis->updater.flow_count);
+    reader_process_shards(analysis->reader, batch, process_shard);
+    row_sink_end_batch(&analysis->updater.sink);
     reach_mark(analysis, &batch->marks[batch->mark_count - 1]);
 }
 
 /* Where flows touch each other the order of the packets counts: fragments wait for their first
  * ones, ICMP errors quote packets of another flow, and near a bound the packet that comes first
  * gets what is left. */
-static bool order_counts(const struct analysis *analysis, const struct batch *batch) {
+static bool needs_file_order(const struct analysis *analysis, const struct batch *batch) {
     const struct analysis_options *options = &analysis->options;
-    uint64_t events = analysis->tables[TABLE_events].row_count;
+    uint64_t events = analysis->updater.sink.tables[TABLE_events].row_count;
     return options->packets != PACKETS_NONE || batch->next_headers > batch->headers ||
-           reassembly_count(analysis->datagrams) ||
-           flow_table_count(analysis->flows) + batch->count > options->flows_most ||
-           events + EVENTS_A_PACKET * batch->count > EVENTS_MOST ||
-           analysis->tables[TABLE_blocks].row_count + EVENTS_A_PACKET * batch->count >
-               BLOCK_ROWS_MOST ||
-           analysis->memory_left < MEMORY_LIMIT / 2;
+           reassembly_count(analysis->updater.datagrams) ||
+           flow_table_count(analysis->updater.flows) + batch->count > options->flows_most ||
+           events + EVENTS_PER_PACKET * batch->count > MAX_EVENTS ||
+           analysis->updater.sink.tables[TABLE_blocks].row_count +
+                   EVENTS_PER_PACKET * batch->count >
+               MAX_BLOCK_ROWS ||
+           analysis->updater.memory_left < MEMORY_LIMIT / 2;
 }
 
-static void take_batch(struct analysis *analysis, struct batch *batch) {
+static void process_batch(struct analysis *analysis, struct batch *batch) {
     for (unsigned i = 0; i < WORKERS; i++)
-        pool_return_unused(&analysis->workers[i].pool);
+        pool_return_unused(&analysis->updater.workers[i].rows.pool);
     if (!analysis->options.interfaces_only) {
-        if (order_counts(analysis, batch))
-            take_in_order(analysis, batch);
+        if (needs_file_order(analysis, batch))
+            process_in_file_order(analysis, batch);
         else
-            take_by_flow(analysis, batch);
+            process_by_flow(analysis, batch);
     }
     analysis->bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
     analysis->totals.packets += batch->packets;
-    analysis->out_of_memory |= batch->out_of_memory;
+    analysis->updater.sink.out_of_memory |= batch->out_of_memory;
 }
 
 bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error) {
     bool ended;
     error->kind = ERROR_NONE;
-    if (!analysis->captures)
+    if (!analysis->input.files)
         return false;
-    if (!analysis->ahead && !(analysis->ahead = reader_start(analysis)))
+    if (!analysis->reader && !(analysis->reader = reader_start(&analysis->input)))
         return error_set(error, ERROR_MEMORY, "no thread to read with");
     for (uint64_t done = 0; done < most;) {
-        struct batch *batch = reader_next(analysis->ahead, &ended);
+        struct batch *batch = reader_next(analysis->reader, &ended);
         if (!batch)
             return !ended;
-        take_batch(analysis, batch);
+        process_batch(analysis, batch);
         done += batch->packets;
-        reader_done(analysis->ahead);
-        if (analysis->out_of_memory)
+        reader_done(analysis->reader);
+        if (analysis->updater.sink.out_of_memory)
             return error_set(error, ERROR_MEMORY, "out of memory after %llu packets",
                              (unsigned long long)analysis->totals.packets);
     }
@@ -302,56 +304,63 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
 /* What was read before the reading was ended still counts. */
 static void finish_reading(struct analysis *analysis) {
     bool ended;
-    if (!analysis->ahead)
+    if (!analysis->reader)
         return;
-    reader_stop(analysis->ahead);
-    for (struct batch *batch; (batch = reader_next(analysis->ahead, &ended));) {
-        take_batch(analysis, batch);
-        reader_done(analysis->ahead);
+    reader_stop(analysis->reader);
+    for (struct batch *batch; (batch = reader_next(analysis->reader, &ended));) {
+        process_batch(analysis, batch);
+        reader_done(analysis->reader);
     }
-    reader_close(analysis->ahead);
-    analysis->ahead = NULL;
+    reader_close(analysis->reader);
+    analysis->reader = NULL;
 }
 
 static void finish_flows(struct analysis *analysis) {
     size_t place = 0;
     finish_reading(analysis);
-    reassembly_finish(analysis->datagrams);
-    batch_order_begin(analysis);
-    for (struct flow *flow; (flow = flow_table_drain(analysis->flows, &place));) {
-        batch_order_take_flow(&analysis->workers[0], flow);
-        flow_finish(&analysis->workers[0], flow, WORD_END_OF_CAPTURE);
+    reassembly_finish(analysis->updater.datagrams);
+    row_sink_begin_batch(&analysis->updater.sink, analysis->updater.flow_count);
+    for (struct flow *flow; (flow = flow_table_drain(analysis->updater.flows, &place));) {
+        row_writer_begin_flow(&analysis->updater.workers[0].rows, flow,
+                              analysis->updater.flow_count);
+        flow_finish(&analysis->updater.workers[0], flow, WORD_END_OF_CAPTURE);
     }
-    batch_order_end(analysis);
-    capture_count_rows(analysis);
+    row_sink_end_batch(&analysis->updater.sink);
+    interface_rows_add(&analysis->updater.sink, analysis->input.files, &analysis->input.counts,
+                       analysis->updater.mirrored, analysis->updater.mirrored_room,
+                       !analysis->options.interfaces_only);
 }
 
 static void note_totals(struct analysis *analysis) {
-    analysis->totals.flows = analysis->flow_count;
-    analysis->totals.evicted_datagrams = reassembly_evicted(analysis->datagrams);
-    if (analysis->filter)
-        analysis->totals.filter_refused = bpf_filter_refused(analysis->filter);
-    analysis->bytes_read = merged_input_bytes_read(analysis->captures);
+    analysis->totals.flows = analysis->updater.flow_count;
+    analysis->totals.evicted_datagrams = reassembly_evicted(analysis->updater.datagrams);
+    analysis->totals.evicted_flows = analysis->updater.evicted_flows;
+    analysis->totals.packet_rows_dropped = analysis->updater.packet_rows_dropped;
+    analysis->totals.events_dropped = analysis->updater.sink.events_dropped;
+    analysis->totals.blocks_dropped = analysis->updater.sink.blocks_dropped;
+    if (analysis->input.filter)
+        analysis->totals.filter_refused = bpf_filter_refused(analysis->input.filter);
+    analysis->bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 
 bool analysis_finish(struct analysis *analysis, struct error *error) {
     error->kind = ERROR_NONE;
-    if (!analysis->captures)
+    if (!analysis->input.files)
         return true;
     finish_flows(analysis);
     note_totals(analysis);
-    table_settle(&analysis->tables[TABLE_events]);
-    table_settle(&analysis->tables[TABLE_blocks]);
+    table_settle(&analysis->updater.sink.tables[TABLE_events]);
+    table_settle(&analysis->updater.sink.tables[TABLE_blocks]);
     close_state(analysis);
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
-    return !analysis->out_of_memory ||
+    return !analysis->updater.sink.out_of_memory ||
            error_set(error, ERROR_MEMORY, "out of memory while the tables were made");
 }
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {
-    return &analysis->tables[number];
+    return &analysis->updater.sink.tables[number];
 }
 
 bool analysis_add_finding(struct analysis *analysis, const struct finding *finding) {
@@ -360,19 +369,19 @@ bool analysis_add_finding(struct analysis *analysis, const struct finding *findi
     memcpy(&cost, &finding->cost, sizeof cost);
     memcpy(&impact, &finding->impact, sizeof impact);
     row_clear(&row);
-    row_set_text(analysis, &row, findings_code, finding->code);
-    row_set_text(analysis, &row, findings_severity, finding->severity);
-    row_set_text(analysis, &row, findings_scope, finding->scope);
+    row_set_text(&analysis->updater.sink, &row, findings_code, finding->code);
+    row_set_text(&analysis->updater.sink, &row, findings_severity, finding->severity);
+    row_set_text(&analysis->updater.sink, &row, findings_scope, finding->scope);
     row_set_if(&row, findings_flow, finding->flow >= 0, finding->flow);
-    row_set_text(analysis, &row, findings_sentence, finding->sentence);
+    row_set_text(&analysis->updater.sink, &row, findings_sentence, finding->sentence);
     row_set_if(&row, findings_cost, !isnan(finding->cost), cost);
-    row_set_text(analysis, &row, findings_cost_unit, finding->cost_unit);
+    row_set_text(&analysis->updater.sink, &row, findings_cost_unit, finding->cost_unit);
     row_set_if(&row, findings_impact, !isnan(finding->impact), impact);
-    row_set_text(analysis, &row, findings_evidence, finding->evidence);
-    row_set_text(analysis, &row, findings_advice, finding->advice);
-    row_set_text(analysis, &row, findings_filter, finding->filter);
-    add_row(analysis, TABLE_findings, &row);
-    return !analysis->out_of_memory;
+    row_set_text(&analysis->updater.sink, &row, findings_evidence, finding->evidence);
+    row_set_text(&analysis->updater.sink, &row, findings_advice, finding->advice);
+    row_set_text(&analysis->updater.sink, &row, findings_filter, finding->filter);
+    add_row(&analysis->updater.sink, TABLE_findings, &row);
+    return !analysis->updater.sink.out_of_memory;
 }
 
 struct analysis_totals analysis_totals(const struct analysis *analysis) {
@@ -380,7 +389,7 @@ struct analysis_totals analysis_totals(const struct analysis *analysis) {
 }
 
 bool analysis_finished(const struct analysis *analysis) {
-    return !analysis->captures;
+    return !analysis->input.files;
 }
 
 uint64_t analysis_bytes_read(const struct analysis *analysis) {
@@ -392,5 +401,5 @@ uint64_t analysis_bytes_total(const struct analysis *analysis) {
 }
 
 struct excluded_packets analysis_excluded(const struct analysis *analysis) {
-    return analysis->excluded;
+    return analysis->input.excluded;
 }

@@ -4,7 +4,7 @@
 #define WIRETALE_ANALYSIS_H
 
 #include "base/error.h"
-#include "table/table.h"
+#include "pipeline/interface_counts.h"
 
 enum packets_wanted { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS };
 
@@ -19,12 +19,6 @@ struct analysis_options {
     uint64_t packet_rows_most;
     int64_t block_size;   /* bytes of each block of a TCP stream that shows no header; 0 for none */
     bool interfaces_only; /* no other table is filled */
-};
-
-/* Packets outside start_ns and end_ns; no times without any. */
-struct excluded_packets {
-    uint64_t count;
-    int64_t first_ns, last_ns;
 };
 
 struct analysis_totals {

@@ -3,7 +3,7 @@
 #ifndef WIRETALE_BATCH_H
 #define WIRETALE_BATCH_H
 
-#include "pipeline/analysis_state.h"
+#include "update/update.h"
 
 /* Packets of a batch: enough that many of a flow's come together; fewer while there are so many
  * flows that these need the memory. */

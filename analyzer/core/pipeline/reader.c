@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "base/huge_pages.h"
-#include "decode/decode.h"
 
 #define BATCHES         2u /* one is filled while the other is taken */
 #define BATCHES_GROWING 4u
@@ -23,7 +23,7 @@
 #define BATCHES_BYTES ((BATCHES * sizeof(struct batch) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE)
 
 struct reader {
-    struct analysis *analysis;
+    struct reader_input *input;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -34,7 +34,7 @@ struct reader {
     size_t
         most[BATCHES]; /* packets_decoded of each when it is filled next: told as it is given back,
                           so that its size is no matter of when which thread comes to run */
-    part_taken *take;  /* of a batch that is shared, NULL while none is */
+    shard_processor *take; /* of a batch that is shared, NULL while none is */
     struct batch *shared;
     atomic_uint next_part;
     bool helping;                /* the thread, with that batch */
@@ -42,9 +42,9 @@ struct reader {
     bool timed;
 };
 
-static NOINLINE int64_t unusual_time(const struct reader *ahead, const struct packet *packet) {
+static NOINLINE int64_t unusual_time(const struct reader *reader, const struct packet *packet) {
     if (packet->time_ns == TIME_UNKNOWN)
-        return ahead->previous_ns;
+        return reader->previous_ns;
     return packet->time_ns < TIME_LEAST_NS ? TIME_LEAST_NS : TIME_MOST_NS;
 }
 
@@ -54,15 +54,15 @@ static inline bool is_usual(int64_t time_ns) {
 }
 
 /* The clock goes on when two packets in a row say so: one wrong stamp ends no flow. */
-static void note_time(struct reader *ahead, int64_t time_ns) {
-    int64_t agreed = time_ns < ahead->previous_ns ? time_ns : ahead->previous_ns;
-    if (LIKELY(ahead->timed)) {
-        ahead->now_ns = agreed > ahead->now_ns ? agreed : ahead->now_ns;
+static void note_time(struct reader *reader, int64_t time_ns) {
+    int64_t agreed = time_ns < reader->previous_ns ? time_ns : reader->previous_ns;
+    if (LIKELY(reader->timed)) {
+        reader->now_ns = agreed > reader->now_ns ? agreed : reader->now_ns;
     } else {
-        ahead->now_ns = time_ns;
-        ahead->timed = true;
+        reader->now_ns = time_ns;
+        reader->timed = true;
     }
-    ahead->previous_ns = time_ns;
+    reader->previous_ns = time_ns;
 }
 
 static NOINLINE void note_excluded(struct excluded_packets *excluded, int64_t time_ns) {
@@ -73,51 +73,50 @@ static NOINLINE void note_excluded(struct excluded_packets *excluded, int64_t ti
         excluded->last_ns = time_ns;
 }
 
-static bool is_wanted(struct analysis *analysis, const struct packet *packet, bool timed,
+static bool is_wanted(struct reader_input *input, const struct packet *packet, bool timed,
                       int64_t time_ns) {
-    const struct analysis_options *options = &analysis->options;
-    if (timed && (time_ns < options->start_ns || time_ns >= options->end_ns)) {
-        note_excluded(&analysis->excluded, time_ns);
+    if (timed && (time_ns < input->start_ns || time_ns >= input->end_ns)) {
+        note_excluded(&input->excluded, time_ns);
         return false;
     }
-    return !analysis->filter || bpf_filter_pass(analysis->filter, packet);
+    return !input->filter || bpf_filter_pass(input->filter, packet);
 }
 
-static struct capture_count *count_of(struct analysis *analysis, struct batch *batch,
-                                      const struct packet *packet) {
-    struct capture_count *count = capture_count_of(analysis, packet->interface);
+static struct interface_count *count_of(struct reader_input *input, struct batch *batch,
+                                        const struct packet *packet) {
+    struct interface_count *count = interface_count_of(&input->counts, packet->interface);
     if (!LIKELY(count))
         batch->out_of_memory = true;
     return count;
 }
 
-static NOINLINE void count_filtered(struct analysis *analysis, struct batch *batch,
+static NOINLINE void count_filtered(struct reader_input *input, struct batch *batch,
                                     const struct packet *packet) {
-    struct capture_count *count = count_of(analysis, batch, packet);
+    struct interface_count *count = count_of(input, batch, packet);
     if (count)
         count->filtered++;
 }
 
 /* Counts the packet and readies its decoded; false when it goes no further. */
-static bool prepare(struct reader *ahead, struct batch *batch, const struct packet *packet,
+static bool prepare(struct reader *reader, struct batch *batch, const struct packet *packet,
                     struct decoded_packet *decoded) {
-    struct analysis *analysis = ahead->analysis;
+    struct reader_input *input = reader->input;
     bool usual = is_usual(packet->time_ns), timed = usual || packet->time_ns != TIME_UNKNOWN;
-    int64_t time_ns = usual ? packet->time_ns : unusual_time(ahead, packet);
-    if (!is_wanted(analysis, packet, timed, time_ns)) {
-        count_filtered(analysis, batch, packet);
+    int64_t time_ns = usual ? packet->time_ns : unusual_time(reader, packet);
+    if (!is_wanted(input, packet, timed, time_ns)) {
+        count_filtered(input, batch, packet);
         return false;
     }
     if (timed)
-        note_time(ahead, time_ns);
+        note_time(reader, time_ns);
     struct packet_extras *rest = batch->next_extras;
     struct headers *headers = batch->next_headers;
-    packet_prepare(analysis, decoded, rest, headers, packet, time_ns);
-    struct capture_count *count = count_of(analysis, batch, packet);
+    packet_prepare(input->updater, decoded, rest, headers, packet, time_ns);
+    struct interface_count *count = count_of(input, batch, packet);
     if (!count)
         return false;
-    int64_t step_back_ns = capture_count_packet(count, packet, time_ns);
-    capture_count_headers(count, packet, headers);
+    int64_t step_back_ns = interface_count_packet(count, packet, time_ns);
+    interface_count_headers(count, packet, headers);
     if (!LIKELY(!step_back_ns)) {
         rest->step_back_ns = step_back_ns;
         decoded->parts |= EXTRA_STEP_BACK;
@@ -138,24 +137,24 @@ static void add_turn(struct batch *batch) {
     batch->count++;
 }
 
-static void set_mark(const struct reader *ahead, struct batch *batch) {
+static void set_mark(const struct reader *reader, struct batch *batch) {
     batch->marks[batch->mark_count++] = (struct mark){
         .count = (uint32_t)batch->count,
-        .bytes_read = merged_input_bytes_read(ahead->analysis->captures),
-        .now_ns = ahead->now_ns,
-        .timed = ahead->timed,
+        .bytes_read = merged_input_bytes_read(reader->input->files),
+        .now_ns = reader->now_ns,
+        .timed = reader->timed,
     };
 }
 
 /* Reads on to the next mark; false at the end, or when there is nothing for now. */
-static bool read_to_mark(struct reader *ahead, struct batch *batch) {
+static bool read_to_mark(struct reader *reader, struct batch *batch) {
     struct packet packets[MARK_PACKETS];
-    size_t count = merged_input_read(ahead->analysis->captures, packets, MARK_PACKETS);
+    size_t count = merged_input_read(reader->input->files, packets, MARK_PACKETS);
     for (size_t i = 0; i < count; i++)
-        if (LIKELY(prepare(ahead, batch, &packets[i], &batch->packets_decoded[batch->count])))
+        if (LIKELY(prepare(reader, batch, &packets[i], &batch->packets_decoded[batch->count])))
             add_turn(batch);
     batch->packets += count;
-    set_mark(ahead, batch);
+    set_mark(reader, batch);
     return count;
 }
 
@@ -165,176 +164,171 @@ static bool has_room(const struct batch *batch) {
            batch->mark_count < sizeof batch->marks / sizeof *batch->marks;
 }
 
-/* Whether turns are asked for: not where packets are only counted, or wanted in their order. */
-static bool is_grouped(const struct analysis_options *options) {
-    return !options->interfaces_only && options->packets == PACKETS_NONE;
-}
-
 /* The first ones are small, so that nobody waits long for something to take. */
-static size_t batch_size(const struct reader *ahead) {
-    size_t most = ahead->most[ahead->read % BATCHES];
-    size_t first = ahead->read < BATCHES_GROWING ? (size_t)BATCH_FIRST << ahead->read : most;
+static size_t batch_size(const struct reader *reader) {
+    size_t most = reader->most[reader->read % BATCHES];
+    size_t first = reader->read < BATCHES_GROWING ? (size_t)BATCH_FIRST << reader->read : most;
     return first < most ? first : most;
 }
 
 /* False when nothing was read. */
-static bool fill_batch(struct reader *ahead, struct batch *batch) {
-    batch_begin(batch, batch_size(ahead));
-    if (ahead->analysis->small && ahead->read == BATCHES) /* more came out of it than expected */
-        huge_pages_ask(ahead->batches, BATCHES_BYTES);
-    while (has_room(batch) && read_to_mark(ahead, batch) && !ahead->stopping)
+static bool fill_batch(struct reader *reader, struct batch *batch) {
+    batch_begin(batch, batch_size(reader));
+    if (reader->input->small && reader->read == BATCHES) /* more came out of it than expected */
+        huge_pages_ask(reader->batches, BATCHES_BYTES);
+    while (has_room(batch) && read_to_mark(reader, batch) && !reader->stopping)
         continue;
-    if (is_grouped(&ahead->analysis->options))
+    if (reader->input->by_flow)
         batch_set_turns(batch);
     return batch->packets;
 }
 
-static void take_parts(struct reader *ahead, struct worker *worker) {
-    for (unsigned part; (part = atomic_fetch_add(&ahead->next_part, 1)) < FLOW_PARTS;)
-        ahead->take(worker, ahead->shared, part);
+static void process_shards(struct reader *reader, struct worker *worker) {
+    for (unsigned part; (part = atomic_fetch_add(&reader->next_part, 1)) < FLOW_PARTS;)
+        reader->take(worker, reader->shared, part);
 }
 
 /* Called and left with the lock held. */
-static void help(struct reader *ahead) {
-    ahead->helping = true;
-    pthread_mutex_unlock(&ahead->lock);
-    take_parts(ahead, &ahead->analysis->workers[1]);
-    pthread_mutex_lock(&ahead->lock);
-    ahead->helping = false;
-    pthread_cond_broadcast(&ahead->changed);
+static void process_shards_meanwhile(struct reader *reader) {
+    reader->helping = true;
+    pthread_mutex_unlock(&reader->lock);
+    process_shards(reader, &reader->input->updater->workers[1]);
+    pthread_mutex_lock(&reader->lock);
+    reader->helping = false;
+    pthread_cond_broadcast(&reader->changed);
 }
 
-void reader_process_shards(struct reader *ahead, struct batch *batch, part_taken *take) {
-    pthread_mutex_lock(&ahead->lock);
-    ahead->take = take;
-    ahead->shared = batch;
-    ahead->next_part = 0;
-    pthread_cond_broadcast(&ahead->changed);
-    pthread_mutex_unlock(&ahead->lock);
-    take_parts(ahead, &ahead->analysis->workers[0]);
-    pthread_mutex_lock(&ahead->lock);
-    while (ahead->helping)
-        pthread_cond_wait(&ahead->changed, &ahead->lock);
-    ahead->take = NULL;
-    pthread_mutex_unlock(&ahead->lock);
+void reader_process_shards(struct reader *reader, struct batch *batch, shard_processor *take) {
+    pthread_mutex_lock(&reader->lock);
+    reader->take = take;
+    reader->shared = batch;
+    reader->next_part = 0;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->lock);
+    process_shards(reader, &reader->input->updater->workers[0]);
+    pthread_mutex_lock(&reader->lock);
+    while (reader->helping)
+        pthread_cond_wait(&reader->changed, &reader->lock);
+    reader->take = NULL;
+    pthread_mutex_unlock(&reader->lock);
 }
 
 /* Whether nothing can be read but there are batches to be taken. */
-static bool is_free(const struct reader *ahead) {
-    uint64_t waiting = ahead->read - ahead->taken;
-    return waiting == BATCHES || (ahead->ended && waiting);
+static bool has_idle_time(const struct reader *reader) {
+    uint64_t waiting = reader->read - reader->taken;
+    return waiting == BATCHES || (reader->ended && waiting);
 }
 
 /* A free batch, or NULL when the reading is over. */
-static struct batch *wait_for_room(struct reader *ahead) {
-    pthread_mutex_lock(&ahead->lock);
-    while (is_free(ahead) && !ahead->stopping) {
-        if (ahead->take && ahead->next_part < FLOW_PARTS)
-            help(ahead);
+static struct batch *wait_for_room(struct reader *reader) {
+    pthread_mutex_lock(&reader->lock);
+    while (has_idle_time(reader) && !reader->stopping) {
+        if (reader->take && reader->next_part < FLOW_PARTS)
+            process_shards_meanwhile(reader);
         else
-            pthread_cond_wait(&ahead->changed, &ahead->lock);
+            pthread_cond_wait(&reader->changed, &reader->lock);
     }
-    bool over = ahead->stopping || ahead->ended;
-    struct batch *batch = over ? NULL : &ahead->batches[ahead->read % BATCHES];
-    pthread_mutex_unlock(&ahead->lock);
+    bool over = reader->stopping || reader->ended;
+    struct batch *batch = over ? NULL : &reader->batches[reader->read % BATCHES];
+    pthread_mutex_unlock(&reader->lock);
     return batch;
 }
 
 static void *read_all(void *context) {
-    struct reader *ahead = context;
-    for (struct batch *batch; (batch = wait_for_room(ahead));) {
-        bool filled = fill_batch(ahead, batch);
-        bool ended = !filled && merged_input_ended(ahead->analysis->captures);
-        pthread_mutex_lock(&ahead->lock);
-        ahead->read += filled;
-        ahead->ended = ended;
-        pthread_cond_broadcast(&ahead->changed);
-        pthread_mutex_unlock(&ahead->lock);
+    struct reader *reader = context;
+    for (struct batch *batch; (batch = wait_for_room(reader));) {
+        bool filled = fill_batch(reader, batch);
+        bool ended = !filled && merged_input_ended(reader->input->files);
+        pthread_mutex_lock(&reader->lock);
+        reader->read += filled;
+        reader->ended = ended;
+        pthread_cond_broadcast(&reader->changed);
+        pthread_mutex_unlock(&reader->lock);
     }
     return NULL;
 }
 
 /* Signals are for the thread that started it. */
-static bool start_thread(struct reader *ahead) {
+static bool start_thread(struct reader *reader) {
     sigset_t all, before;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = !pthread_create(&ahead->thread, &attributes, read_all, ahead);
+    bool started = !pthread_create(&reader->thread, &attributes, read_all, reader);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return started;
 }
 
-struct reader *reader_start(struct analysis *analysis) {
-    struct reader *ahead = calloc(1, sizeof *ahead);
-    if (!ahead)
+struct reader *reader_start(struct reader_input *input) {
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
         return NULL;
-    ahead->batches = huge_pages_map(BATCHES_BYTES, !analysis->small);
-    if (!ahead->batches) {
-        free(ahead);
+    reader->batches = huge_pages_map(BATCHES_BYTES, !input->small);
+    if (!reader->batches) {
+        free(reader);
         return NULL;
     }
-    ahead->analysis = analysis;
+    reader->input = input;
     for (unsigned i = 0; i < BATCHES; i++)
-        ahead->most[i] = BATCH;
-    pthread_mutex_init(&ahead->lock, NULL);
-    pthread_cond_init(&ahead->changed, NULL);
-    if (start_thread(ahead))
-        return ahead;
-    ahead->joined = true;
-    reader_close(ahead);
+        reader->most[i] = BATCH;
+    pthread_mutex_init(&reader->lock, NULL);
+    pthread_cond_init(&reader->changed, NULL);
+    if (start_thread(reader))
+        return reader;
+    reader->joined = true;
+    reader_close(reader);
     return NULL;
 }
 
-static void wait_a_while(struct reader *ahead) {
+static void wait_a_while(struct reader *reader) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAIT_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&ahead->changed, &ahead->lock, &until);
+    pthread_cond_timedwait(&reader->changed, &reader->lock, &until);
 }
 
-struct batch *reader_next(struct reader *ahead, bool *ended) {
-    pthread_mutex_lock(&ahead->lock);
-    if (ahead->read == ahead->taken && !ahead->ended && !ahead->joined)
-        wait_a_while(ahead);
-    bool there = ahead->read != ahead->taken;
-    *ended = !there && (ahead->ended || ahead->joined);
-    struct batch *batch = there ? &ahead->batches[ahead->taken % BATCHES] : NULL;
-    pthread_mutex_unlock(&ahead->lock);
+struct batch *reader_next(struct reader *reader, bool *ended) {
+    pthread_mutex_lock(&reader->lock);
+    if (reader->read == reader->taken && !reader->ended && !reader->joined)
+        wait_a_while(reader);
+    bool there = reader->read != reader->taken;
+    *ended = !there && (reader->ended || reader->joined);
+    struct batch *batch = there ? &reader->batches[reader->taken % BATCHES] : NULL;
+    pthread_mutex_unlock(&reader->lock);
     return batch;
 }
 
-void reader_done(struct reader *ahead) {
-    bool many = flow_table_count(ahead->analysis->flows) > FLOWS_MANY;
-    pthread_mutex_lock(&ahead->lock);
-    ahead->most[ahead->taken % BATCHES] = many ? BATCH_SMALL : BATCH;
-    ahead->taken++;
-    pthread_cond_broadcast(&ahead->changed);
-    pthread_mutex_unlock(&ahead->lock);
+void reader_done(struct reader *reader) {
+    bool many = flow_table_count(reader->input->updater->flows) > FLOWS_MANY;
+    pthread_mutex_lock(&reader->lock);
+    reader->most[reader->taken % BATCHES] = many ? BATCH_SMALL : BATCH;
+    reader->taken++;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->lock);
 }
 
-void reader_stop(struct reader *ahead) {
-    if (ahead->joined)
+void reader_stop(struct reader *reader) {
+    if (reader->joined)
         return;
-    pthread_mutex_lock(&ahead->lock);
-    ahead->stopping = true;
-    pthread_cond_broadcast(&ahead->changed);
-    pthread_mutex_unlock(&ahead->lock);
-    pthread_join(ahead->thread, NULL);
-    ahead->joined = true;
+    pthread_mutex_lock(&reader->lock);
+    reader->stopping = true;
+    pthread_cond_broadcast(&reader->changed);
+    pthread_mutex_unlock(&reader->lock);
+    pthread_join(reader->thread, NULL);
+    reader->joined = true;
 }
 
-void reader_close(struct reader *ahead) {
-    if (!ahead)
+void reader_close(struct reader *reader) {
+    if (!reader)
         return;
-    reader_stop(ahead);
-    pthread_mutex_destroy(&ahead->lock);
-    pthread_cond_destroy(&ahead->changed);
-    munmap(ahead->batches, BATCHES_BYTES);
-    free(ahead);
+    reader_stop(reader);
+    pthread_mutex_destroy(&reader->lock);
+    pthread_cond_destroy(&reader->changed);
+    munmap(reader->batches, BATCHES_BYTES);
+    free(reader);
 }

@@ -2,7 +2,7 @@
 /* A fragmented datagram that is over, as a datagrams row. */
 #include <stdio.h>
 
-#include "pipeline/analysis_state.h"
+#include "rows/rows.h"
 
 #define MISSING_TEXT_MAX 1024 /* bytes; what does not fit ends in ... */
 #define RANGE_TEXT_MAX   26
@@ -33,21 +33,7 @@ static int64_t missing_bytes(const struct datagram *datagram) {
     return bytes;
 }
 
-/* Payload that came and could not be used. */
-static void count_incomplete(struct analysis *analysis, const struct datagram *datagram) {
-    bool swapped;
-    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
-    struct flow *flow =
-        flow_table_find(analysis->flows, flow_key_hash(analysis->flows, &key), &key);
-    if (!flow || flow->number != datagram->flow)
-        return;
-    struct direction *direction = &flow->directions[datagram->direction];
-    direction->incomplete_datagrams++;
-    if (datagram->received > datagram->transport_header)
-        direction->incomplete_bytes += datagram->received - datagram->transport_header;
-}
-
-static void put_bytes(struct analysis *analysis, struct row *row, const struct datagram *datagram) {
+static void put_bytes(struct row_sink *sink, struct row *row, const struct datagram *datagram) {
     char missing[MISSING_TEXT_MAX];
     bool counted = datagram->end_known && !datagram->gaps_lost;
     row_set_if(row, datagrams_bytes, datagram->end_known, datagram->size);
@@ -55,7 +41,7 @@ static void put_bytes(struct analysis *analysis, struct row *row, const struct d
     row_set(row, datagrams_overhead_bytes, (int64_t)datagram->overhead_bytes);
     row_set_if(row, datagrams_missing_bytes, counted, counted ? missing_bytes(datagram) : 0);
     describe_missing(datagram, missing);
-    row_set_text(analysis, row, datagrams_missing, missing);
+    row_set_text(sink, row, datagrams_missing, missing);
 }
 
 static void put_fragments(struct row *row, const struct datagram *datagram, bool timed) {
@@ -70,24 +56,19 @@ static void put_fragments(struct row *row, const struct datagram *datagram, bool
     row_set_if(row, datagrams_last_ns, timed, datagram->last_ns);
 }
 
-void datagram_finish(void *context, struct datagram *datagram) {
-    struct worker *worker = context;
-    struct analysis *analysis = worker->analysis;
+void datagram_row_add(struct row_sink *sink, const struct datagram *datagram) {
     const struct datagram_key *key = &datagram->key;
     struct row row;
-    fragment_replay_waiting(worker, datagram);
-    if (!datagram->complete && datagram->counted)
-        count_incomplete(analysis, datagram);
     row_clear(&row);
     row_set_if(&row, datagrams_flow, datagram->counted, datagram->flow);
     row_set_if(&row, datagrams_direction, datagram->counted, datagram->direction);
     row_set(&row, datagrams_capture, datagram->capture);
-    row_set(&row, datagrams_source, add_address(analysis, key->ip_version, key->source));
-    row_set(&row, datagrams_destination, add_address(analysis, key->ip_version, key->destination));
+    row_set(&row, datagrams_source, add_address(sink, key->ip_version, key->source));
+    row_set(&row, datagrams_destination, add_address(sink, key->ip_version, key->destination));
     row_set(&row, datagrams_protocol_number, key->protocol);
     row_set(&row, datagrams_identification, key->identification);
     row_set(&row, datagrams_state, datagram->complete ? WORD_COMPLETE : WORD_INCOMPLETE);
-    put_bytes(analysis, &row, datagram);
+    put_bytes(sink, &row, datagram);
     put_fragments(&row, datagram, datagram->timed);
-    add_row(analysis, TABLE_datagrams, &row);
+    add_row(sink, TABLE_datagrams, &row);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events as rows, bounded for a flow and in all; what is over the bound is counted. */
-#include "pipeline/analysis_state.h"
+#include "rows/rows.h"
 
-static uint64_t add(struct worker *worker, struct flow *flow, unsigned direction,
+static uint64_t add(struct row_writer *writer, struct flow *flow, unsigned direction,
                     const struct packet_info *seen, const struct event *event) {
-    struct analysis *analysis = worker->analysis;
-    if ((flow && flow->event_count >= EVENTS_A_FLOW_MOST) ||
-        batch_order_rows(analysis, TABLE_events) >= EVENTS_MOST) {
-        analysis->totals.events_dropped++;
+    struct row_sink *sink = writer->sink;
+    if ((flow && flow->event_count >= MAX_EVENTS_PER_FLOW) ||
+        row_sink_rows(sink, TABLE_events) >= MAX_EVENTS) {
+        sink->events_dropped++;
         return EVENT_NONE;
     }
     struct row row;
@@ -27,35 +27,34 @@ static uint64_t add(struct worker *worker, struct flow *flow, unsigned direction
                event->spurious == SPURIOUS_YES);
     row_set_if(&row, events_bytes, event->bytes > 0, event->bytes);
     row_set_if(&row, events_related_frame, event->related_frame > 0, (int64_t)event->related_frame);
-    row_set_text(analysis, &row, events_detail, event->detail);
-    return batch_order_add(worker, TABLE_events, &row);
+    row_set_text(sink, &row, events_detail, event->detail);
+    return row_sink_add(writer, TABLE_events, &row);
 }
 
-uint64_t event_log(struct worker *worker, struct flow *flow, unsigned direction,
-                   const struct packet_info *seen, const struct event *event) {
-    if (worker->analysis->packets_only)
+uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned direction,
+                     const struct packet_info *seen, const struct event *event) {
+    if (writer->sink->packets_only)
         return EVENT_NONE;
-    analysis_lock(worker->analysis);
-    uint64_t row = add(worker, flow, direction, seen, event);
-    analysis_unlock(worker->analysis);
+    row_sink_lock(writer->sink);
+    uint64_t row = add(writer, flow, direction, seen, event);
+    row_sink_unlock(writer->sink);
     return row;
 }
 
-static void amend(struct analysis *analysis, uint64_t row, unsigned column, bool known,
-                  int64_t value) {
-    struct table *events = &analysis->tables[TABLE_events];
+static void amend(struct row_sink *sink, uint64_t row, unsigned column, bool known, int64_t value) {
+    struct table *events = &sink->tables[TABLE_events];
     if (!(known ? table_amend(events, row, column, value) : table_amend_null(events, row, column)))
-        analysis->out_of_memory = true;
+        sink->out_of_memory = true;
 }
 
-void event_amend(struct analysis *analysis, uint64_t row, const struct event *event) {
+void event_amend(struct row_sink *sink, uint64_t row, const struct event *event) {
     if (row == EVENT_NONE)
         return;
-    analysis_lock(analysis);
-    amend(analysis, row, events_kind, true, event->kind);
-    amend(analysis, row, events_place, event->place != WORD_NONE, event->place);
-    amend(analysis, row, events_evidence, event->evidence != WORD_NONE, event->evidence);
+    row_sink_lock(sink);
+    amend(sink, row, events_kind, true, event->kind);
+    amend(sink, row, events_place, event->place != WORD_NONE, event->place);
+    amend(sink, row, events_evidence, event->evidence != WORD_NONE, event->evidence);
     if (event->spurious != SPURIOUS_NOT_ASKED)
-        amend(analysis, row, events_spurious, true, event->spurious == SPURIOUS_YES);
-    analysis_unlock(analysis);
+        amend(sink, row, events_spurious, true, event->spurious == SPURIOUS_YES);
+    row_sink_unlock(sink);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A conversation that is over, as its rows of flows and directions. */
-#include "pipeline/analysis_state.h"
+#include "rows/rows.h"
 #include "tracker/receive_window.h"
 #include "verdict/recent_verdicts.h"
 
@@ -42,11 +42,10 @@ static enum word protocol_word(uint8_t number) {
 }
 
 /* The columns of both tables that name an end. Port 0 is used by nobody (RFC 6335 section 6). */
-static void put_end(struct analysis *analysis, struct row *row, const struct flow *flow,
-                    unsigned end, unsigned address_column, unsigned port_column) {
+static void put_end(struct row_sink *sink, struct row *row, const struct flow *flow, unsigned end,
+                    unsigned address_column, unsigned port_column) {
     uint16_t port = flow->key.port[end];
-    row_set(row, address_column,
-            add_address(analysis, flow->key.ip_version, flow->key.address[end]));
+    row_set(row, address_column, add_address(sink, flow->key.ip_version, flow->key.address[end]));
     row_set_if(row, port_column, port, port);
 }
 
@@ -79,7 +78,8 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
                tcp ? flow->tcp.handshake_rtt_ns : 0);
 }
 
-static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word end) {
+static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
+                         enum word application) {
     struct row row;
     char path[PATH_TEXT_MAX];
     row_clear(&row);
@@ -87,16 +87,15 @@ static void add_flow_row(struct analysis *analysis, struct flow *flow, enum word
     row_set(&row, flows_protocol, protocol_word(flow->key.protocol));
     row_set(&row, flows_protocol_number, flow->key.protocol);
     row_set(&row, flows_ip_version, flow->key.ip_version);
-    put_end(analysis, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
-    put_end(analysis, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
-    encapsulation_table_text(analysis->paths, flow->key.path, path);
-    row_set_text(analysis, &row, flows_path, path);
+    put_end(sink, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
+    put_end(sink, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
+    encapsulation_table_text(sink->encapsulations, flow->key.path, path);
+    row_set_text(sink, &row, flows_path, path);
     put_state(&row, flow, end);
     put_span(&row, flow);
     put_sums(&row, flow);
-    enum word application = block_application(flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
-    add_row(analysis, TABLE_flows, &row);
+    add_row(sink, TABLE_flows, &row);
 }
 
 static void put_counts(struct row *row, const struct direction *direction) {
@@ -268,77 +267,45 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_limits(row, stream);
 }
 
-static void add_direction_row(struct worker *worker, struct flow *flow, unsigned number) {
-    struct analysis *analysis = worker->analysis;
+static void add_direction_row(struct row_writer *writer, struct flow *flow, unsigned number,
+                              struct row *row) {
+    struct row_sink *sink = writer->sink;
     const struct direction *direction = &flow->directions[number];
     bool tcp = flow->key.protocol == IP_TCP;
-    struct row row;
-    row_clear(&row);
-    row_set(&row, directions_flow, flow->number);
-    row_set(&row, directions_direction, number);
-    put_end(analysis, &row, flow, flow_end(flow, number), directions_source,
-            directions_source_port);
-    put_end(analysis, &row, flow, flow_end(flow, !number), directions_destination,
+    row_set(row, directions_flow, flow->number);
+    row_set(row, directions_direction, number);
+    put_end(sink, row, flow, flow_end(flow, number), directions_source, directions_source_port);
+    put_end(sink, row, flow, flow_end(flow, !number), directions_destination,
             directions_destination_port);
-    put_counts(&row, direction);
-    put_header_fields(&row, direction);
-    put_rates(&row, direction, tcp ? &flow->tcp.streams[number] : NULL);
+    put_counts(row, direction);
+    put_header_fields(row, direction);
+    put_rates(row, direction, tcp ? &flow->tcp.streams[number] : NULL);
     if (tcp)
-        put_tcp(&row, flow, number, &worker->pool);
-    block_finish(worker, flow, number, &row);
-    if (row_known(&row, directions_limit_timeout_ns)) {
+        put_tcp(row, flow, number, &writer->pool);
+    if (row_known(row, directions_limit_timeout_ns)) {
         char stalls[STALLS_TEXT_SIZE];
         stalls_to_text(recovery_of(&flow->tcp.streams[number]), stalls);
-        row_set_text(analysis, &row, directions_stall_frames, stalls);
+        row_set_text(sink, row, directions_stall_frames, stalls);
     }
-    add_row(analysis, TABLE_directions, &row);
+    add_row(sink, TABLE_directions, row);
 }
 
-static bool begin_rows(struct analysis *analysis, uint32_t flow) {
-    return table_begin_group(&analysis->tables[TABLE_flows], flow) &&
-           table_begin_group(&analysis->tables[TABLE_directions], flow) &&
-           table_begin_group(&analysis->tables[TABLE_series], flow);
+static bool begin_rows(struct row_sink *sink, uint32_t flow) {
+    return table_begin_group(&sink->tables[TABLE_flows], flow) &&
+           table_begin_group(&sink->tables[TABLE_directions], flow) &&
+           table_begin_group(&sink->tables[TABLE_series], flow);
 }
 
-void flow_release(struct worker *worker, struct flow *flow) {
-    for (unsigned number = 0; number < 2; number++) {
-        time_bins_free(&flow->directions[number].series, &worker->pool);
-        if (flow->key.protocol == IP_TCP)
-            stream_free(&flow->tcp.streams[number], &worker->pool);
-        else if (flow->key.protocol == IP_UDP)
-            sequence_free(&flow->udp[number].sequence, &worker->pool);
-    }
-}
-
-static void add_rows(struct worker *worker, struct flow *flow, enum word end) {
-    struct analysis *analysis = worker->analysis;
-    if (!begin_rows(analysis, flow->number)) {
-        analysis->out_of_memory = true;
+void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
+                   enum word application, struct row directions[static 2]) {
+    struct row_sink *sink = writer->sink;
+    if (!begin_rows(sink, flow->number)) {
+        sink->out_of_memory = true;
         return;
     }
-    add_flow_row(analysis, flow, end);
+    add_flow_row(sink, flow, end, application);
     for (unsigned number = 0; number < 2; number++) {
-        add_direction_row(worker, flow, number);
-        series_finish(analysis, flow, number);
+        add_direction_row(writer, flow, number, &directions[number]);
+        series_rows_add(sink, flow, number);
     }
-}
-
-static void note_unknown_duplicate(void *context, const struct retransmission_record *duplicate) {
-    struct analysis *analysis = context;
-    capture_count_mirrored(analysis, duplicate->interface, -1);
-    event_amend(analysis, duplicate->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
-}
-
-static void settle_duplicates(struct analysis *analysis, struct flow *flow) {
-    for (unsigned i = 0; i < 2 && flow->key.protocol == IP_TCP; i++)
-        settle_mirror_duplicates(&flow->tcp.streams[i], note_unknown_duplicate, analysis);
-}
-
-void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
-    struct analysis *analysis = worker->analysis;
-    if (!analysis->packets_only)
-        settle_duplicates(analysis, flow);
-    if (!analysis->packets_only)
-        add_rows(worker, flow, end);
-    flow_release(worker, flow);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "pipeline/analysis_state.h"
+#include "rows/rows.h"
 
 /* Bins of a direction as small as its numbers allow; they may lie at any address. */
 struct narrow_bin {
@@ -142,4 +142,21 @@ bool series_record_add(struct table *table, struct series_head *head, const stru
     put_bins(record + sizeof *head, head, bins);
     table_add_record(table, record + sizeof *head + head->count * bin_size(head), head->count);
     return true;
+}
+
+void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned number) {
+    const struct direction *direction = &flow->directions[number];
+    const struct time_bins *series = &direction->series;
+    struct series_head head = {
+        .first = series->first,
+        .first_ns = direction->first_ns,
+        .last_ns = direction->last_ns,
+        .count = (uint16_t)series->count,
+        .doublings = series->doublings,
+        .number = number,
+        .tcp = flow->key.protocol == IP_TCP,
+        .payload_known = !direction->payload_unknown,
+    };
+    if (!series_record_add(&sink->tables[TABLE_series], &head, series->bins))
+        sink->out_of_memory = true;
 }

@@ -8,13 +8,13 @@
 #include "base/bytes.h"
 #include "common/block.h"
 #include "decode/decode.h"
-#include "pipeline/analysis_state.h"
+#include "update/update.h"
 
 #define LINKTYPE_ETHERNET 1
 #define UDP_HEADER_BYTES  8
 #define ETHERNET_LEAST    60 /* bytes of a frame without FCS; shorter ones are padded (IEEE 802.3) */
 #define ETHERNET_AROUND   24 /* preamble and delimiter 8, FCS 4, gap 12 */
-#define NO_PATH           0  /* of a packet without encapsulations; see encapsulation_table.h */
+#define NO_PATH           0  /* of a packet without encapsulations; see flow/encapsulation.h */
 
 static uint32_t wire_bytes_of(const struct packet *packet) {
     if (packet->link_type != LINKTYPE_ETHERNET || packet->length > UINT32_MAX - ETHERNET_AROUND)
@@ -123,16 +123,15 @@ static inline unsigned see_rest(struct packet_extras *rest, const struct headers
     return parts;
 }
 
-static NOINLINE uint32_t path_of(const struct analysis *analysis, const struct headers *headers) {
-    return encapsulation_table_number(analysis->paths, headers->path, headers->path_depth);
+static NOINLINE uint32_t path_of(const struct updater *updater, const struct headers *headers) {
+    return encapsulation_table_number(updater->encapsulations, headers->path, headers->path_depth);
 }
 
 /* All of a packet's usual way is one function, with the decoder; it is not made part of the loop
  * that calls it, as it would lack registers there. */
 __attribute__((noinline, flatten)) void
-packet_prepare(struct analysis *analysis, struct decoded_packet *decoded,
-               struct packet_extras *rest, struct headers *headers, const struct packet *packet,
-               int64_t time_ns) {
+packet_prepare(struct updater *updater, struct decoded_packet *decoded, struct packet_extras *rest,
+               struct headers *headers, const struct packet *packet, int64_t time_ns) {
     see_frame(&decoded->seen, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers);
@@ -144,9 +143,9 @@ packet_prepare(struct analysis *analysis, struct decoded_packet *decoded,
     if (headers->layer < LAYER_NETWORK)
         return;
     decoded->keyed = true;
-    uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(analysis, headers);
+    uint32_t path = LIKELY(!headers->path_depth) ? NO_PATH : path_of(updater, headers);
     struct flow_key key = flow_key_of(headers, path, &decoded->swapped);
-    decoded->hash = flow_key_hash(analysis->flows, &key);
+    decoded->hash = flow_key_hash(updater->flows, &key);
     decoded->key = key;
     decoded->is_tcp = tcp;
     if (tcp) {
@@ -162,11 +161,11 @@ static NOINLINE void log_step_back(struct worker *worker, const struct decoded_p
     char detail[64];
     snprintf(detail, sizeof detail, "%lld ns earlier than the packet before",
              (long long)step_back_ns);
-    event_log(worker, NULL, 0, &decoded->seen,
-              &(struct event){.kind = WORD_TIME_BACKWARD,
-                              .place = WORD_CAPTURE,
-                              .related_frame = decoded->seen.frame - 1,
-                              .detail = detail});
+    event_write(&worker->rows, NULL, 0, &decoded->seen,
+                &(struct event){.kind = WORD_TIME_BACKWARD,
+                                .place = WORD_CAPTURE,
+                                .related_frame = decoded->seen.frame - 1,
+                                .detail = detail});
 }
 
 /* Of an decoded with parts. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "decode/decode.h"
-#include "pipeline/analysis_state.h"
+#include "update/update.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 /* How long a conversation may be silent. Longer than the keep-alive of two hours (RFC 9293 section
@@ -79,32 +79,32 @@ int64_t flow_due_ns(const struct flow *flow) {
 }
 
 static void end_flow(struct worker *worker, struct flow *flow, enum word end) {
-    batch_order_note_end(worker->analysis, flow);
+    row_sink_note_end(worker->rows.sink, flow);
     flow_finish(worker, flow, end);
-    flow_table_remove(worker->analysis->flows, flow);
+    flow_table_remove(worker->updater->flows, flow);
     worker->found = NULL;
 }
 
-/* The worker that has taken more memory than it got back gets the flow's: else one would take ever
- * new memory, and what it took would lie with the other. */
-static struct worker *next_to_get(struct analysis *analysis) {
-    struct worker *next = analysis->workers;
+/* Free the flow through the pool with the higher net allocation, so that memory does not pile up in
+ * one pool. */
+static struct worker *least_balanced_worker(struct updater *updater) {
+    struct worker *next = updater->workers;
     for (unsigned i = 1; i < WORKERS; i++)
-        if ((ptrdiff_t)(analysis->workers[i].pool.used - next->pool.used) > 0)
-            next = &analysis->workers[i];
+        if ((ptrdiff_t)(updater->workers[i].rows.pool.used - next->rows.pool.used) > 0)
+            next = &updater->workers[i];
     return next;
 }
 
-void flow_expire(struct analysis *analysis) {
+void flow_expire(struct updater *updater) {
     struct flow *flow;
-    batch_order_begin(analysis);
-    while ((flow = flow_table_expired(analysis->flows, analysis->now_ns, flow_due_ns))) {
-        struct worker *worker = next_to_get(analysis);
-        batch_order_take_flow(worker, flow);
+    row_sink_begin_batch(&updater->sink, updater->flow_count);
+    while ((flow = flow_table_expired(updater->flows, updater->now_ns, flow_due_ns))) {
+        struct worker *worker = least_balanced_worker(updater);
+        row_writer_begin_flow(&worker->rows, flow, updater->flow_count);
         end_flow(worker, flow, WORD_IDLE);
     }
-    batch_order_end(analysis);
-    reassembly_expire(analysis->datagrams, analysis->now_ns);
+    row_sink_end_batch(&updater->sink);
+    reassembly_expire(updater->datagrams, updater->now_ns);
 }
 
 /* Only a SYN proves who began (RFC 9293 section 3.5). */
@@ -117,44 +117,43 @@ static void tell_initiator(struct flow *flow, bool swapped, const struct tcp_hea
                                       : INITIATOR_FIRST_PACKET;
 }
 
-static bool is_listed(const struct analysis *analysis, uint32_t number) {
-    return analysis->options.packets == PACKETS_ALL ||
-           (number < analysis->packet_flow_count &&
-            analysis->packet_flows[number / 8] >> number % 8 & 1);
+static bool is_listed(const struct updater *updater, uint32_t number) {
+    return updater->packets_all || (number < updater->packet_flow_count &&
+                                    updater->packet_flows[number / 8] >> number % 8 & 1);
 }
 
 /* In place of the oldest one if need be; but while several workers take packets that may be at
  * hand, and what has no room then is memory's end. */
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                              int64_t due_ns) {
-    struct analysis *analysis = worker->analysis;
-    struct flow *flow = flow_table_add(analysis->flows, hash, key, due_ns);
-    if (flow || analysis->order.active)
+    struct updater *updater = worker->updater;
+    struct flow *flow = flow_table_add(updater->flows, hash, key, due_ns);
+    if (flow || updater->sink.buffered)
         return flow;
-    struct flow *oldest = flow_table_oldest(analysis->flows, flow_due_ns);
+    struct flow *oldest = flow_table_oldest(updater->flows, flow_due_ns);
     if (!oldest)
         return NULL;
     end_flow(worker, oldest, WORD_EVICTED);
-    analysis->totals.evicted_flows++;
-    return flow_table_add(analysis->flows, hash, key, due_ns);
+    updater->evicted_flows++;
+    return flow_table_add(updater->flows, hash, key, due_ns);
 }
 
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
                                const struct packet_info *seen) {
-    struct analysis *analysis = worker->analysis;
-    struct flow *flow = analysis->flow_count < UINT32_MAX
+    struct updater *updater = worker->updater;
+    struct flow *flow = updater->flow_count < UINT32_MAX
                             ? add_flow(worker, hash, key, seen->time_ns + TCP_ENDED_NS)
                             : NULL;
     if (!flow) {
-        analysis->out_of_memory = true;
+        updater->sink.out_of_memory = true;
         return NULL;
     }
-    flow->number = analysis->flow_count++;
-    batch_order_note_birth(worker, flow);
-    flow->listed_packets = is_listed(analysis, flow->number);
-    flow->drawn = !analysis->packets_only;
-    flow->with_blocks = analysis->options.block_size != 0;
+    flow->number = updater->flow_count++;
+    row_sink_note_new_flow(&worker->rows, flow);
+    flow->listed_packets = is_listed(updater, flow->number);
+    flow->drawn = !updater->sink.packets_only;
+    flow->with_blocks = updater->block_size != 0;
     for (unsigned i = 0; i < 2 && key->protocol == IP_TCP; i++)
         flow->tcp.streams[i].window = -1;
     if (key->protocol == IP_TCP)
@@ -186,11 +185,11 @@ static __attribute__((noinline, cold)) struct flow *
 replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
              const struct packet_info *seen) {
-    analysis_lock(worker->analysis);
+    row_sink_lock(worker->rows.sink);
     if (before)
         end_flow(worker, before, end);
     struct flow *flow = begin_flow(worker, hash, key, swapped, tcp, seen);
-    analysis_unlock(worker->analysis);
+    row_sink_unlock(worker->rows.sink);
     return flow;
 }
 
@@ -198,7 +197,7 @@ replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t
 static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
                                      const struct flow_key *key) {
     if (!worker->found || !flow_key_equals(&worker->found->key, key))
-        worker->found = flow_table_find(worker->analysis->flows, hash, key);
+        worker->found = flow_table_find(worker->updater->flows, hash, key);
     return worker->found;
 }
 

@@ -2,24 +2,49 @@
 /* What one packet adds to its flow: its direction's counters, the transport's state, the series, a
  * packets row. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "decode/decode.h"
-#include "pipeline/analysis_state.h"
 #include "tracker/tracker.h"
+#include "update/update.h"
+#include "verdict/recent_verdicts.h"
 
 #define ECN_CE 3 /* RFC 3168 section 5 */
 
+static void add_mirrored(struct updater *updater, uint32_t interface, int copies) {
+    if (interface >= updater->mirrored_room) {
+        size_t room = 2 * ((size_t)interface + 1);
+        uint64_t *grown = realloc(updater->mirrored, room * sizeof *grown);
+        if (!grown) {
+            updater->sink.out_of_memory = true;
+            return;
+        }
+        memset(grown + updater->mirrored_room, 0, (room - updater->mirrored_room) * sizeof *grown);
+        updater->mirrored = grown;
+        updater->mirrored_room = room;
+    }
+    updater->mirrored[interface] += (uint64_t)copies;
+}
+
+/* `copies` more duplicates, or fewer, that the capture made. */
+static void count_mirrored(struct updater *updater, uint32_t interface, int copies) {
+    row_sink_lock(&updater->sink);
+    add_mirrored(updater, interface, copies);
+    row_sink_unlock(&updater->sink);
+}
+
 static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
-    return event_log(seg->context, seg->flow, segment_direction(seg), seg->packet, event);
+    return event_write(&((struct worker *)seg->context)->rows, seg->flow, segment_direction(seg),
+                       seg->packet, event);
 }
 
 static void amend_row(const struct segment_context *seg, uint64_t row, const struct event *event) {
-    event_amend(((struct worker *)seg->context)->analysis, row, event);
+    event_amend(((struct worker *)seg->context)->rows.sink, row, event);
 }
 
 static void unmirror(const struct segment_context *seg, uint32_t interface) {
-    capture_count_mirrored(((struct worker *)seg->context)->analysis, interface, -1);
+    count_mirrored(((struct worker *)seg->context)->updater, interface, -1);
 }
 
 static struct tcp_recovery_state *spare_counts(const struct segment_context *seg) {
@@ -115,7 +140,7 @@ static void note_flight(struct time_bin *bin, int64_t flight) {
 
 static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
                                       const struct packet_info *seen) {
-    return time_bins_at(&direction->series, seen->time_ns, direction->packets, &worker->pool);
+    return time_bins_at(&direction->series, seen->time_ns, direction->packets, &worker->rows.pool);
 }
 
 static inline void draw_packet(struct time_bin *bin, const struct packet_info *seen,
@@ -151,13 +176,13 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
     note_window(bin, effect->window);
 }
 
-static NOINLINE void list_packet(struct analysis *analysis, const struct flow *flow,
+static NOINLINE void list_packet(struct updater *updater, const struct flow *flow,
                                  unsigned direction, const struct tcp_header *tcp,
                                  const struct packet_info *seen,
                                  const struct segment_effect *effect) {
     struct row row;
-    if (analysis->tables[TABLE_packets].row_count >= analysis->options.packet_rows_most) {
-        analysis->totals.packet_rows_dropped++;
+    if (updater->sink.tables[TABLE_packets].row_count >= updater->packet_rows_most) {
+        updater->packet_rows_dropped++;
         return;
     }
     row_clear(&row);
@@ -180,7 +205,7 @@ static NOINLINE void list_packet(struct analysis *analysis, const struct flow *f
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
-    add_row(analysis, TABLE_packets, &row);
+    add_row(&updater->sink, TABLE_packets, &row);
 }
 
 /* In streams where nobody told of blocks they begin with one. */
@@ -211,7 +236,7 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
     seg->sink = &sink;
     seg->flow = flow;
     seg->context = worker;
-    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->pool : &worker->nothing;
+    seg->pool = LIKELY(flow->drawn || flow->listed_packets) ? &worker->rows.pool : &worker->nothing;
     seg->frame = (uint32_t)seen->frame;
     if (!LIKELY(seen->frame <= UINT32_MAX))
         seg->frame = 0;
@@ -241,7 +266,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     else if (is_tcp)
         flight = stream_flight(seg.sender);
     if (seg.effect.mirrored)
-        capture_count_mirrored(worker->analysis, seen->capture, 1);
+        count_mirrored(worker->updater, seen->capture, 1);
     if (flow->drawn) {
         account_blocks(worker, &seg, flow, number, tcp || sequence, seen, payload);
         if (seen->time_known) {
@@ -254,5 +279,40 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
         }
     }
     if (flow->listed_packets)
-        list_packet(worker->analysis, flow, number, tcp, seen, &seg.effect);
+        list_packet(worker->updater, flow, number, tcp, seen, &seg.effect);
+}
+
+/* --- the end of a flow ---------------------------------------------------------------------- */
+
+void flow_release(struct worker *worker, struct flow *flow) {
+    for (unsigned number = 0; number < 2; number++) {
+        time_bins_free(&flow->directions[number].series, &worker->rows.pool);
+        if (flow->key.protocol == IP_TCP)
+            stream_free(&flow->tcp.streams[number], &worker->rows.pool);
+        else if (flow->key.protocol == IP_UDP)
+            sequence_free(&flow->udp[number].sequence, &worker->rows.pool);
+    }
+}
+
+static void note_unknown_duplicate(void *context, const struct retransmission_record *duplicate) {
+    struct updater *updater = context;
+    count_mirrored(updater, duplicate->interface, -1);
+    event_amend(&updater->sink, duplicate->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
+}
+
+void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
+    struct row directions[2];
+    bool tcp = flow->key.protocol == IP_TCP;
+    if (!worker->rows.sink->packets_only) {
+        for (unsigned number = 0; tcp && number < 2; number++)
+            settle_mirror_duplicates(&flow->tcp.streams[number], note_unknown_duplicate,
+                                     worker->updater);
+        enum word application = sequence_application(flow);
+        for (unsigned number = 0; number < 2; number++) {
+            row_clear(&directions[number]);
+            sequence_finish(worker, flow, number, &directions[number]);
+        }
+        flow_rows_add(&worker->rows, flow, end, application, directions);
+    }
+    flow_release(worker, flow);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IP fragments into the flow that the first fragment of their datagram tells. */
-#include "pipeline/analysis_state.h"
+#include "update/update.h"
 
 /* Counted once, with the first fragment that has a flow. */
 static void count_datagram(struct datagram *datagram, const struct flow *flow, unsigned number,
@@ -49,11 +49,11 @@ static struct flow *flow_of_datagram(struct worker *worker, const struct datagra
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = flow_key_of_datagram(datagram, &swapped);
-    return flow_lookup(worker, flow_key_hash(worker->analysis->flows, &key), &key, swapped, tcp,
+    return flow_lookup(worker, flow_key_hash(worker->updater->flows, &key), &key, swapped, tcp,
                        seen, number);
 }
 
-void fragment_replay_waiting(struct worker *worker, struct datagram *datagram) {
+static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
         const struct packet_info *seen = &datagram->waiting[i];
         unsigned number;
@@ -72,26 +72,47 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
     enum fragment_verdict verdict;
     unsigned number;
     struct datagram *datagram =
-        reassembly_take(worker->analysis->datagrams, headers, decoded->key.path, seen, &verdict);
+        reassembly_take(worker->updater->datagrams, headers, decoded->key.path, seen, &verdict);
     bool first = !headers->fragment_offset;
     if (!datagram) {
-        worker->analysis->out_of_memory = true;
+        worker->rows.sink->out_of_memory = true;
         return;
     }
     if (first && !datagram->first_seen)
         learn_first(datagram, headers);
-    if (!datagram->first_seen && datagram_wait(worker->analysis->datagrams, datagram, seen))
+    if (!datagram->first_seen && datagram_wait(worker->updater->datagrams, datagram, seen))
         return;
     struct flow *flow = flow_of_datagram(worker, datagram, tcp, seen, &number);
     if (!flow)
         return;
     if (verdict == FRAGMENT_OVERLAP)
-        event_log(worker, flow, number, seen,
-                  &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
-                                  .bytes = headers->fragment_length,
-                                  .related_frame = datagram->first_frame});
+        event_write(&worker->rows, flow, number, seen,
+                    &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
+                                    .bytes = headers->fragment_length,
+                                    .related_frame = datagram->first_frame});
     account_fragment(worker, datagram, flow, number, tcp, seen,
                      first && decoded->parts & EXTRA_PAYLOAD ? &rest->payload : NULL);
     if (first)
-        fragment_replay_waiting(worker, datagram);
+        replay_waiting(worker, datagram);
+}
+
+/* Payload that came and could not be used. */
+static void count_incomplete(struct updater *updater, const struct datagram *datagram) {
+    bool swapped;
+    struct flow_key key = flow_key_of_datagram(datagram, &swapped);
+    struct flow *flow = flow_table_find(updater->flows, flow_key_hash(updater->flows, &key), &key);
+    if (!flow || flow->number != datagram->flow)
+        return;
+    struct direction *direction = &flow->directions[datagram->direction];
+    direction->incomplete_datagrams++;
+    if (datagram->received > datagram->transport_header)
+        direction->incomplete_bytes += datagram->received - datagram->transport_header;
+}
+
+void datagram_finish(void *context, struct datagram *datagram) {
+    struct worker *worker = context;
+    replay_waiting(worker, datagram);
+    if (!datagram->complete && datagram->counted)
+        count_incomplete(worker->updater, datagram);
+    datagram_row_add(worker->rows.sink, datagram);
 }

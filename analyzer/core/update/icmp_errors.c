@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/analysis_state.h"
+#include "update/update.h"
 
 struct icmp_meaning {
     uint8_t version, type, code; /* code ANY: every other */
@@ -26,7 +26,7 @@ static const struct icmp_meaning meanings[] = {
     {4, 5, ANY, "redirect"},
     {4, 11, 0, "TTL exceeded"},
     {4, 11, 1, "reassembly time exceeded"},
-    {4, 12, ANY, "parameter error"},
+    {4, 12, ANY, "parameter problem"},
     {6, 1, 0, "no route"},
     {6, 1, 1, "administratively prohibited"},
     {6, 1, 3, "address unreachable"},
@@ -35,7 +35,7 @@ static const struct icmp_meaning meanings[] = {
     {6, 2, ANY, "packet too big"},
     {6, 3, 0, "hop limit exceeded"},
     {6, 3, 1, "reassembly time exceeded"},
-    {6, 4, ANY, "parameter error"},
+    {6, 4, ANY, "parameter problem"},
 };
 
 static const char *meaning_of(const struct headers *headers) {
@@ -67,12 +67,12 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
     memcpy(quoted.source, icmp->quoted_source, sizeof quoted.source);
     memcpy(quoted.destination, icmp->quoted_destination, sizeof quoted.destination);
     struct flow_key key = flow_key_of(&quoted, decoded->key.path, &swapped);
-    struct flow *flow = flow_table_find(worker->analysis->flows,
-                                        flow_key_hash(worker->analysis->flows, &key), &key);
+    struct flow *flow =
+        flow_table_find(worker->updater->flows, flow_key_hash(worker->updater->flows, &key), &key);
     if (!flow)
         return;
     flow->icmp_errors++;
     describe(rest->headers, detail, sizeof detail);
-    event_log(worker, flow, swapped ^ flow->swapped, &decoded->seen,
-              &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
+    event_write(&worker->rows, flow, swapped ^ flow->swapped, &decoded->seen,
+                &(struct event){.kind = WORD_ICMP_ERROR, .detail = detail});
 }

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "common/block.h"
-#include "pipeline/analysis_state.h"
 #include "sequence/tcp_blocks.h"
+#include "update/update.h"
 
 /* A packet whose numbers are being judged. */
 struct block_place {
@@ -48,16 +48,16 @@ static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint
         if (!gap->missing || gap->frame != frame)
             continue;
         if (!--gap->missing)
-            event_amend(worker->analysis, gap->event, &(struct event){.kind = WORD_BLOCK_GAP});
+            event_amend(worker->rows.sink, gap->event, &(struct event){.kind = WORD_BLOCK_GAP});
         return;
     }
 }
 
-static void amend_verdict(struct analysis *analysis, uint64_t row, enum word verdict) {
-    analysis_lock(analysis);
-    if (!table_amend(&analysis->tables[TABLE_blocks], row, blocks_verdict, verdict))
-        analysis->out_of_memory = true;
-    analysis_unlock(analysis);
+static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict) {
+    row_sink_lock(sink);
+    if (!table_amend(&sink->tables[TABLE_blocks], row, blocks_verdict, verdict))
+        sink->out_of_memory = true;
+    row_sink_unlock(sink);
 }
 
 /* A judgement may be of a packet some before the one at hand. */
@@ -73,10 +73,10 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
                  (unsigned long long)event->count, (unsigned long long)event->sequence);
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
-    uint64_t row = event_log(place->worker, place->flow, place->direction, &seen,
-                             &(struct event){.kind = event_words[event->kind],
-                                             .related_frame = event->related_frame,
-                                             .detail = detail});
+    uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &seen,
+                               &(struct event){.kind = event_words[event->kind],
+                                               .related_frame = event->related_frame,
+                                               .detail = detail});
     struct udp_stream *stream = &place->flow->udp[place->direction];
     if (event->kind == SEQUENCE_LOST)
         note_gap(stream, event, row);
@@ -84,18 +84,18 @@ static void tell_sequence(void *context, const struct sequence_event *event) {
         take_gap_back(place->worker, stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
     if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->seen->frame)
-        amend_verdict(place->worker->analysis, place->row, verdict);
+        amend_verdict(place->worker->rows.sink, place->row, verdict);
 }
 
 static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
-    struct analysis *analysis = worker->analysis;
+    struct row_sink *sink = worker->rows.sink;
     uint64_t number = EVENT_NONE;
-    analysis_lock(analysis);
-    if (batch_order_rows(analysis, TABLE_blocks) < BLOCK_ROWS_MOST)
-        number = batch_order_add(worker, TABLE_blocks, row);
+    row_sink_lock(sink);
+    if (row_sink_rows(sink, TABLE_blocks) < MAX_BLOCK_ROWS)
+        number = row_sink_add(&worker->rows, TABLE_blocks, row);
     else
-        analysis->totals.blocks_dropped++;
-    analysis_unlock(analysis);
+        sink->blocks_dropped++;
+    row_sink_unlock(sink);
     return number;
 }
 
@@ -144,7 +144,7 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
                                      .time_known = seen->time_known,
                                      .corrupt = payload->corrupt};
     struct sequence_listener listener = {tell_sequence, &place};
-    sequence_take(track, &packet, &worker->pool, &listener);
+    sequence_take(track, &packet, &worker->rows.pool, &listener);
 }
 
 static void tell_block(void *context, const struct delivered_block *block) {
@@ -177,15 +177,15 @@ static void tell_block(void *context, const struct delivered_block *block) {
 static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
                                       struct tcp_stream *stream, const struct block_header *header,
                                       const struct segment_effect *effect, uint32_t payload_bytes) {
-    int64_t told = worker->analysis->options.block_size;
+    int64_t told = worker->updater->block_size;
     if (stream->blocks || !payload_bytes || (!header && !told))
         return stream->blocks;
     flow->with_blocks = true;
     if (header)
         stream->blocks =
-            block_stream_begin(effect->sequence, header->length, header, &worker->pool);
+            block_stream_begin(effect->sequence, header->length, header, &worker->rows.pool);
     else if (stream->syn_seen)
-        stream->blocks = block_stream_begin(0, told, NULL, &worker->pool);
+        stream->blocks = block_stream_begin(0, told, NULL, &worker->rows.pool);
     return stream->blocks;
 }
 
@@ -212,7 +212,7 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
                                               .header = headed ? &header : NULL,
                                               .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
-                      &worker->pool, &listener);
+                      &worker->rows.pool, &listener);
 }
 
 static void put_sequence(struct row *row, const struct sequence_summary *sum) {
@@ -230,8 +230,8 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
 }
 
-static void finish_sequence(struct worker *worker, struct flow *flow, unsigned number,
-                            struct row *row) {
+static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned number,
+                             struct row *row) {
     struct sequence_track *track = &flow->udp[number].sequence;
     struct packet_info last = {.capture = flow->first_capture};
     struct block_place place = {worker, flow, &last, number, EVENT_NONE};
@@ -268,14 +268,14 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
     row_set(row, directions_head_of_line_ns_max, blocks->head_of_line_ns_max);
 }
 
-void block_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row) {
+void sequence_finish(struct worker *worker, struct flow *flow, unsigned number, struct row *row) {
     if (flow->key.protocol == IP_UDP)
-        finish_sequence(worker, flow, number, row);
+        finish_datagrams(worker, flow, number, row);
     else if (flow->key.protocol == IP_TCP)
         finish_stream(worker, flow, number, row);
 }
 
-enum word block_application(struct flow *flow) {
+enum word sequence_application(struct flow *flow) {
     for (unsigned number = 0; number < 2; number++) {
         struct sequence_summary sum;
         const struct block_stream *blocks = flow->tcp.streams[number].blocks;

@@ -5,53 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode/decode.h"
-#include "pipeline/analysis_state.h"
+#include "base/bytes.h"
+#include "pipeline/interface_counts.h"
+#include "pipeline/bpf_filter.h"
 
 #define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
 
-static NOINLINE struct capture_count *grow_counts(struct analysis *analysis, uint32_t capture) {
-    size_t room = analysis->count_room ? analysis->count_room : 4;
-    while (room <= capture)
+static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,
+                                                    uint32_t interface) {
+    size_t room = list->room ? list->room : 4;
+    while (room <= interface)
         room *= 2;
-    struct capture_count *counts = realloc(analysis->counts, room * sizeof *counts);
+    struct interface_count *counts = realloc(list->counts, room * sizeof *counts);
     if (!counts)
         return NULL;
-    for (size_t i = analysis->count_room; i < room; i++)
-        counts[i] = (struct capture_count){.last_ns = INT64_MAX};
-    analysis->counts = counts;
-    analysis->count_room = room;
-    return &counts[capture];
+    for (size_t i = list->room; i < room; i++)
+        counts[i] = (struct interface_count){.last_ns = INT64_MAX};
+    list->counts = counts;
+    list->room = room;
+    return &counts[interface];
 }
 
-inline struct capture_count *capture_count_of(struct analysis *analysis, uint32_t capture) {
-    return LIKELY(capture < analysis->count_room) ? &analysis->counts[capture]
-                                                  : grow_counts(analysis, capture);
+inline struct interface_count *interface_count_of(struct interface_counts *list,
+                                                  uint32_t interface) {
+    return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
 }
 
-static void count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
-    if (capture >= analysis->mirrored_room) {
-        size_t room = 2 * ((size_t)capture + 1);
-        uint64_t *grown = realloc(analysis->mirrored, room * sizeof *grown);
-        if (!grown) {
-            analysis->out_of_memory = true;
-            return;
-        }
-        memset(grown + analysis->mirrored_room, 0,
-               (room - analysis->mirrored_room) * sizeof *grown);
-        analysis->mirrored = grown;
-        analysis->mirrored_room = room;
-    }
-    analysis->mirrored[capture] += (uint64_t)copies;
-}
-
-void capture_count_mirrored(struct analysis *analysis, uint32_t capture, int copies) {
-    analysis_lock(analysis);
-    count_mirrored(analysis, capture, copies);
-    analysis_unlock(analysis);
-}
-
-static NOINLINE void note_step_back(struct capture_count *count, const struct packet *packet,
+static NOINLINE void note_step_back(struct interface_count *count, const struct packet *packet,
                                     int64_t step_ns) {
     if (!count->backward_steps++)
         count->backward_frame = packet->frame;
@@ -60,7 +40,7 @@ static NOINLINE void note_step_back(struct capture_count *count, const struct pa
 }
 
 /* Any time but one of the file's own that is no earlier than all before it. */
-static NOINLINE int64_t note_other_time(struct capture_count *count, const struct packet *packet,
+static NOINLINE int64_t note_other_time(struct interface_count *count, const struct packet *packet,
                                         int64_t time_ns) {
     bool first = count->packets == count->time_unknown + 1;
     int64_t step_ns = first ? 0 : count->previous_ns - time_ns;
@@ -78,8 +58,8 @@ static NOINLINE int64_t note_other_time(struct capture_count *count, const struc
     return step_ns > 0 ? step_ns : 0;
 }
 
-int64_t capture_count_packet(struct capture_count *count, const struct packet *packet,
-                             int64_t time_ns) {
+int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
+                               int64_t time_ns) {
     count->packets++;
     count->bytes += packet->length;
     count->captured_bytes += packet->captured;
@@ -92,14 +72,14 @@ int64_t capture_count_packet(struct capture_count *count, const struct packet *p
 
 /* A packet that no link carries in one frame was captured before the adapter cut it up, or after it
  * was put together (TSO, GRO, LRO). */
-static NOINLINE void note_long_packet(struct capture_count *count, const struct packet *packet,
+static NOINLINE void note_long_packet(struct interface_count *count, const struct packet *packet,
                                       const struct headers *headers) {
     if (headers->layer >= LAYER_NETWORK && !headers->fragment && !count->super_segments++)
         count->super_segment_frame = packet->frame;
 }
 
-void capture_count_headers(struct capture_count *count, const struct packet *packet,
-                           const struct headers *headers) {
+void interface_count_headers(struct interface_count *count, const struct packet *packet,
+                             const struct headers *headers) {
     count->reasons[headers->reason]++;
     if (!LIKELY(headers->answer != DECODE_MALFORMED) && !count->malformed_frame)
         count->malformed_frame = packet->frame;
@@ -107,7 +87,7 @@ void capture_count_headers(struct capture_count *count, const struct packet *pac
         note_long_packet(count, packet, headers);
 }
 
-static uint64_t answers(const struct capture_count *count, enum decode_answer answer) {
+static uint64_t answers(const struct interface_count *count, enum decode_answer answer) {
     uint64_t sum = 0;
     for (unsigned reason = 0; reason < REASON_COUNT; reason++)
         if (decode_reason_answer((enum decode_reason)reason) == answer)
@@ -116,7 +96,7 @@ static uint64_t answers(const struct capture_count *count, enum decode_answer an
 }
 
 /* name=count for every reason but ok and not-ip, most first. */
-static void reasons_text(const struct capture_count *count, char *text, size_t room) {
+static void reasons_text(const struct interface_count *count, char *text, size_t room) {
     bool said[REASON_COUNT] = {[REASON_NONE] = true, [REASON_NOT_IP] = true};
     size_t used = 0;
     text[0] = '\0';
@@ -135,25 +115,24 @@ static void reasons_text(const struct capture_count *count, char *text, size_t r
     }
 }
 
-static void put_file(struct analysis *analysis, struct row *row,
-                     const struct interface *interface) {
-    const struct damage *damage = merged_input_damage(analysis->captures, interface->file_index);
-    row_set_path(analysis, row, interfaces_file, interface->file);
-    row_set_text(analysis, row, interfaces_format, interface->format);
-    row_set_text(analysis, row, interfaces_compression, interface->compression);
+static void put_file(struct row_sink *sink, struct row *row, const struct interface *interface,
+                     const struct damage *damage) {
+    row_set_path(sink, row, interfaces_file, interface->file);
+    row_set_text(sink, row, interfaces_format, interface->format);
+    row_set_text(sink, row, interfaces_compression, interface->compression);
     if (damage && damage->present) {
-        row_set_text(analysis, row, interfaces_damage, damage->text);
+        row_set_text(sink, row, interfaces_damage, damage->text);
         row_set(row, interfaces_damage_offset, (int64_t)damage->offset);
         row_set(row, interfaces_damage_frame, (int64_t)damage->frame);
     }
 }
 
-static void put_interface(struct analysis *analysis, struct row *row,
+static void put_interface(struct row_sink *sink, struct row *row,
                           const struct interface *interface) {
     row_set(row, interfaces_interface, interface->index);
-    row_set_text(analysis, row, interfaces_name, interface->name);
+    row_set_text(sink, row, interfaces_name, interface->name);
     row_set(row, interfaces_link_type, interface->link_type);
-    row_set_text(analysis, row, interfaces_link_type_name,
+    row_set_text(sink, row, interfaces_link_type_name,
                  pcap_datalink_val_to_name(link_type_dlt(interface->link_type)));
     row_set_if(row, interfaces_snaplen, interface->snaplen, interface->snaplen);
     row_set(row, interfaces_time_resolution_ns, interface->time_resolution_ns);
@@ -166,15 +145,15 @@ static void put_interface(struct analysis *analysis, struct row *row,
                (int64_t)interface->dropped_kernel);
     row_set_if(row, interfaces_dropped_interface, interface->dropped_interface != DROPS_UNKNOWN,
                (int64_t)interface->dropped_interface);
-    row_set_text(analysis, row, interfaces_hardware, interface->hardware);
-    row_set_text(analysis, row, interfaces_system, interface->system);
-    row_set_text(analysis, row, interfaces_capture_application, interface->application);
-    row_set_text(analysis, row, interfaces_capture_filter, interface->filter);
-    row_set_text(analysis, row, interfaces_comment, interface->comment);
+    row_set_text(sink, row, interfaces_hardware, interface->hardware);
+    row_set_text(sink, row, interfaces_system, interface->system);
+    row_set_text(sink, row, interfaces_capture_application, interface->application);
+    row_set_text(sink, row, interfaces_capture_filter, interface->filter);
+    row_set_text(sink, row, interfaces_comment, interface->comment);
     row_set(row, interfaces_packet_comments, (int64_t)interface->comments);
 }
 
-static void put_frames(struct row *row, const struct capture_count *count) {
+static void put_frames(struct row *row, const struct interface_count *count) {
     row_set_if(row, interfaces_backward_ns_max, count->backward_steps, count->backward_ns_max);
     row_set_if(row, interfaces_backward_frame, count->backward_steps,
                (int64_t)count->backward_frame);
@@ -184,8 +163,8 @@ static void put_frames(struct row *row, const struct capture_count *count) {
                (int64_t)count->malformed_frame);
 }
 
-static void put_counts(struct analysis *analysis, struct row *row,
-                       const struct capture_count *count) {
+static void put_counts(struct row_sink *sink, struct row *row,
+                       const struct interface_count *count) {
     char reasons[512];
     bool timed = count->packets > count->time_unknown;
     row_set(row, interfaces_packets, (int64_t)count->packets);
@@ -204,25 +183,27 @@ static void put_counts(struct analysis *analysis, struct row *row,
     row_set(row, interfaces_cut_headers, (int64_t)answers(count, DECODE_CUT));
     row_set(row, interfaces_malformed, (int64_t)answers(count, DECODE_MALFORMED));
     reasons_text(count, reasons, sizeof reasons);
-    row_set_text(analysis, row, interfaces_reasons, reasons);
+    row_set_text(sink, row, interfaces_reasons, reasons);
     put_frames(row, count);
 }
 
-void capture_count_rows(struct analysis *analysis) {
-    for (size_t i = 0; i < merged_input_interfaces(analysis->captures); i++) {
-        const struct interface *interface = merged_input_interface(analysis->captures, i);
-        struct capture_count *count = capture_count_of(analysis, (uint32_t)i);
+void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
+                        struct interface_counts *list, const uint64_t *mirrored,
+                        size_t mirrored_room, bool whole) {
+    for (size_t i = 0; i < merged_input_interfaces(input); i++) {
+        const struct interface *interface = merged_input_interface(input, i);
+        struct interface_count *count = interface_count_of(list, (uint32_t)i);
         struct row row;
         if (!count)
             return;
         row_clear(&row);
         row_set(&row, interfaces_capture, (int64_t)i);
-        if (!analysis->options.interfaces_only)
+        if (whole)
             row_set(&row, interfaces_mirror_duplicates,
-                    i < analysis->mirrored_room ? (int64_t)analysis->mirrored[i] : 0);
-        put_file(analysis, &row, interface);
-        put_interface(analysis, &row, interface);
-        put_counts(analysis, &row, count);
-        add_row(analysis, TABLE_interfaces, &row);
+                    i < mirrored_room ? (int64_t)mirrored[i] : 0);
+        put_file(sink, &row, interface, merged_input_damage(input, interface->file_index));
+        put_interface(sink, &row, interface);
+        put_counts(sink, &row, count);
+        add_row(sink, TABLE_interfaces, &row);
     }
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counts of each input interface while it is read, and the interfaces table. */
+#ifndef WIRETALE_INTERFACE_COUNTS_H
+#define WIRETALE_INTERFACE_COUNTS_H
+
+#include "decode/headers.h"
+#include "format/merged_input.h"
+#include "rows/row_sink.h"
+
+struct interface_count {
+    uint64_t packets, time_unknown, bytes, filtered, captured_bytes;
+    int64_t first_ns, last_ns, backward_ns_max, previous_ns;
+    uint64_t truncated;
+    uint64_t backward_steps, backward_frame, super_segments, super_segment_frame, malformed_frame;
+    uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */
+};
+
+struct interface_counts {
+    struct interface_count *counts; /* by interface */
+    size_t room;
+};
+
+/* Packets outside the interval that was asked for. Without any, first_ns > last_ns. */
+struct excluded_packets {
+    uint64_t count;
+    int64_t first_ns, last_ns;
+};
+
+/* Returns the counts of an interface; NULL without memory. The pointer is good until the next call
+ * for a new interface. */
+struct interface_count *interface_count_of(struct interface_counts *list, uint32_t interface);
+
+/* Counts a packet. Returns by how much its time is before that of the packet before it, ns. */
+int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
+                               int64_t time_ns);
+void interface_count_headers(struct interface_count *count, const struct packet *packet,
+                             const struct headers *headers);
+
+/* Adds a row for each interface. `mirrored` has the duplicates that the capture made, by interface;
+ * they are null unless the analysis is `whole`. */
+void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
+                        struct interface_counts *list, const uint64_t *mirrored,
+                        size_t mirrored_room, bool whole);
+
+#endif
