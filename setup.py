@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native parts of the build: the extension wiretale.analyzer._core and the C programs. The rest is in setup.cfg."""
+"""Builds the extension wiretale.analyzer._core and the C programs; setup.cfg has the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from setuptools.command.build_ext import build_ext
 
 from distutils.command.build_scripts import build_scripts  # isort: skip (setuptools brings distutils)
 
-# Header that must compile, and the Debian package that brings it.
+# Headers that must compile, and their Debian packages.
 HEADERS = {
     "pcap.h": "libpcap-dev",
     "zlib.h": "zlib1g-dev",
@@ -26,12 +26,12 @@ HEADERS = {
     "cap-ng.h": "libcap-ng-dev",
 }
 
-WHOLE_PROGRAM = "-flto=auto"  # a sixth less processor time
+WHOLE_PROGRAM = "-flto=auto"  # saves a sixth of the CPU time
 
-# The programs and the folders whose Makefile makes them.
+# Programs, and the folders with their Makefiles.
 PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiretale-link": "traffic/link"}
 
-# What is installed carries no debug information; those who develop it set WIRETALE_CFLAGS.
+# Installed files have no debug information. Developers set WIRETALE_CFLAGS, and then it should stay.
 DEVELOPED = "WIRETALE_CFLAGS" in os.environ
 INSTALLED = ["-Wl,--strip-debug"]
 
@@ -44,7 +44,7 @@ CORE = Extension(
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=[
         *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"),
-        *os.environ.get("WIRETALE_CFLAGS", "").split(),  # -Werror and sanitizers, for those who develop it
+        *os.environ.get("WIRETALE_CFLAGS", "").split(),  # -Werror, sanitizers
     ],
     extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split() if DEVELOPED else INSTALLED,
     py_limited_api=True,
@@ -52,10 +52,9 @@ CORE = Extension(
 
 
 class BuildCore(build_ext):
-    """Says which package is missing before the compiler says a hundred other things."""
+    """Builds the extension. If a header is missing, the error must name its package."""
 
     def build_extensions(self) -> None:
-        """Builds, once every header is there."""
         missing = [header for header in HEADERS if not self.header_compiles(header)]
         if missing:
             packages = " ".join(HEADERS[header] for header in missing)
@@ -73,24 +72,15 @@ class BuildCore(build_ext):
         super().build_extensions()
 
     def links_whole_program(self) -> bool:
-        """Whether compiler and linker work together at link time: a packet passes through many small files."""
+        """Returns whether link-time optimization works; it should be used, because packets pass through many small files."""
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text("int probe(void);\nint probe(void) { return 0; }\n")
-            command = [
-                *self.compiler.compiler,
-                WHOLE_PROGRAM,
-                "-O2",
-                "-shared",
-                "-fPIC",
-                str(probe),
-                "-o",
-                f"{probe}.so",
-            ]
+            flags = [WHOLE_PROGRAM, "-O2", "-shared", "-fPIC", str(probe), "-o", f"{probe}.so"]
+            command = [*self.compiler.compiler, *flags]
             return subprocess.run(command, capture_output=True).returncode == 0
 
     def header_compiles(self, header: str) -> bool:
-        """Whether the compiler of this build finds the header."""
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder, "probe.c")
             probe.write_text(f"#include <{header}>\n")
@@ -99,23 +89,22 @@ class BuildCore(build_ext):
 
 
 class BuildPrograms(build_scripts):
-    """Compiles the C programs where scripts are taken from: a wheel carries them, and they land in bin/."""
+    """Compiles the C programs into the folder of scripts, so that a wheel contains them and pip installs them in bin/."""
 
     def run(self) -> None:
-        """Calls the Makefile of each."""
         Path(self.build_dir).mkdir(parents=True, exist_ok=True)
         for name, folder in PROGRAMS.items():
             program = Path(self.build_dir, name).resolve()
             command = ["make", "-s", "-C", folder, f"PROGRAM={program}", f"LDFLAGS={' '.join(INSTALLED)}"]
             if subprocess.run(command).returncode:
-                raise SystemExit(f"wiretale: {name} could not be compiled: see what the compiler says above")
+                raise SystemExit(f"wiretale: {name} could not be compiled: see the compiler's errors above")
 
     def get_source_files(self) -> list[str]:
-        """What a source distribution needs of them is in MANIFEST.in."""
+        """Returns no files, because MANIFEST.in lists the sources."""
         return []
 
 
-# `make build` compiles what is native itself: it installs the Python packages alone.
+# `make build` compiles native code itself; if it installs the package, WIRETALE_COMPILE is "no".
 NATIVE = os.environ.get("WIRETALE_COMPILE") != "no"
 
 setup(
