@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of `make lint` in .ci/ report planted breaches, and accept a clean tree."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from checkout import ROOT
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "check_includes.py").exists(), reason="no .ci/ beside the tests")
+
+
+def load(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Returns a script of .ci/ that checks the tree below `root`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", root)
+    return module
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("files", "breaches"),
+    [
+        ({"analyzer/core/update/a.c": '#include "flow/b.h"\n', "analyzer/core/flow/b.h": ""}, []),
+        (
+            {"analyzer/core/flow/b.h": '#include "update/a.h"\n', "analyzer/core/update/a.h": ""},
+            ["include analyzer/core/flow/b.h analyzer/core/update/a.h"],
+        ),
+        (
+            {"analyzer/core/tcp/a.h": '#include "tcp/b.h"\n', "analyzer/core/tcp/b.c": '#include "tcp/a.h"\n'}
+            | {"analyzer/core/tcp/b.h": ""},
+            ["include-circle analyzer/core/tcp/a", "include-circle analyzer/core/tcp/b"],
+        ),
+        (
+            {"capture/main.c": '#include "common/x.h"\n#include "traffic/link/y.h"\n', "common/x.h": ""}
+            | {"traffic/link/y.h": ""},
+            ["include capture/main.c traffic/link/y.h"],
+        ),
+        ({"analyzer/core/flow/a.c": "#include <Python.h>\n"}, ["include analyzer/core/flow/a.c Python.h"]),
+        ({"capture/main.c": '#include "gone.h"\n'}, ["include capture/main.c gone.h (no such file)"]),
+        (
+            {"capture/status/a.c": '#include "b.h"\n', "capture/status/b.h": ""},
+            ["include capture/status/a.c b.h (written without its folder)"],
+        ),
+        ({f"common/file_{number}.py": "" for number in range(16)}, ["files common"]),
+    ],
+)
+def test_breaches_of_includes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], breaches: list[str]
+) -> None:
+    write(tmp_path, files)
+    check = load("check_includes", tmp_path, monkeypatch)
+    monkeypatch.setattr(check, "OBJECTS", tmp_path / "none")
+    assert check.find_breaches() == breaches
+
+
+def test_only_comments_and_documents_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(
+        tmp_path,
+        {
+            "a.c": '/* What if. */\nint what; // must\nchar *s = "what";\n\n',
+            "b.py": '"""Nobody should."""\nWHAT = "what"  # if\n',
+            "c.md": "If `what` must.\n```\nwhat\n```\n",
+            "tests/d.py": '"""What."""\n',
+        },
+    )
+    check = load("check_prose", tmp_path, monkeypatch)
+    rates = check.rates_of([tmp_path])
+    assert rates.words == 8
+    assert {name: round(rate * 8 / 1000) for name, rate in rates.per_thousand.items() if rate} == {
+        "what": 1,
+        "nobody": 1,
+        "if": 3,
+        "must": 3,
+    }
+    assert rates.comments == 25
+    assert [breach.split(":")[0] for breach in rates.breaches()] == ["what", "nobody", "comments"]
