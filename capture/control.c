@@ -56,6 +56,8 @@ int64_t clock_watch_step(struct clock_watch *watch, int64_t distance_ns) {
     return step;
 }
 
+/* Signals are read from a descriptor, so no code runs in a signal handler, and poll() wakes up for
+ * them. */
 void control_take_signals(struct control *control) {
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -69,6 +71,8 @@ void control_take_signals(struct control *control) {
         fail(EXIT_IO, "no signalfd: %s", strerror(errno));
 }
 
+/* The first signal ends the capture in order. A later one exits at once, for a disk that does not
+ * respond. */
 static void stop(struct control *control) {
     int64_t now = monotonic_ns();
     atomic_store(&control->capture->stopping, true);
@@ -81,6 +85,7 @@ static void stop(struct control *control) {
     }
 }
 
+/* Sets a request for the writing thread and wakes it. */
 static void request(struct control *control, int what) {
     atomic_fetch_or(&control->output->requests, what);
     chunk_queue_wake(&control->capture->queue);
@@ -96,6 +101,7 @@ static void take_signals(struct control *control) {
         }
 }
 
+/* The step is recorded in the file, because time stamps before and after it cannot be compared. */
 static void watch_clock(struct control *control, struct rounds *rounds) {
     int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
     if (!step)
@@ -116,6 +122,7 @@ static bool readers_live(const struct capture *capture, int64_t now) {
     return true;
 }
 
+/* If a reading thread hangs, the watchdog is not fed, and systemd restarts the service. */
 static void feed_watchdog(struct control *control, struct rounds *rounds, int64_t now) {
     int64_t each = control->service.watchdog_ns / 3;
     if (!each || now < rounds->watchdog_at_ns || !readers_live(control->capture, now))
@@ -138,6 +145,8 @@ static void send_status(struct control *control, const struct status *status, bo
     status_socket_send(&control->status, line, length, fresh_only);
 }
 
+/* Takes the status once per round, and only if a client, --interval or the first packet needs it.
+ */
 static void report_status(struct control *control, struct rounds *rounds, int64_t now) {
     struct status status;
     char text[512];

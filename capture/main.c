@@ -21,8 +21,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "confine/privilege.h"
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 #include "control.h"
 #include "finish/keeper.h"
 #include "finish/recover.h"
@@ -44,6 +43,8 @@ struct program {
     struct control control;
 };
 
+/* Interfaces are named before any is opened, so that a wrong name is reported without side effects.
+ */
 static void add_devices(struct program *program) {
     struct capture *capture = &program->capture;
     const struct settings *settings = &program->settings;
@@ -81,6 +82,7 @@ static void warn_about_any(const struct device *device) {
             "recorded; name the interface for those (-i eth0)");
 }
 
+/* An interface that is absent stays waiting if --wait is given. All other errors exit. */
 static void open_devices(struct program *program) {
     for (uint32_t i = 0; i < program->capture.device_count; i++) {
         struct device *device = &program->capture.devices[i];
@@ -132,6 +134,8 @@ static void unlock_output(void) {
     directory_unlock(locked);
 }
 
+/* A sealed directory is locked before the privileges are dropped, since the user may not write to
+ * it. */
 static void lock_output(struct program *program) {
     struct directory *directory = locked = &program->directory;
     atexit(unlock_output); /* if startup fails, too */

@@ -80,6 +80,8 @@ static bool take_condition(struct settings *settings, const struct condition *co
     return false;
 }
 
+/* -b accepts the forms of dumpcap, and a size alone. interval: also aligns files to multiples of
+ * it. */
 static bool set_rotation(void *into, const char *text, const char **expected) {
     static const struct condition conditions[] = {
         CONDITION("filesize:", UNIT_SIZE, file_bytes),
@@ -235,6 +237,7 @@ static bool rotates(const struct settings *settings) {
     return settings->file_bytes || settings->file_ns || settings->file_packets;
 }
 
+/* A stream cannot be rotated, compressed afterwards or given to a command. */
 void settings_refuse_files(const struct settings *settings) {
     if (rotates(settings) || settings->compress || settings->on_close)
         fail(EXIT_USAGE, "-w %s is one stream: expected no rotation, --zstd or --on-close",
@@ -261,6 +264,7 @@ static void check_files(struct settings *settings) {
         settings_refuse_files(settings);
 }
 
+/* The table stores options one by one; their combinations are checked here. */
 void settings_read(struct settings *settings, int argc, char **argv) {
     *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
                                   .ring_bytes = DEFAULT_RING_BYTES,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block on the wire: what traffic/ sends and the analyzer finds again. C99 and later.
+/* A block on the wire, which the generator sends and the analyzer recognizes.
  *
  *     OFFSET SIZE  FIELD     in network byte order
  *          0    4  magic     "WTB1", 0x57544231
- *          4    4  run       one test; another run has another number
+ *          4    4  run       random number of the test
  *          8    2  stream    within the run
  *         10    2  flags     bit 0: the first block of the stream, bit 1: the last, bit 2: the
- *                            pattern is tiled; readers ignore the others, senders leave them 0
+ *                            pattern is tiled; senders must leave the others 0,
+ *                            readers must ignore them
  *         12    4  length    bytes of the whole block with this header, 32 to 2^30
  *         16    8  sequence  of the block in its stream, from 0, below 2^63
  *         24    8  sent_ns   CLOCK_REALTIME of the sender, ns since the epoch, below 2^63
@@ -16,7 +17,7 @@
  *
  * The pattern comes from the output of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
  * Number Generators, OOPSLA 2014), in words of 8 bytes, each in network byte order, the last one
- * cut off where the block ends. All arithmetic is modulo 2^64:
+ * cut off at the end of the block. All arithmetic is modulo 2^64:
  *
  *     mix(z):  z ^= z >> 30; z *= 0xbf58476d1ce4e5b9;
  *              z ^= z >> 27; z *= 0x94d049bb133111eb;  z ^ (z >> 31)
@@ -24,13 +25,13 @@
  *     step   = 0x9e3779b97f4a7c15
  *     tile j = mix((j + 1) * step), j from 0 to 63
  *     word i = tile (i mod 64) xor mix(seed + (i div 64) * step)     if the pattern is tiled
- *     word i = mix(seed + i * step)                                  otherwise
+ *     word i = mix(seed + i * step)                                  if it is not
  *                                               at bytes 8i to 8i+7 of the block, i >= 4
  *
- * Any word can be computed without the ones before it. Senders tile the pattern: one xor a word
- * costs less than a copy on any processor, while SplitMix64 in each word costs as much as sending
- * it. Blocks with untiled patterns are in captures of earlier versions.
- */
+ * Each word can be computed without the ones before it, so a receiver can check any part of a
+ * block. Senders must tile the pattern, because one xor per word costs less than a copy, while
+ * SplitMix64 for each word costs as much as sending it. Captures of earlier versions have untiled
+ * patterns. */
 #ifndef WIRETALE_BLOCK_H
 #define WIRETALE_BLOCK_H
 
@@ -58,6 +59,7 @@ struct block_header {
     uint64_t sent_ns; /* since the epoch */
 };
 
+/* Read and write big-endian integers of `count` bytes. */
 static inline uint64_t block_load(const uint8_t *bytes, unsigned count) {
     uint64_t value = 0;
     for (unsigned i = 0; i < count; i++)
@@ -70,7 +72,7 @@ static inline void block_store(uint8_t *bytes, uint64_t value, unsigned count) {
         bytes[i] = (uint8_t)(value >> (8 * (count - 1 - i)));
 }
 
-/* `bytes` has room for BLOCK_HEADER_BYTES. */
+/* Writes the header; `bytes` must have BLOCK_HEADER_BYTES. */
 static inline void block_write_header(uint8_t *bytes, const struct block_header *header) {
     block_store(bytes, BLOCK_MAGIC, 4);
     block_store(bytes + 4, header->run, 4);
@@ -81,7 +83,9 @@ static inline void block_write_header(uint8_t *bytes, const struct block_header 
     block_store(bytes + 24, header->sent_ns, 8);
 }
 
-/* Whether the `count` bytes begin with the header of a block. Untouched when they do not. */
+/* Returns whether the `count` bytes begin with the header of a block. If not, `header` is
+ * unchanged. A magic number alone does not suffice, because it may be part of any payload: all
+ * fields with a limited range are checked, too. */
 static inline bool block_read_header(struct block_header *header, const uint8_t *bytes,
                                      size_t count) {
     if (count < BLOCK_HEADER_BYTES || block_load(bytes, 4) != BLOCK_MAGIC)
@@ -100,12 +104,15 @@ static inline bool block_read_header(struct block_header *header, const uint8_t 
     return true;
 }
 
+/* The output function of SplitMix64. */
 static inline uint64_t block_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
 }
 
+/* Returns the seed of a block. It differs between blocks, so that a block at the wrong place in a
+ * stream has a wrong pattern. */
 static inline uint64_t block_seed(const struct block_header *header) {
     return block_mix(block_mix(((uint64_t)header->run << 16) + header->stream) + header->sequence);
 }
@@ -114,12 +121,12 @@ static inline uint64_t block_tile(uint64_t number) {
     return block_mix((number % BLOCK_TILE_WORDS + 1) * BLOCK_WORD_STEP);
 }
 
-/* Every word of one tile is combined with this. */
+/* Returns the key that all words of one tile are combined with. */
 static inline uint64_t block_tile_key(uint64_t seed, uint64_t number) {
     return block_mix(seed + number / BLOCK_TILE_WORDS * BLOCK_WORD_STEP);
 }
 
-/* Word `number` of the pattern; `seed` is block_seed(header). */
+/* Returns word `number` of the pattern; `seed` is block_seed(header). */
 static inline uint64_t block_word(const struct block_header *header, uint64_t seed,
                                   uint64_t number) {
     if (header->flags & BLOCK_TILED)
@@ -127,8 +134,8 @@ static inline uint64_t block_word(const struct block_header *header, uint64_t se
     return block_mix(seed + number * BLOCK_WORD_STEP);
 }
 
-/* The part of bytes [from, from + count) of a block that is pattern; `count` becomes its size.
- * Returns its distance from `from`. */
+/* Reduces bytes [from, from + count) of a block to its pattern: `count` becomes the size of that
+ * part. Returns its distance from `from`. */
 static inline size_t block_pattern_part(const struct block_header *header, size_t from,
                                         size_t *count) {
     size_t skip = from < BLOCK_HEADER_BYTES ? BLOCK_HEADER_BYTES - from : 0;
@@ -141,7 +148,7 @@ static inline size_t block_pattern_part(const struct block_header *header, size_
     return skip;
 }
 
-/* The value that is stored as `word` in network byte order. */
+/* Returns the value whose bytes in memory are `word` in network byte order. */
 static inline uint64_t block_to_network(uint64_t word) {
 #if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     return __builtin_bswap64(word);
@@ -153,14 +160,14 @@ static inline uint64_t block_to_network(uint64_t word) {
 #endif
 }
 
-/* Bytes from `offset` to the end of its word, or to `end`. */
+/* Returns the bytes from `offset` to the end of its word, or to `end` if that comes first. */
 static inline size_t block_rest_of_word(size_t offset, size_t end) {
     size_t rest = 8 - offset % 8;
     return rest < end - offset ? rest : end - offset;
 }
 
-/* Writes the pattern of bytes [from, from + count) of the block, of which buf[0] is byte `from`.
- * Bytes of the header and beyond the block are left as they are. */
+/* Writes the pattern of bytes [from, from + count) of the block; buf[0] is byte `from`. Bytes of
+ * the header and after the end of the block are unchanged. */
 static inline void block_fill_pattern(uint8_t *buf, const struct block_header *header, size_t from,
                                       size_t count) {
     uint64_t seed = block_seed(header);
@@ -169,7 +176,7 @@ static inline void block_fill_pattern(uint8_t *buf, const struct block_header *h
     while (offset < end) {
         uint64_t word = block_to_network(block_word(header, seed, offset / 8));
         size_t size = block_rest_of_word(offset, end);
-        if (size == 8) /* a size that the compiler knows */
+        if (size == 8) /* a constant size compiles to one store */
             memcpy(buf, &word, 8);
         else
             memcpy(buf, (const uint8_t *)&word + offset % 8, size);
@@ -178,8 +185,8 @@ static inline void block_fill_pattern(uint8_t *buf, const struct block_header *h
     }
 }
 
-/* The first wrong offset in the block among bytes [from, from + count), of which bytes[0] is byte
- * `from`, or BLOCK_ALL_RIGHT. Bytes of the header and beyond the block are not looked at. */
+/* Returns the first wrong offset among bytes [from, from + count) of the block, or BLOCK_ALL_RIGHT;
+ * bytes[0] is byte `from`. Bytes of the header and after the end of the block are not checked. */
 static inline size_t block_check_pattern(const uint8_t *bytes, const struct block_header *header,
                                          size_t from, size_t count) {
     uint64_t seed = block_seed(header);

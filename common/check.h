@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a C test says when something does not hold: where, what, and the two numbers. */
+/* Assertions of C tests. If one fails, the test prints its place with the condition or both
+ * numbers, and exits with status 1. */
 #ifndef WIRETALE_CHECK_H
 #define WIRETALE_CHECK_H
 

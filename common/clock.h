@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and durations are signed 64-bit nanoseconds, which last until the year 2262. */
+/* Times and durations are signed 64-bit nanoseconds, which suffice until the year 2262. A double
+ * would have steps of 238 ns for a time of today. */
 #ifndef WIRETALE_COMMON_CLOCK_H
 #define WIRETALE_COMMON_CLOCK_H
 

@@ -72,6 +72,8 @@ static uint32_t code_point(const unsigned char *at, size_t length) {
     return code;
 }
 
+/* Writes a text without its quotes. Text that is not plain must be escaped, because names come from
+ * the network and from other users. */
 static void put_escaped(FILE *out, const unsigned char *text) {
     while (*text) {
         size_t length = *text < 0x80 ? 1 : utf8_length(text);

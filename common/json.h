@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A JSON writer (RFC 8259). It inserts commas; the caller must close each bracket that it opens. */
 #ifndef WIRETALE_COMMON_JSON_H
 #define WIRETALE_COMMON_JSON_H
 

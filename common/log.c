@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Messages on standard error. Each line is formatted in memory and written by one write(2), because
+ * several threads and processes may share the descriptor. */
 #include "common/log.h"
 
 #include <fcntl.h>
@@ -25,6 +27,7 @@ void reserve_stdio(void) {
         close(fd);
 }
 
+/* Lengths are limited, so that base name and command always fit. */
 void log_set_program(const char *argv0, const char *command) {
     const char *slash = argv0 ? strrchr(argv0, '/') : NULL, *name = slash ? slash + 1 : argv0;
     if (name && *name)

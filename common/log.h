@@ -27,9 +27,10 @@ const char *program_base_name(void); /* without it: "wiretale" */
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_plain(const char *format, ...) __attribute__((format(printf, 1, 2))); /* without name */
-void set_quiet(void); /* drops what log_info() is given from then on */
+void set_quiet(void); /* drops lines of log_info() from then on */
 
-/* Writes the line and exits. */
+/* Writes the line and exits. For errors that end the program; a function that a caller can recover
+ * from must return an error instead. */
 void fail(enum exit_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a command line by its table. Options and operands may be mixed, as with getopt_long(); "--"
+ * ends the options. A misspelt name is compared with all names by edit distance, and the nearest is
+ * suggested if few letters differ. Every error exits, so that no caller has to handle half-read
+ * options. */
 #include "common/options.h"
 
 #include <errno.h>
@@ -61,6 +65,7 @@ static unsigned distance(const char *given, size_t length, const char *name) {
     return row[columns];
 }
 
+/* Suggests the nearest name. A short name must be nearly right, or any would be near. */
 static _Noreturn void fail_unknown_name(const struct reader *reader, const char *given,
                                         size_t length) {
     char name[NAME_MAX_LENGTH + 1], nearest[NAME_MAX_LENGTH + 1];
@@ -83,6 +88,7 @@ static _Noreturn void fail_unknown_name(const struct reader *reader, const char 
          program_name());
 }
 
+/* Letters that are common in other programs have a hint instead of a suggestion. */
 static _Noreturn void fail_unknown_letter(const struct reader *reader, char letter) {
     for (size_t i = 0; i < reader->command->count; i++) {
         const struct option_row *row = &reader->command->rows[i];
@@ -92,6 +98,7 @@ static _Noreturn void fail_unknown_letter(const struct reader *reader, char lett
     fail(EXIT_USAGE, "there is no option -%c; see `%s --help`", letter, program_name());
 }
 
+/* Returns the row of a name or alias. Does not return if there is none. */
 static const struct option_row *find_name(const struct reader *reader, const char *given,
                                           size_t length) {
     char name[NAME_MAX_LENGTH + 1];
@@ -120,6 +127,7 @@ static bool take_word(const struct option_row *row, uint64_t *index, const char 
     return false;
 }
 
+/* Sets `expected` to the text for errors, whether or not the value is valid. */
 static bool parse_number(const struct option_row *row, uint64_t *number, const char *value,
                          const char **expected) {
     uint16_t port = 0;
@@ -142,7 +150,7 @@ static bool parse_number(const struct option_row *row, uint64_t *number, const c
     }
 }
 
-/* Stores the number if it lies within the bounds; `option` is the option as it was given. */
+/* Stores the number if it is within the bounds of the row. */
 static void take_number(const struct option_row *row, uint64_t *at, const char *value,
                         const char *option) {
     const char *expected;
@@ -161,6 +169,7 @@ static void take_number(const struct option_row *row, uint64_t *at, const char *
     fail(EXIT_USAGE, "%s '%s': expected %s%s", option, value, expected, bound);
 }
 
+/* Stores the value; `option` is the option as it was given, for errors. */
 static void take(const struct reader *reader, const struct option_row *row, const char *option,
                  const char *value) {
     void *at = (char *)reader->into + row->offset;
@@ -249,6 +258,7 @@ static size_t columns_of(const char *word, size_t length) {
     return columns;
 }
 
+/* Prints words into the right column and breaks lines before HELP_WIDTH. */
 static void print_filled(const char *text) {
     size_t column = HELP_INDENT;
     while (*text) {
@@ -295,6 +305,7 @@ static void print_rows(const struct command_line *command) {
     }
 }
 
+/* Prints a text in which "@" stands for the name of the program. */
 static void print_named(const char *text) {
     for (; *text; text++)
         if (*text == '@')
@@ -330,6 +341,7 @@ void options_print_version(void) {
     exit(finish_output());
 }
 
+/* A reader that closes a pipe early, as head(1) does, is no error. */
 int finish_output(void) {
     errno = 0;
     if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE)

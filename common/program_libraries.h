@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Opens the libraries of a program before main() begins, because a library that the dynamic linker
- * cannot find ends a program with the linker's own words and status 127. Here it is one line with
- * the Debian package, and exit code 5.
+/* Opens the libraries of a program before main() begins. If the dynamic linker opened them, a
+ * missing library would end the program with the linker's message and status 127; here it is one
+ * line with the Debian package to install, and exit code 5.
  *
- * program.mk lists the functions that the program takes from each library (library_calls.h). Each
- * gets an entry of its name here, which jumps to the address that dlsym() found; so the program's
- * sources call them as usual. */
+ * program.mk lists the functions that the program calls in each library (library_calls.h). For each
+ * a symbol with its name is defined, which jumps to the address that dlsym() returned, so that
+ * sources call library functions as usual. The table of addresses is filled before main(), in the
+ * same order as the list. */
 #ifndef PROGRAM_LIBRARIES_H
 #define PROGRAM_LIBRARIES_H
 
@@ -29,7 +30,7 @@ static const struct {
 #undef LIBRARY
 #undef CALL
 
-/* One of 8 bytes for each row of wanted[]; a library's own is not used. */
+/* An address of 8 bytes for each row of wanted[]; that of a library itself is unused. */
 __attribute__((used, visibility("hidden"))) void *library_calls[sizeof wanted / sizeof wanted[0]];
 
 #if defined __x86_64__
@@ -45,8 +46,8 @@ __attribute__((used, visibility("hidden"))) void *library_calls[sizeof wanted / 
             ":\n " JUMP(offset) ".size " #name ", .-" #name "\n");
 #include <library_calls.h>
 
-/* Debian names a library's package after its file: libpcap.so.0.8 is in libpcap0.8, liblz4.so.1 in
- * liblz4-1. Where Debian 13 appended t64, apt-get still accepts the name without it. */
+/* Debian names the package of a library after its file: libpcap.so.0.8 is in libpcap0.8,
+ * liblz4.so.1 in liblz4-1. If Debian 13 appended t64, apt-get still accepts the name without it. */
 static void package_of(const char *file, char package[static PACKAGE_SIZE]) {
     const char *suffix = strstr(file, ".so.");
     int stem = suffix ? (int)(suffix - file) : (int)strlen(file);
@@ -59,12 +60,13 @@ static void package_of(const char *file, char package[static PACKAGE_SIZE]) {
                  suffix ? suffix + strlen(".so.") : "");
 }
 
+/* Exits with one line. `reason` is the message of dlerror(), which begins with the missing file. */
 __attribute__((noreturn)) static void stop(const char *library, const char *reason) {
     static const char absent[] = ": cannot open shared object file: No such file";
     const char *named = strstr(reason, absent);
     char missing[PACKAGE_SIZE], package[PACKAGE_SIZE];
 
-    if (named) { /* the library, or one that it needs */
+    if (named) { /* of the library, or of one that it needs */
         snprintf(missing, sizeof missing, "%.*s", (int)(named - reason), reason);
         package_of(missing, package);
         fprintf(stderr, "%s: %s is missing: apt-get install %s\n", program_invocation_short_name,
@@ -77,6 +79,7 @@ __attribute__((noreturn)) static void stop(const char *library, const char *reas
     _exit(TOOL_MISSING);
 }
 
+/* Runs before main(). It must not use any function of the libraries that it opens. */
 __attribute__((constructor)) static void open_libraries(void) {
     const char *library = NULL;
     void *handle = NULL;

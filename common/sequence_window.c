@@ -31,6 +31,7 @@ bool sequence_window_has(const struct sequence_window *window, const uint64_t *m
     return is_within && map[bit / 64] >> bit % 64 & 1;
 }
 
+/* Extends the open run by `count` missing positions. */
 static void add_missing(struct loss_runs *runs, uint64_t count) {
     runs->count += !runs->open && count;
     runs->open += count;
@@ -89,6 +90,8 @@ static void advance(struct sequence_window *window, uint64_t *map, int64_t posit
     window->highest = position;
 }
 
+/* A position below the first moves `first` down, as a reordered packet may be the first of a
+ * capture. */
 enum sequence_arrival sequence_window_take(struct sequence_window *window, uint64_t *map,
                                            int64_t position) {
     if (!window->begun)

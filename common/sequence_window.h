@@ -2,7 +2,8 @@
 /* A window over the sequence numbers of one sender (RFC 4737, section 3.3): of each of the newest
  * `size` numbers it holds whether it arrived, older ones are only counted. Memory is constant, so
  * that neither a long test nor a forged number can exhaust it. The bitmap is the caller's: it may
- * lie beside the window, and both may move. Positions are sequence numbers without wraps. */
+ * be next to the window in a struct, and both may move. Positions are sequence numbers without
+ * wraps. */
 #ifndef WIRETALE_COMMON_SEQUENCE_WINDOW_H
 #define WIRETALE_COMMON_SEQUENCE_WINDOW_H
 

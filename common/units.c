@@ -87,6 +87,7 @@ static long double factor_of(const char *unit, enum unit_kind kind) {
     return 0;
 }
 
+/* Parses number and unit, and converts the value to the unit of the kind. */
 static bool parse(const char *text, enum unit_kind kind, const char *default_unit,
                   long double *value) {
     char copy[TEXT_SIZE];
@@ -113,6 +114,8 @@ bool units_parse_decimal(const char *text, enum unit_kind kind, double *value) {
     return is_valid;
 }
 
+/* A fraction of a unit may be whole (1.5k), but decimal fractions are inexact in binary, so a value
+ * counts as whole within a relative error of ROUNDING. */
 bool units_parse_whole(const char *text, enum unit_kind kind, const char *default_unit,
                        uint64_t *value) {
     long double exact;

@@ -70,6 +70,7 @@ void chunk_queue_release(struct chunk_queue *queue, struct chunk *chunk) {
     pthread_mutex_unlock(&queue->lock);
 }
 
+/* Appends a list of chunks to a lane. */
 static void append(struct lane *lane, struct chunk *first, struct chunk *last) {
     if (lane->last)
         lane->last->next = first;
@@ -78,6 +79,8 @@ static void append(struct lane *lane, struct chunk *first, struct chunk *last) {
     lane->last = last;
 }
 
+/* The lock orders the chunk before its completion time: a writer that sees the time also sees all
+ * packets before it. */
 void chunk_queue_push(struct chunk_queue *queue, uint32_t device, struct chunk *chunk,
                       int64_t complete_ns) {
     struct lane *lane = &queue->lanes[device];
@@ -106,6 +109,7 @@ void chunk_queue_end(struct chunk_queue *queue, uint32_t device) {
     pthread_cond_signal(&queue->filled);
 }
 
+/* Interrupts a wait of the writing thread, so that it sees a request at once. */
 void chunk_queue_wake(struct chunk_queue *queue) {
     pthread_cond_signal(&queue->filled);
 }
@@ -117,6 +121,8 @@ static bool anything_filled(const struct chunk_queue *queue) {
     return false;
 }
 
+/* `idle` is set only while the writing thread waits. Readers then hand over chunks that are not
+ * full, because a small write costs nothing while there is no other work. */
 static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
     int64_t until = monotonic_ns() + wait_ns;
     struct timespec limit = to_timespec(until);
@@ -125,6 +131,7 @@ static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
     atomic_store_explicit(&queue->idle, false, memory_order_relaxed);
 }
 
+/* Takes all chunks at once, so that the lock is taken once per batch and not once per chunk. */
 void chunk_queue_pop_all(struct chunk_queue *queue, struct lane *taken, int64_t wait_ns) {
     pthread_mutex_lock(&queue->lock);
     if (wait_ns && !anything_filled(queue))

@@ -21,6 +21,7 @@ static bool is_same(const struct description *a, const struct description *b) {
            same_text(a->comment, b->comment) && same_text(a->filter, b->filter);
 }
 
+/* The alignment keeps the counters of two threads in different cache lines. */
 static struct description *copy_of(const struct description *description) {
     struct description *copy = aligned_alloc(_Alignof(struct description), sizeof *copy);
     if (!copy)
@@ -37,6 +38,7 @@ static int find_same(const struct description_list *list, const struct descripti
     return -1;
 }
 
+/* A linear search suffices, because descriptions are only added if an interface is opened. */
 int description_add(struct description_list *list, const struct description *description) {
     pthread_mutex_lock(&adding);
     int number = find_same(list, description);

@@ -116,7 +116,7 @@ static inline void counts_sum(struct counts *sum, const struct counts *more) {
 struct description {
     uint32_t device;
     char name[64];
-    char text[128];     /* alias of the interface */
+    char text[128];     /* name that the adapter gives itself */
     char hardware[96];  /* driver, firmware, bus */
     char comment[512];  /* time stamp source, offloads */
     char *filter;       /* or NULL */

@@ -50,6 +50,8 @@ void pcapng_free(struct pcapng_buffer *buffer) {
     *buffer = (struct pcapng_buffer){0};
 }
 
+/* Returns room for `more` bytes at the end of the buffer, or NULL if memory is short. The buffer
+ * doubles, so that building a block is linear in its size. */
 static uint8_t *extend(struct pcapng_buffer *buffer, size_t more) {
     if (buffer->fill + more > buffer->room) {
         size_t room = 2 * buffer->room + more + 1024;
@@ -90,6 +92,7 @@ static void end(struct pcapng_buffer *buffer) {
         put_u32(buffer->data + buffer->start + 4, length);
 }
 
+/* Appends an option: code, length and value, padded to 4 bytes. */
 static void add_option(struct pcapng_buffer *buffer, enum block_option code, const void *value,
                        size_t length) {
     add_u16(buffer, (uint16_t)code);
@@ -102,6 +105,7 @@ static void add_option(struct pcapng_buffer *buffer, enum block_option code, con
     memcpy(to, value, length);
 }
 
+/* A text that is empty or NULL is left out; a longer one than an option can hold is cut. */
 static void add_text(struct pcapng_buffer *buffer, enum block_option code, const char *text) {
     if (!text || !*text)
         return;
@@ -131,6 +135,7 @@ static void system_text(char *text, size_t size) {
         snprintf(text, size, "%s %s", system.sysname, system.release);
 }
 
+/* Adds processor type and host name, which identify the capture point. */
 static void add_machine(struct pcapng_buffer *buffer) {
     char text[2 * sizeof((struct utsname *)0)->machine + 8];
     struct utsname system;
@@ -166,6 +171,8 @@ static void add_filter(struct pcapng_buffer *buffer, const char *filter) {
     add_option(buffer, IF_FILTER, value, length + 1);
 }
 
+/* Empty fields of the description are left out. The time resolution must be given, because the
+ * default is microseconds. */
 void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description) {
     char text[256];
     const uint8_t resolution = TIME_NANO;
@@ -189,6 +196,8 @@ void pcapng_interface(struct pcapng_buffer *buffer, const struct description *de
     end(buffer);
 }
 
+/* Times, drops and delivered packets are options, so each is left out if it is unknown. A block
+ * without them only carries a comment, such as a step of the clock. */
 void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
                        const char *comment) {
     begin(buffer, BLOCK_STATISTICS);

@@ -5,7 +5,7 @@
  * becomes this user, because groups, access control lists and read-only mounts all count.
  *
  * In a user namespace without other users, root stays, which outside is an ordinary user. */
-#include "confine/privilege.h"
+#include "confine/confine.h"
 
 #include <cap-ng.h>
 #include <errno.h>
@@ -55,6 +55,7 @@ bool privilege_may_capture(void) {
     return capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_RAW);
 }
 
+/* Names the file that the capability must be set on, which may be inside a virtual environment. */
 void privilege_refuse(const char *reason) {
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -84,6 +85,8 @@ static bool may_write(const struct identity *identity, const struct directory *d
     return !status;
 }
 
+/* Ensures that the user can write to the directory, by giving it to the user or by a subdirectory.
+ */
 static void fit_directory(const struct identity *identity, struct directory *directory) {
     if (directory->is_stream || !identity->changes || may_write(identity, directory))
         return;
@@ -112,6 +115,7 @@ static bool become_owner(struct identity *identity, const struct directory *dire
     return true;
 }
 
+/* The first of these: -Z, owner of the directory, wiretale, nobody. */
 static void choose_user(struct identity *identity, const char *wanted,
                         const struct directory *directory) {
     const struct passwd *user = wanted ? getpwnam(wanted) : NULL;
@@ -158,6 +162,8 @@ static void check(int failed, const char *what) {
         fail(EXIT_MISSING, "%s could not be given up: %s", what, strerror(errno));
 }
 
+/* The bounding set can only be reduced with CAP_SETPCAP. Without it, no_new_privs already ensures
+ * that no program regains a capability. */
 static void keep_capabilities(bool net_raw) {
     bool had = capng_have_capability(CAPNG_PERMITTED, CAP_NET_RAW);
     bool bounds = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
@@ -168,6 +174,8 @@ static void keep_capabilities(bool net_raw) {
     check(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient capabilities");
 }
 
+/* A change from root to another user drops all effective capabilities; PR_SET_KEEPCAPS keeps the
+ * permitted ones, of which CAP_NET_RAW is made effective again. */
 static void drop_privileges_of(const struct identity *identity, bool net_raw) {
     capng_get_caps_process();
     if (identity->changes) {

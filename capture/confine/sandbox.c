@@ -3,7 +3,7 @@
  * for system calls. Both apply to the calling thread and to threads that it starts later, so they
  * are set before the first one. Landlock's rules depend on the version of the kernel: rights that
  * it does not support must not be requested, so they are left out. */
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +43,8 @@ struct attribute {
     uint64_t files, network, scoped;
 };
 
+/* Returns the rights that this version of Landlock handles. Handled rights are denied unless a rule
+ * allows them. */
 static uint64_t handled_by(int version) {
     uint64_t handled = ACCESS_FIRST;
     if (version >= 2)
@@ -54,6 +56,7 @@ static uint64_t handled_by(int version) {
     return handled;
 }
 
+/* Allows rights on a directory and all that is below it. */
 static bool allow_below(int rules, int fd, uint64_t access) {
     struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
     return fd >= 0 && !syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
@@ -83,6 +86,8 @@ static int make_rules(int version, uint64_t files) {
     return (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
 }
 
+/* A directory that is a stream or sealed needs no rule: its file is open already, and Landlock
+ * checks only opening. */
 bool sandbox_files(const struct directory *directory) {
     int version =
         (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -261,6 +266,8 @@ static void forget_personality(void) {
         personality((unsigned long)now & ~(unsigned long)READ_IMPLIES_EXEC);
 }
 
+/* A process of another architecture, whose call numbers differ, is killed: the filter would read
+ * them wrongly. */
 bool sandbox_calls(void) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter)
@@ -289,6 +296,7 @@ static unsigned next_kept(const int *kept, size_t count, unsigned fd) {
     return next;
 }
 
+/* Closes the ranges between the kept descriptors, in ascending order. */
 void close_other_descriptors(const int *kept, size_t count) {
     unsigned from = STDERR_FILENO;
     while (from != ~0u) {

@@ -15,6 +15,7 @@
 
 #define SPEED_UNKNOWN_MBIT 65535u
 
+/* Asks the driver. Returns false if it does not support the question. */
 static bool ask(int fd, const char *name, void *question) {
     struct ifreq request = {.ifr_data = question};
     snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);

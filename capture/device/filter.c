@@ -51,6 +51,9 @@ static size_t word_length(const char *at) {
     return length ? length : strspn(at, operators) ? strspn(at, operators) : 1;
 }
 
+/* Returns whether a word is a field of a display filter: a protocol, a dot and a letter. A host
+ * name such as tcp.example.org is one by this rule; therefore only filters that do not compile are
+ * asked about. */
 static bool is_field(const char *word) {
     size_t length = strcspn(word, ".");
     if (!isalpha((unsigned char)word[length] ? word[length + 1] : 0))
@@ -82,6 +85,8 @@ static bool is_display_filter(const char *text) {
     return false;
 }
 
+/* Returns the counterpart of a word, the word itself, or NULL if a capture filter has no
+ * counterpart. */
 static const char *meaning_of(const char *word) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(words[i][0], word))
@@ -89,6 +94,7 @@ static const char *meaning_of(const char *word) {
     return is_field(word) || strpbrk(word, "<>=!&|") ? NULL : word;
 }
 
+/* Translates word by word. Returns false if a word has no counterpart. */
 static bool rewrite_display_filter(const char *text, char *capture, size_t size) {
     char word[MAX_WORD];
     size_t used = 0;

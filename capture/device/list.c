@@ -20,7 +20,8 @@ struct listed {
     int *sources, source_count;
 };
 
-static void update_read_time(struct listed *listed, const pcap_if_t *interface) {
+/* Opens the interface for a moment, since link types are known only of an active handle. */
+static void query(struct listed *listed, const pcap_if_t *interface) {
     char reason[PCAP_ERRBUF_SIZE];
     *listed = (struct listed){
         .interface = interface, .index = if_nametoindex(interface->name), .link_type_count = -1};
@@ -33,7 +34,7 @@ static void update_read_time(struct listed *listed, const pcap_if_t *interface) 
     pcap_close(handle);
 }
 
-static void forget(struct listed *listed) {
+static void free_query(struct listed *listed) {
     if (listed->link_types)
         pcap_free_datalinks(listed->link_types);
     if (listed->sources)
@@ -108,9 +109,9 @@ static void list_json(const pcap_if_t *all) {
     json_open(&json, "interfaces", '[');
     for (; all; all = all->next) {
         struct listed listed;
-        update_read_time(&listed, all);
+        query(&listed, all);
         put_json(&json, &listed);
-        forget(&listed);
+        free_query(&listed);
     }
     json_close(&json, ']');
     json_close(&json, '}');
@@ -127,9 +128,9 @@ int device_list(bool json) {
     } else {
         for (const pcap_if_t *at = all; at; at = at->next) {
             struct listed listed;
-            update_read_time(&listed, at);
+            query(&listed, at);
             print_text(&listed);
-            forget(&listed);
+            free_query(&listed);
         }
     }
     pcap_freealldevs(all);

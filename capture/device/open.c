@@ -22,6 +22,7 @@ static bool is_number(const char *text) {
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
+/* A number is the index of an interface, unless an interface has it as its name. */
 bool device_name(struct device *device, const char *wanted) {
     char name[IF_NAMESIZE];
     if (is_number(wanted) && !if_nametoindex(wanted)) {
@@ -50,6 +51,8 @@ static uint32_t snaplen_to_ask(const struct settings *settings) {
     return cut_later ? SNAPLEN_FILTERED : settings->snaplen;
 }
 
+/* Translates libpcap's error. Some drivers report a missing interface by other errors, so its
+ * existence counts. */
 static enum open_result result_of(struct device *device, int status) {
     const char *more = pcap_geterr(device->handle);
     snprintf(device->reason, sizeof device->reason, "%s%s%s", pcap_statustostr(status),
@@ -63,6 +66,8 @@ static enum open_result result_of(struct device *device, int status) {
     }
 }
 
+/* The list of sources differs between interfaces, so an unknown name and an unsupported one are
+ * different errors. */
 static bool set_time_source(struct device *device) {
     const char *wanted = device->capture->settings->time_source;
     if (!wanted)
@@ -79,6 +84,8 @@ static bool set_time_source(struct device *device) {
     return false;
 }
 
+/* Nanosecond time stamps are tried first. If the source only has microseconds, they are multiplied
+ * when packets are read. */
 static enum open_result activate(struct device *device) {
     const struct settings *settings = device->capture->settings;
     pcap_set_snaplen(device->handle, (int)snaplen_to_ask(settings));
@@ -155,6 +162,8 @@ static void count_under(struct device *device, uint32_t description) {
         .dropped_interface = counter_get(&device->counts->dropped_interface)};
 }
 
+/* The interface is described each time that it is opened, because its speed, address or offloads
+ * may have changed. */
 static enum open_result add_description(struct device *device) {
     const struct settings *settings = device->capture->settings;
     if (!fits_file(device)) {

@@ -31,6 +31,7 @@
 #define SLL2_TYPE    10       /* offset 10 of a LINUX_SLL2 header, 8 bits */
 #define SLL_OUTGOING 4
 
+/* If no chunk is empty, device->chunk is NULL and packets are dropped until one is. */
 static void begin_chunk(struct device *device) {
     device->chunk = chunk_queue_acquire(&device->capture->queue);
     if (!device->chunk)
@@ -52,6 +53,8 @@ bool device_hand_over(struct device *device, int64_t complete_ns) {
     return chunk;
 }
 
+/* The thread counts in plain variables and publishes them once a round, so that the hot path has no
+ * atomic access. */
 static void publish(struct device *device) {
     if (!device->counts)
         return;
@@ -70,6 +73,8 @@ static __attribute__((noinline)) bool next_chunk(struct device *device) {
     return device->chunk;
 }
 
+/* Returns the direction of a packet: from its cooked header if it has one, else the one that the
+ * filter selects. */
 static inline enum record_direction direction_of(const struct device *device, const uint8_t *data,
                                                  uint32_t captured) {
     switch (device->file_link_type) {
@@ -147,6 +152,8 @@ static bool has_all(struct device *device) {
                                   device->closed.dropped - device->open.dropped;
 }
 
+/* Reads the packets that the kernel accepted before the stop, so that received plus dropped equals
+ * the number that passed the filter. Ends after END_NS at the latest. */
 static void read_to_end(struct device *device) {
     int64_t until = monotonic_ns() + END_NS;
     refuse_packets(device);
@@ -196,6 +203,7 @@ static bool is_lost(const struct device *device) {
     return device->index && if_nametoindex(device->name) != device->index;
 }
 
+/* Reads the rest of the old socket before it is closed, and keeps the device waiting. */
 static void lose(struct device *device) {
     log_warning("%s is gone; waiting for it", device->name);
     while (pcap_dispatch(device->handle, -1, device_take, (u_char *)device) > 0)
@@ -206,6 +214,8 @@ static void lose(struct device *device) {
     atomic_store(&device->state, DEVICE_WAITING);
 }
 
+/* Reads up to ROUND_PACKETS. If fewer came, all older packets have been read, so that the time up
+ * to which the device is complete can be stated. */
 static void read_round(struct device *device) {
     int64_t begun = realtime_ns();
     int count = pcap_dispatch(device->handle, ROUND_PACKETS, device_take, (u_char *)device);
@@ -225,6 +235,8 @@ static void read_round(struct device *device) {
     }
 }
 
+/* Tries to open the interface. An error other than absence is reported once and tried again,
+ * because a device may return with a changed link type. */
 static void wait_round(struct device *device) {
     enum open_result result = device_open(device);
     if (result == OPEN_DONE) {

@@ -41,6 +41,8 @@ static const char *capture_suffix(const char *name) {
     return found;
 }
 
+/* Replaces all but letters, digits and harmless signs, because names of interfaces may contain any
+ * byte but a slash. */
 static void copy_safe(char *to, size_t size, const char *from) {
     size_t i = 0;
     for (; from[i] && i + 1 < size; i++)
@@ -104,6 +106,8 @@ static void unlock_other(struct directory *directory, const struct stat *now) {
         directory_unlock(directory);
 }
 
+/* Opens the directory through its parent, so that links on the path above cannot redirect it. On
+ * success the old descriptor is closed. */
 static bool open_path(struct directory *directory) {
     static const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     const char *slash = strrchr(directory->path, '/'), *base = slash ? slash + 1 : directory->path;
@@ -219,6 +223,8 @@ static bool find_place(struct resolved_path *place, const char *output, char pat
     return slash;
 }
 
+/* Called before inherited descriptors are closed, of which this one must be kept. directory_open()
+ * resolves the path again. */
 int directory_descriptor(const char *output) {
     char path[PATH_MAX];
     struct resolved_path place;
@@ -229,6 +235,8 @@ int directory_descriptor(const char *output) {
     return place.descriptor;
 }
 
+/* A name with the suffix of a capture or with a % is a file, all others are directories, unless a
+ * file or a stream has the name. */
 void directory_open(struct directory *directory, const struct settings *settings,
                     const char *interfaces) {
     char path[PATH_MAX];
@@ -302,6 +310,7 @@ static void put_prefix(const struct directory *directory, int64_t time_ns, char 
         snprintf(text, size, "%s", directory->prefix);
 }
 
+/* The number keeps names unique within one nanosecond, and shows a gap if a file was removed. */
 void directory_next_name(struct directory *directory, int64_t time_ns, char name[NAME_SIZE]) {
     char prefix[160], time[64];
     put_prefix(directory, time_ns, prefix, sizeof prefix);
@@ -361,6 +370,7 @@ bool directory_final_name(const char *temporary, char name[NAME_SIZE]) {
     return capture_suffix(name);
 }
 
+/* Matches a shape in which 0 stands for any digit. */
 static bool matches(const char *text, const char *shape) {
     for (; *shape; shape++, text++)
         if (*shape == '0' ? !isdigit((unsigned char)*text) : *text != *shape)

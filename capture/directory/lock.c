@@ -22,6 +22,7 @@ static void lock_name(const struct directory *directory, char name[NAME_SIZE]) {
     snprintf(name, NAME_SIZE, ".%s%s.lock", directory->prefix, directory->suffix);
 }
 
+/* Returns whether the name still leads to the open file. */
 static bool is_named(const struct directory *directory, int fd, const char *name) {
     struct stat there, opened;
     return !fstat(fd, &opened) && !fstatat(directory->fd, name, &there, AT_SYMLINK_NOFOLLOW) &&
@@ -55,6 +56,8 @@ bool directory_lock_is_stuck(const struct directory *directory, char name[NAME_S
     return directory->lock_fd < 0 && !fstatat(directory->fd, name, &info, AT_SYMLINK_NOFOLLOW);
 }
 
+/* If the holder ends between the steps, the file may be removed or replaced: the loop then begins
+ * again. */
 bool directory_lock(struct directory *directory) {
     char name[NAME_SIZE];
     if (directory->lock_fd >= 0)

@@ -51,6 +51,7 @@ void path_check_owner(uid_t linker, uid_t owner, const char *path) {
             path);
 }
 
+/* Starts at the root or at the current directory. */
 static void start(struct resolved_path *place, const char *path) {
     const char *from = *path == '/' ? "/" : ".";
     place->fd = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -93,6 +94,8 @@ static bool is_shared(const struct stat *directory) {
     return directory->st_mode & S_ISVTX && directory->st_mode & S_IWOTH;
 }
 
+/* Applies the rule for links to one link, and remembers its owner. Two different owners on one path
+ * are refused, because the target could belong to only one of them. */
 static void check_owner(struct resolved_path *place, const char *path, uid_t linker) {
     struct stat directory;
     if (!linker || linker == geteuid())
@@ -117,6 +120,8 @@ static bool is_true(const struct resolved_path *place, const char *name, const c
            is_same(&behind, &named);
 }
 
+/* Replaces the link by its target: the rest of the walk is the target and the components after it.
+ */
 static void follow(struct walk *walk, int link, const char *name, uid_t linker, const char *after) {
     struct resolved_path *place = walk->place;
     char target[PATH_MAX], joined[PATH_MAX], path[PATH_MAX];
@@ -218,6 +223,8 @@ void path_resolve(struct resolved_path *place, const char *path) {
         continue;
 }
 
+/* For a directory whose parent was replaced. No link is followed at all, because no one checks
+ * owners any more. */
 int path_open_directory(const char *path) {
     char parts[PATH_MAX], *rest;
     int fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;

@@ -17,8 +17,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "confine/privilege.h"
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 
 /* Messages on the socket, in this order: one `struct runner_begin`, the path of each finished file,
  * and RUNNER_END at an orderly end.
@@ -35,6 +34,8 @@ struct runner_begin {
     struct stat status_is; /* must be unchanged, or it is a later run's socket */
 };
 
+/* The main loop of the process. Before the identity arrives it has all privileges, but it reads
+ * nothing else and starts nothing. */
 _Noreturn void runner_run(int fd, char *text);
 
 #define MAX_RUNNING 4
@@ -83,6 +84,8 @@ static bool names_file(char **words) {
     return false;
 }
 
+/* Starts the command for one file. It is not run by a shell, so that a name cannot contain
+ * commands. */
 static void run_for(struct runner *runner, char *path) {
     char *words[MAX_WORDS + 2] = {NULL};
     unsigned count = 0;
@@ -103,6 +106,7 @@ static void run_for(struct runner *runner, char *path) {
     free(path);
 }
 
+/* A command that fails is reported; its file stays published. */
 static void collect_ended(struct runner *runner) {
     int status;
     pid_t pid;
@@ -241,6 +245,8 @@ void command_start(struct command *command, const char *text) {
     command->fd = ends[0];
 }
 
+/* The socket's status is taken before the sandbox is entered, so that the process can recognize the
+ * file at the end. */
 void command_become(struct command *command, const struct identity *identity, const char *status) {
     struct runner_begin begin = {.identity = *identity};
     if (status && !lstat(status, &begin.status_is))

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "confine/privilege.h"
+#include "confine/confine.h"
 
 struct command {
     int fd; /* socket to the process */

@@ -51,6 +51,7 @@ static bool compress_part(struct compression *work, size_t size, ZSTD_EndDirecti
     return true;
 }
 
+/* Reads by offset, because the file was also written by offset. */
 static bool compress_all(struct compression *work) {
     off_t at = 0;
     for (;;) {
@@ -65,6 +66,7 @@ static bool compress_all(struct compression *work) {
     }
 }
 
+/* The checksum lets zstd detect damage, which pcapng itself cannot. */
 static bool compress_into(int from, int to, uint64_t *written) {
     struct compression work = {.context = ZSTD_createCCtx(),
                                .input = malloc(INPUT_BYTES),
@@ -88,6 +90,7 @@ static bool compress_into(int from, int to, uint64_t *written) {
     return done;
 }
 
+/* The compressed file must be on the disk before the original is removed, so it is synced here. */
 bool compress_file(struct finished_file *file) {
     struct directory directory = {.fd = file->directory_fd};
     char temporary[NAME_SIZE], name[NAME_SIZE];
@@ -124,6 +127,7 @@ struct comparison {
     size_t left; /* hint of the library; 0: the frame is complete */
 };
 
+/* Decompresses a part and compares it with the bytes at the same place of the plain file. */
 static bool is_same_part(struct comparison *work, size_t size) {
     ZSTD_inBuffer in = {work->input, size, 0};
     ZSTD_outBuffer out;

@@ -35,6 +35,8 @@ static bool is_replaceable(const struct finished_file *file,
     return !existing.st_size || (replacement->overwrite && is_older);
 }
 
+/* RENAME_NOREPLACE makes check and rename one step: two captures cannot overwrite each other's
+ * files. */
 bool publish_file(struct finished_file *file, const struct replacement *replacement) {
     if (is_replaceable(file, replacement))
         return !renameat(file->directory_fd, file->temporary, file->directory_fd, file->name);

@@ -24,6 +24,8 @@
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a file to be finished, and at the end for leftovers */
 #define MAX_STUCK      256u
 
+/* If too many files wait, they stay uncompressed: a full queue would make the writing thread wait.
+ */
 static void compress(struct finisher *finisher, struct finished_file *file, bool behind) {
     if (behind) {
         if (!finisher->is_warned)
@@ -40,6 +42,8 @@ static bool publish(const struct finisher *finisher, struct finished_file *file)
                             : publish_file(file, &finisher->replacement);
 }
 
+/* Only after the file has its name may its original be removed, and the ring and the command see
+ * it. */
 static void announce(struct finisher *finisher, const struct finished_file *file) {
     if (*file->original)
         unlinkat(file->directory_fd, file->original, 0);
@@ -113,6 +117,7 @@ static void settle(struct finisher *finisher, struct finished_file *file) {
     }
 }
 
+/* Tries to publish stuck files again, in any order. */
 static void retry_stuck(struct finisher *finisher) {
     for (struct finished_file **at = &finisher->stuck; *at;) {
         struct finished_file *file = *at;
@@ -137,6 +142,8 @@ static void give_up_stuck(struct finisher *finisher) {
     }
 }
 
+/* A sync is skipped if files come faster than the disk can sync: the kernel then writes them in its
+ * own time. */
 static void finish(struct finisher *finisher, struct finished_file *file, unsigned waiting) {
     if (finisher->compress)
         compress(finisher, file, waiting > MAX_WAITING / 2);
@@ -238,6 +245,8 @@ bool finisher_start(struct finisher *finisher) {
     return true;
 }
 
+/* If the queue is full, the writing thread waits here: the only place where it waits for another
+ * thread. */
 bool finisher_push(struct finisher *finisher, const struct finished_file *finished) {
     struct finished_file *copy = malloc(sizeof *copy);
     if (!copy)
@@ -279,6 +288,8 @@ static bool wait_for_one(struct finisher *finisher) {
     return less;
 }
 
+/* The ring may be empty because its files are still being finished. Then it waits for one of them.
+ */
 bool finisher_make_room(struct finisher *finisher, int directory_fd) {
     if (!finisher || !ring_is_bounded(finisher->ring))
         return false;

@@ -19,13 +19,14 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 
 struct answer {
     int reason; /* errno; 0: published */
     char name[NAME_SIZE];
 };
 
+/* The keeper becomes the owner of the directory, who can rename in it without further rights. */
 static struct identity owner_of(const struct directory *directory) {
     struct identity owner = {
         .changes = directory->owner != 0, .user = directory->owner, .group = directory->group};
@@ -51,6 +52,7 @@ static void remove_lock(const struct directory *directory) {
         directory_unlock(&copy);
 }
 
+/* The main loop of the process: one byte asks it to publish the file. */
 static _Noreturn void keep(int fd, const struct replacement *replacement,
                            const struct directory *directory, struct finished_file *file) {
     char asked;
@@ -101,6 +103,7 @@ void keeper_start(struct keeper *keeper, struct directory *directory,
     strcpy(directory->sealed_name, file.temporary);
 }
 
+/* A keeper that has ended is reported as EPIPE, which is not worth a retry. */
 bool keeper_publish(const struct keeper *keeper, struct finished_file *file) {
     struct answer answer = {.reason = EPIPE};
     if (send(keeper->fd, "", 1, MSG_NOSIGNAL) == 1 &&

@@ -6,7 +6,7 @@
 #ifndef WIRETALE_CAPTURE_KEEPER_H
 #define WIRETALE_CAPTURE_KEEPER_H
 
-#include "confine/privilege.h"
+#include "confine/confine.h"
 #include "finish/finished_file.h"
 
 struct keeper {

@@ -72,6 +72,7 @@ static bool is_published_compressed(const struct finished_file *file) {
     return same;
 }
 
+/* Returns whether the plain file begins with the content of the compressed one. */
 static bool has_beginning(int directory_fd, int compressed_fd, const char *plain) {
     int fd = open_regular(directory_fd, plain);
     bool same = fd >= 0 && is_compressed_copy(compressed_fd, fd, false);
@@ -119,6 +120,7 @@ static int by_name(const void *a, const void *b) {
     return order ? order : strcmp(one, other);
 }
 
+/* Only lists names. Files are opened by recover_next(). */
 void recover_find(struct leftovers *left, const struct directory *directory) {
     *left = (struct leftovers){.directory_fd = fcntl(directory->fd, F_DUPFD_CLOEXEC, 0)};
     int fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -136,6 +138,7 @@ bool recover_is_done(const struct leftovers *left) {
     return left->next == left->count;
 }
 
+/* Maps the file and walks it. An empty file gives an empty result. */
 static bool walk_file(const struct finished_file *file, struct recovered *found) {
     struct stat info;
     if (fstat(file->fd, &info))
@@ -190,6 +193,8 @@ static bool leave(struct finished_file *file) {
     return false;
 }
 
+/* Decides what to do with an open leftover. Returns false if there is nothing to publish; the file
+ * is then closed. */
 static bool recover(struct finished_file *file) {
     struct recovered found;
     if (!walk_file(file, &found)) {
@@ -219,6 +224,8 @@ static bool recover(struct finished_file *file) {
     return true;
 }
 
+/* Removes an incomplete compressed file if its original exists; else it may be the only copy and
+ * stays. */
 static void drop_half_compressed(int directory_fd, int fd, const char *temporary,
                                  const char *name) {
     if (is_half_compressed(directory_fd, fd, name))

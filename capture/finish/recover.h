@@ -34,7 +34,7 @@ void recover_find(struct leftovers *left, const struct directory *directory);
 bool recover_is_done(const struct leftovers *left);
 
 /* Opens the next file, cuts it after its last whole block and adds statistics that say so. Returns
- * NULL if the file is in use, not of this program, or holds no packets; an empty one is removed. */
+ * NULL if the file is in use, obsolete or not of this program; an empty one is removed. */
 struct finished_file *recover_next(struct leftovers *left);
 
 /* Walks the bytes of a file; also called by tests and the fuzzer. */

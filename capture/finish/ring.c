@@ -32,6 +32,7 @@ bool ring_is_bounded(const struct ring *ring) {
     return ring->max_files || ring->max_bytes;
 }
 
+/* Removed files leave free entries in front, which are reclaimed before the array grows. */
 static bool make_space(struct ring *ring) {
     if (ring->first + ring->count < ring->capacity)
         return true;
@@ -60,6 +61,7 @@ static bool append(struct ring *ring, const char *name, uint64_t bytes) {
     return true;
 }
 
+/* A file that others have removed already is only taken off the list. */
 static void remove_oldest(struct ring *ring, int directory_fd) {
     struct ring_file *oldest = &ring->files[ring->first];
     unlinkat(directory_fd, oldest->name, 0);
@@ -69,6 +71,7 @@ static void remove_oldest(struct ring *ring, int directory_fd) {
     ring->count--;
 }
 
+/* The newest file is never removed, whatever its size. */
 static bool is_too_much(const struct ring *ring) {
     if (ring->count <= 1)
         return false;
@@ -113,6 +116,8 @@ bool ring_make_room(struct ring *ring, int directory_fd) {
     return any;
 }
 
+/* Lists the directory through a second descriptor, because closedir() closes the one that it has.
+ */
 void ring_scan(struct ring *ring, const struct directory *directory) {
     if (!ring_is_bounded(ring))
         return;

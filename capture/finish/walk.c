@@ -49,6 +49,8 @@ static uint32_t block_length(const uint8_t *at, size_t left) {
     return length;
 }
 
+/* Only sections in the byte order of this host with this program's name are recovered, because no
+ * other writer guarantees that a file grows block by block. */
 static bool is_our_section(const uint8_t *data, size_t size) {
     uint32_t length = block_length(data, size);
     if (length < MIN_SECTION || get_u32(data) != SECTION_TYPE ||
@@ -61,6 +63,7 @@ static bool is_our_section(const uint8_t *data, size_t size) {
            !memcmp(name, PCAPNG_APPLICATION, sizeof PCAPNG_APPLICATION - 1);
 }
 
+/* A packet must belong to a described interface and fit into its block. */
 static bool take_packet(struct recovered *found, const uint8_t *at, uint32_t length) {
     if (length < RECORD_EPB_FIXED)
         return false;
@@ -83,6 +86,8 @@ static bool take_interface(struct recovered *found) {
     return true;
 }
 
+/* Statistics with counts of accepted packets mark an orderly end; packets after them clear the
+ * mark. */
 static bool take_block(struct recovered *found, const uint8_t *at, uint32_t length) {
     size_t size;
     switch (get_u32(at)) {

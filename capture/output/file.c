@@ -19,9 +19,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define PIPE_WAIT_MS    100
-#define END_PATIENCE_NS (10 * NS_PER_S) /* for the reader of a pipe that does not read at the end  \
-                                         */
+#define PIPE_WAIT_MS 100
+#define END_PATIENCE_NS                                                                            \
+    (10 * NS_PER_S) /* for the reader of a pipe that does not read at the end                      \
+                     */
 
 static struct interface_counts *counts_under(const struct output *output, uint32_t description) {
     return &output->capture->descriptions.items[description]->counts;
@@ -40,6 +41,7 @@ struct file_counts output_counts_since(const struct output *output, uint32_t des
     return file_counts_less(&now, &output->before[description]);
 }
 
+/* Moves packets from written to dropped, if their file was removed. */
 void output_count_lost(struct output *output, uint32_t description, uint64_t packets) {
     struct interface_counts *counts = counts_under(output, description);
     counter_set(&counts->written, counter_get(&counts->written) - packets);
@@ -50,6 +52,8 @@ static bool is_no_room(int error) {
     return error == ENOSPC || error == EDQUOT;
 }
 
+/* pwrite() at the end of the last whole block: an incomplete record is overwritten by the next
+ * attempt. */
 static size_t store_in_file(struct output *output, const uint8_t *data, size_t size) {
     size_t done = 0;
     while (done < size) {
@@ -80,6 +84,8 @@ static bool wait_reader(struct output *output, int64_t *since_ns) {
     return !output->gave_up;
 }
 
+/* The stream is non-blocking, so that the thread can give up at the end of the capture if the
+ * reader hangs. */
 static size_t store_in_stream(struct output *output, const uint8_t *data, size_t size) {
     enum { PIPE_PART = 65536 }; /* small enough that a write that begins also ends */
     int64_t since = monotonic_ns();
@@ -133,6 +139,8 @@ static bool is_unfiltered(const struct settings *settings) {
     return !settings->filter && settings->direction == CHOOSE_BOTH;
 }
 
+/* Accepted packets are all that passed the filter: recorded, or dropped at any stage after it. The
+ * comment lists the drops by stage, since pcapng has no options for the queue and the disk. */
 static void add_statistics(struct output *output, struct pcapng_buffer *buffer, uint32_t number) {
     struct file_counts of = output->reported[number] = output_counts_since(output, number);
     char comment[256];
@@ -200,6 +208,7 @@ void output_name(struct output *output, char name[NAME_SIZE]) {
     pthread_mutex_unlock(&output->name_lock);
 }
 
+/* A reader that leaves is the normal end of a stream, as with head(1). */
 void output_end_stream(struct output *output) {
     output->closed_pipe = errno == EPIPE;
     output->stream_failed = !output->closed_pipe;
@@ -209,6 +218,7 @@ void output_end_stream(struct output *output) {
     output->gave_up = true;
 }
 
+/* Reports only the first of consecutive failures, because each packet would fail. */
 void output_note_failure(struct output *output, const char *what) {
     if (!output->failing)
         log_warning("%s: %s; packets are dropped and counted until it works again", what,
@@ -289,6 +299,7 @@ static bool open_stream(struct output *output) {
     return true;
 }
 
+/* If the disk is full, old files of the ring are removed until a new one can be made. */
 static bool open_file(struct output *output, int64_t time_ns) {
     if (!directory_lock(output->directory))
         return false;
@@ -310,6 +321,7 @@ static void discard(struct output *output) {
     output->fd = -1;
 }
 
+/* A file that cannot take its header is removed again, so that no empty file stays. */
 static bool try_begin(struct output *output, int64_t time_ns) {
     output->bytes = output->packets = output->described = 0;
     if (!(output->directory->is_stream ? open_stream(output) : open_file(output, time_ns)))

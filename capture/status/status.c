@@ -18,6 +18,7 @@
 static const char *const states[] = {"starting", "waiting",  "capturing",
                                      "dropping", "stopping", "ended"};
 
+/* The worst state wins: a disk that refuses packets hides that interfaces are read. */
 static enum status_state state_of(struct capture *capture, const struct output *output) {
     unsigned reading = 0, ended = 0;
     for (uint32_t i = 0; i < capture->device_count; i++) {
@@ -67,6 +68,7 @@ static void put_device(struct json *json, struct device *device) {
     json_close(json, '}');
 }
 
+/* Written through a stream into memory, so that it cannot exceed the buffer. */
 size_t status_json(const struct status *status, const struct capture *capture,
                    char text[STATUS_SIZE]) {
     struct json json = {.out = fmemopen(text, STATUS_SIZE, "w")};
@@ -105,6 +107,7 @@ void status_text(const struct status *status, char *text, size_t size) {
         snprintf(text + used, size - (size_t)used, "; %llu wait", (unsigned long long)all->queued);
 }
 
+/* WATCHDOG_PID guards against a value that a parent process inherited. */
 static int64_t watchdog_of(void) {
     const char *time = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     if (!time || (pid && atoll(pid) != getpid()))
@@ -132,6 +135,7 @@ void service_open(struct service *service) {
     service->watchdog_ns = watchdog_of();
 }
 
+/* A datagram that cannot be sent is dropped: systemd must not delay the capture. */
 void service_notify(struct service *service, const char *format, ...) {
     char text[1024];
     va_list arguments;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
-#include "output/output.h"
+#include "output/file.h"
 
 #define STATUS_SIZE 16384 /* bytes of a line of JSON */
 

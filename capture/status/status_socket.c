@@ -75,6 +75,7 @@ static void open_own(struct status_socket *of, const char *path) {
         fail(EXIT_IO, "--status %s: something else has taken its place", path);
 }
 
+/* The socket is bound with the umask of its final mode, so that it never has another one. */
 void status_socket_open(struct status_socket *to, const char *path) {
     *to = (struct status_socket){.fd = -1, .directory_fd = -1, .node_fd = -1};
     if (!path)
@@ -126,6 +127,7 @@ static void update_read_time(struct status_client *client, int64_t now) {
     client->unread = unread;
 }
 
+/* A client without progress for SILENT_NS is disconnected. */
 void status_socket_poll(struct status_socket *socket, int64_t now) {
     for (unsigned i = socket->count; i--;) {
         update_read_time(socket->clients[i], now);
@@ -156,6 +158,7 @@ static bool make_room(struct status_socket *from, int64_t now) {
     return silent >= 0;
 }
 
+/* Accepts all waiting clients. One that cannot be served is closed at once. */
 bool status_socket_accept(struct status_socket *from) {
     bool fresh = false;
     int64_t now = monotonic_ns();
@@ -187,6 +190,7 @@ static bool send_left(struct status_client *client, const char *line) {
     return true;
 }
 
+/* A client that has not taken the previous line misses this one. */
 static bool send_line(struct status_client *client, const char *line, size_t length) {
     if (client->left && !send_left(client, client->line))
         return false;

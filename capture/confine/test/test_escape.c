@@ -24,8 +24,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
-#include "confine/privilege.h"
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 
 #define ORDINARY    65534 /* a user and a group */
 #define PAGE        4096

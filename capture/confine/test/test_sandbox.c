@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
-#include "confine/sandbox.h"
+#include "confine/confine.h"
 
 static char place[] = "/tmp/wiretale-test-XXXXXX";
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/check.h"
-#include "confine/privilege.h"
+#include "confine/confine.h"
 
 static bool has(const char *map, unsigned number) {
     char path[] = "/tmp/wiretale-user-map-XXXXXX";

@@ -26,7 +26,8 @@ static inline struct made_file made_file(unsigned interfaces, unsigned packets) 
     uint8_t record[4096];
     pcapng_section(&made.bytes);
     for (unsigned i = 0; i < interfaces; i++) {
-        struct description described = {.device = i, .link_type = 1, .snaplen = 262144, .name = "eth0"};
+        struct description described = {
+            .device = i, .link_type = 1, .snaplen = 262144, .name = "eth0"};
         pcapng_interface(&made.bytes, &described);
     }
     made.head = made.bytes.fill;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user that captures and owns the files. Of the capabilities only CAP_NET_RAW is kept, without
- * which an interface that disappears could not be opened again. */
-#ifndef WIRETALE_CAPTURE_PRIVILEGE_H
-#define WIRETALE_CAPTURE_PRIVILEGE_H
+/* Confinement of the processes: which user they are (privilege.c), and which files and system calls
+ * they can use (sandbox.c). Of the capabilities only CAP_NET_RAW is kept, without which an
+ * interface that disappears could not be opened again. Limits that the kernel does not support are
+ * left out, with a message. */
+#ifndef WIRETALE_CAPTURE_CONFINE_H
+#define WIRETALE_CAPTURE_CONFINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "directory/directory.h"
@@ -39,5 +42,17 @@ bool user_map_has(const char *path, unsigned number);
 
 /* Returns whether root of this namespace can become that user and drop its groups. */
 bool user_map_may_become(uid_t user, gid_t group);
+
+/* Landlock: leaves the output directory and what is below it, /sys/class/net and /sys/devices. No
+ * other files, no TCP (Linux 6.7), no abstract Unix sockets and no signals to other processes
+ * (6.12). Returns false if the kernel has no Landlock. To be called before threads start. */
+bool sandbox_files(const struct directory *directory);
+
+/* seccomp: leaves the system calls that capturing needs. Threads started later inherit it. Returns
+ * false if the kernel has no seccomp. */
+bool sandbox_calls(void);
+
+/* Closes all descriptors above 2, except `kept`. */
+void close_other_descriptors(const int *kept, size_t count);
 
 #endif
