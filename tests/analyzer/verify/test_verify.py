@@ -378,7 +378,7 @@ CRAFTED = {
     "reordering/reordered_by_four_and_resent": {"spurious-proven", "answer-to-copy"},
     "duplicate/mirror_of_both_directions": {"mirror-copy"},
     "window/probe_byte_accepted": {"probe-byte"},
-    "loss/partial_overlap": {"overlap"},
+    "timeout/partial_overlap": {"overlap"},
     "reordering/acks_stored_before_data": {"ack-overtook", "capture-reordered"},
     "window/linux_window_probes": {"probe-not-keep-alive"},
     "reordering/reordered_with_four_duplicates": {"late-not-asked"},
