@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version, told here and nowhere else: setup.cfg reads it from this file."""
+"""The version; setup.cfg reads it from this file."""
 
 __version__ = "0.1.0"

@@ -183,7 +183,7 @@ def is_own_link(words: list[str]) -> bool:
 
 
 def user_of(lab: Lab) -> str:
-    """Returns the process that uses a lab, for a message; empty if there is none.
+    """Returns the process that uses a lab, for a message; empty if no process does.
 
     Only the process of a `lab run` uses its lab. Another lab is used by any process on its hosts except its link.
     """

@@ -78,7 +78,7 @@ def holder() -> int | None:
 
 
 def find_holder() -> int:
-    """Returns the holder and starts it if there is none. A lock keeps two commands from starting two."""
+    """Returns the holder and starts it if it does not run. A lock keeps two commands from starting two."""
     holder_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with holder_file().with_name("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

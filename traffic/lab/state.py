@@ -163,7 +163,7 @@ def known_labs() -> list[Lab]:
 
 
 def find_lab(name: str | None) -> Lab:
-    """Returns the lab of a name, or the only lab. UsageError if there is none."""
+    """Returns the lab of a name, or the only lab. UsageError if it does not exist."""
     labs = known_labs()
     found = [lab for lab in labs if name in (None, lab.name)]
     if len(found) == 1:
