@@ -60,7 +60,7 @@ PANELS = (
     ("rate", "throughput, bit/s"),
     ("sequence", "stream position, bytes"),
     ("rtt", "RTT, ms"),
-    ("losses", "cumulative losses"),
+    ("losses", "total losses"),
     ("blocks", "block delay, ms"),
     ("fragments", "fragments"),
 )

@@ -27,7 +27,7 @@ class Line:
     hover: str = "%{y:.3s}"
 
 
-PANELS = ("throughput, bit/s", "latency, ms", "jitter, ms", "queue, packets", "bytes", "cumulative losses")
+PANELS = ("throughput, bit/s", "latency, ms", "jitter, ms", "queue, packets", "bytes", "total losses")
 LINES = (
     Line("throughput_bps", "throughput", 0, BLUE, hover="%{y:.4s}bit/s"),
     Line("cumulative_throughput_bps", "cumulative throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import wiretale
 from capture_points import MS, START_NS, Points, block, udp
 from checkout import SAMPLES
+from experiment_results import built_in, stored
+from ideal_link import INTERVAL_NS, measured
 from plain_wire import Connection, Wire
 from wiretale.reports.html.experiment import write_page
 from wiretale.reports.html.lab import write_lab_report
@@ -49,16 +51,12 @@ def compare_report(folder: Path) -> Path:
 
 def experiment_report(folder: Path, plan: str = "s2-controller-sweep") -> Path:
     """Means and trials by block size, published figures beside."""
-    from test_experiment_report import built_in, stored
-
     trials = 2 if plan == "s2-controller-sweep" else None
     return write_page(read_outcome(stored(built_in(plan, trials), folder / plan)), folder / f"{plan}.html")
 
 
 def lab_report(folder: Path) -> Path:
     """A narrow link, with the published figures of one."""
-    from test_lab_flow import INTERVAL_NS, measured
-
     flow = measured(folder, 600, INTERVAL_NS, 8 * MS, 10 * MS, 20)
     row = {
         **flow.totals,

@@ -3,64 +3,15 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
+from ideal_link import INTERVAL_NS, MS, START_NS, ideal_link, measured, write_capture
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.reports.html.lab import render
-from wiretale.traffic.lab.flow import FlowMeasures, measure_flow
+from wiretale.traffic.lab.flow import measure_flow
 from wiretale.traffic.lab.study import disturbances
-
-START_NS = 1_700_000_000_000_000_000
-MS = 1_000_000
-INTERVAL_NS = 8000e9 / 1.9e6  # packets of 1000 bytes at 1.9 Mb/s
-
-
-def block_frame(number: int, ip_bytes: int, sent_ns: int) -> bytes:
-    """A UDP datagram that is a block; its checksum is not given."""
-    block = struct.pack("!IIHHIQQ", 0x57544231, 9, 0, 0, ip_bytes - 28, number, sent_ns) + bytes(ip_bytes - 60)
-    udp = struct.pack("!HHHH", 5000, 5001, ip_bytes - 20, 0) + block
-    ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, ip_bytes, number & 0xFFFF, 0, 64, 17, 0, b"\x0a\x63\0\1", b"\x0a\x63\0\2"
-    )
-    return bytes(12) + b"\x08\0" + ip + udp
-
-
-def write_capture(folder: Path, name: str, packets: list[tuple[int, int]], ip_bytes: int) -> Path:
-    """A capture of (time, number of the block), its first 256 bytes."""
-    path = folder / f"{name}.pcap"
-    with path.open("wb") as out:
-        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 256, 1))
-        for time_ns, number in packets:
-            frame = block_frame(number, ip_bytes, time_ns)
-            out.write(
-                struct.pack("<IIII", time_ns // 10**9, time_ns % 10**9, len(frame[:256]), len(frame)) + frame[:256]
-            )
-    return path
-
-
-def ideal_link(
-    count: int, interval_ns: float, tx_ns: int, delay_ns: int, limit: int
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Packets before and after a link with a rate, a delay, and room for `limit` packets, the one being sent among them."""
-    before, after, ends = [], [], []
-    for number in range(count):
-        came = START_NS + round(number * interval_ns)
-        before.append((came, number))
-        ends = [end for end in ends if end > came]
-        if len(ends) < limit:
-            ends.append(max(came, ends[-1] if ends else came) + tx_ns)
-            after.append((ends[-1] + delay_ns, number))
-    return before, after
-
-
-def measured(folder: Path, *link: float, ip_bytes: int = 1000) -> FlowMeasures:
-    before, after = ideal_link(*link)  # type: ignore[arg-type]
-    return measure_flow(
-        write_capture(folder, "before", before, ip_bytes), write_capture(folder, "after", after, ip_bytes), ip_bytes
-    )
 
 
 def test_the_narrow_link_is_measured_as_it_was_published(tmp_path: Path) -> None:
