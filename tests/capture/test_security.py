@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from capture_link import (
     PROGRAM,
     CaptureLink,
@@ -186,6 +187,7 @@ def test_a_descriptor_that_is_not_open_is_refused() -> None:
     assert done.returncode == 4 and "/dev/fd/9 cannot be written: Bad file descriptor" in done.stderr
 
 
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize("bit", [stat.S_ISUID, stat.S_ISGID])
 def test_a_set_user_id_bit_is_refused(bit: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="wiretale-test-"))  # where others may go, as they may not in tmp_path

@@ -22,7 +22,6 @@ import needs
 import wiretale
 
 # There the sanitizer speaks up in every process that the test starts.
-NOT_SANITIZED = pytest.mark.skipif("WIRETALE_SANITIZED" in os.environ, reason="starts processes of its own")
 
 WIRETALE = [sys.executable, "-m", "wiretale"]
 
@@ -196,7 +195,7 @@ def test_any_locale_is_written_to(wiretale_run: Any, samples: Path, command: tup
     assert not done.stderr
 
 
-@NOT_SANITIZED
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize(
     "words",
     [
@@ -222,7 +221,7 @@ def test_a_closed_output_is_an_error_and_costs_no_file(samples: Path, tmp_path: 
     assert len(written) == 2 * ("DIR" in words) and (tmp_path / "report.html").exists() == ("DIR" in words)
 
 
-@NOT_SANITIZED
+@needs.marked(needs.plain_processes())
 def test_a_closed_output_that_nothing_is_written_to_is_no_error(samples: Path, tmp_path: Path) -> None:
     page = tmp_path / "t.html"
     command = shlex.join([*WIRETALE, "analyze", str(samples / "vlan_ipv6.pcap"), "-q", "--report", str(page)])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import wiretale
 from hidden_library import library_folder, why_not, without_libraries
 from wiretale.installation import package_of_library, repair, source_folder
@@ -92,6 +93,7 @@ def test_a_command_that_is_a_program_names_its_library(run_without: RunWithout, 
     assert done.stderr.count("\n") == 1
 
 
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize(
     ("library", "names"),
     [
@@ -131,6 +133,7 @@ def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
     assert {found[name]["mend"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
 
 
+@needs.marked(needs.plain_processes())
 def test_the_repair_fits_the_installation() -> None:
     folder = source_folder()
     if folder:

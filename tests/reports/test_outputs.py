@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import wiretale
 from wiretale.traffic.program import program_path
 
@@ -128,6 +129,7 @@ def test_a_page_goes_where_its_name_leads(files: Files, page_to: Callable[..., W
     assert not list(folder.glob(".*"))
 
 
+@needs.marked(needs.plain_processes())
 @each_page
 def test_a_page_goes_to_a_process_substitution(files: Files, page_to: Callable[..., Words]) -> None:
     if not shutil.which("bash"):

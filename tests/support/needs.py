@@ -48,6 +48,11 @@ def first(*reasons: str | None) -> str | None:
     return next(filter(None, reasons), None)
 
 
+def plain_processes() -> str | None:
+    """Programs without a preloaded sanitizer: it fails in processes that other programs start or that have more rights."""
+    return "a sanitizer is preloaded" if "WIRETALE_SANITIZED" in os.environ else None
+
+
 def programs(*names: str) -> str | None:
     """Programs in PATH."""
     absent = sorted({PACKAGES.get(name, name) for name in names if not shutil.which(name)})

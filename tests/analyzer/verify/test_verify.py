@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import needs
 from checkout import ROOT, SCENARIOS
 from plain_wire import RST, SYN, Connection, Wire
 from scenario import captured, read_scenario
@@ -37,7 +38,6 @@ needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="needs tsha
 ENDS = frozenset({("10.0.0.1", "4000"), ("10.0.0.2", "80")})
 
 # There the sanitizer speaks up in every process that the test starts.
-NOT_SANITIZED = pytest.mark.skipif("WIRETALE_SANITIZED" in os.environ, reason="starts processes of its own")
 
 
 def event(kind: str, frame: int = 1, **more: Any) -> dict[str, Any]:
@@ -534,7 +534,7 @@ FAILURES = {
 }
 
 
-@NOT_SANITIZED
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize("script", FAILURES)
 def test_a_tshark_that_fails_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path, script: str) -> None:
     done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env=stand_in(tmp_path, script))
@@ -551,7 +551,7 @@ def test_warnings_of_a_tshark_that_goes_on_are_no_matter(wiretale_run: Any, samp
     assert found["kinds"]["retransmission"]["wireshark_only"] == 1
 
 
-@NOT_SANITIZED
+@needs.marked(needs.plain_processes())
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_both(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
     script = f'open({str(tmp_path / "pid")!r}, "w").write(str(__import__("os").getpid())); time.sleep(60)'

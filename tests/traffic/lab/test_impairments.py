@@ -97,10 +97,10 @@ def test_jitter_overtakes_only_when_told(send: Send, reorders: str) -> None:
 
 def test_packets_leave_at_the_opportunities_of_a_trace(send: Send, tmp_path: Path) -> None:
     """As mahimahi's: 1500 bytes at each line, shared by small packets, over and over from the first packet on."""
-    (tmp_path / "cell.trace").write_text("10\n20\n20\n40\n")
+    (tmp_path / "cell.trace").write_text("50\n100\n100\n200\n")
     sent = send("trace=cell.trace queue=1000", size=750 - HEADERS, count=40, gap=0)
     origin = sent.truth[0]["in_ns"]
-    times = [ms + 40 * turn for turn in range(5) for ms in (10, 20, 20, 40)]
+    times = [ms + 200 * turn for turn in range(5) for ms in (50, 100, 100, 200)]
     for row, ms in zip(sent.truth, (time for time in times for _ in "ab"), strict=True):
         assert (row["due_ns"] - origin) / 1e6 == pytest.approx(ms, abs=0.5)
     assert sent.numbers_after == list(range(40))
