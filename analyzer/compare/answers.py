@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several capture points answer, in sentences: what was lost where, and whether the tracer saw it all."""
+"""The result in sentences: losses by place, and whether the tracer captured everything."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from wiretale.analyzer.compare.loss_location import PLACES, Ledger, Stage
 from wiretale.analyzer.units import agreeing, plural, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.comparison import Comparison
 
 
 NOTHING_SHARED = (
-    "The captures have no packet in common: they are of other traffic or other times, or too much was changed on the way. "
-    "What seems lost below is what one capture alone has."
+    "The captures have no packet in common: their traffic or times differ, or the path changed too much of the packets. "
+    "Losses below are packets that only one capture has."
 )
 
 
 def tracer_stage(ledger: Ledger) -> Stage | None:
-    """The tracer's part in a ledger."""
+    """Returns the tracer's stage of a ledger."""
     return next((stage for stage in ledger.stages if stage.role == "tracer"), None)
 
 
 def saw_all(ledger: Ledger) -> bool | None:
-    """Whether the tracer saw all that was sent. None when nothing tells what was sent, or where the rest was lost."""
+    """Returns whether the tracer captured all that was sent; None if that cannot be determined."""
     stage = tracer_stage(ledger)
     if stage is None or len(ledger.stages) < 2:
         return None
@@ -35,12 +35,12 @@ def saw_all(ledger: Ledger) -> bool | None:
 
 
 def counted(ledger: Ledger, count: int) -> str:
-    """With what it counts: `1 packet`, `2 blocks`."""
+    """`1 packet`, `2 blocks`."""
     return plural(count, ledger.unit.removesuffix("s"))
 
 
 def loss_sentence(ledger: Ledger) -> str:
-    """Of how many how many were lost where."""
+    """Returns the losses by place."""
     if not ledger.lost:
         arrived = agreeing(ledger.sent, "the only one", f"all {ledger.sent:,}")
         return f"{ledger.title}: {arrived} arrived." if ledger.sent else f"{ledger.title}: none."
@@ -51,30 +51,30 @@ def loss_sentence(ledger: Ledger) -> str:
 
 
 def tracer_sentence(ledger: Ledger) -> str | None:
-    """Did the tracer see it all?"""
+    """Returns whether the tracer captured everything, as a sentence; None if that cannot be determined."""
     stage = tracer_stage(ledger)
     if stage is None or len(ledger.stages) < 2:
         return None
     if stage.missed:
-        return f"The tracer did not see it all: {counted(ledger, stage.missed)} passed it unseen ({ledger.title})."
+        return f"The tracer missed {counted(ledger, stage.missed)} that passed it ({ledger.title})."
     if saw_all(ledger):
-        return f"The tracer saw it all: {counted(ledger, stage.seen)} ({ledger.title})."
+        return f"The tracer captured everything: {counted(ledger, stage.seen)} ({ledger.title})."
     short = ledger.sent - stage.seen
     if not short:
         return None
     return (
-        f"The tracer saw all that is known to have come by: {counted(ledger, stage.seen)}; {short:,} more "
-        f"{agreeing(short, 'was', 'were')} to be sent and came neither by it nor to the receiver ({ledger.title})."
+        f"The tracer captured {counted(ledger, stage.seen)}, all that is known to have passed it; {short:,} more "
+        f"{agreeing(short, 'was', 'were')} to be sent and reached neither tracer nor receiver ({ledger.title})."
     )
 
 
-def answers(vantage: Vantage) -> Iterator[str]:
-    """One sentence each."""
-    if len(vantage.points) > 1 and all(clock.evidence == "none" for clock in vantage.clocks):
+def answers(comparison: Comparison) -> Iterator[str]:
+    """Yields the answers, one sentence each."""
+    if len(comparison.points) > 1 and all(clock.evidence == "none" for clock in comparison.clocks):
         yield NOTHING_SHARED
-    for ledger in vantage.ledgers:
+    for ledger in comparison.ledgers:
         yield loss_sentence(ledger)
-    for ledger in vantage.ledgers:
+    for ledger in comparison.ledgers:
         sentence = tracer_sentence(ledger)
-        if sentence and (ledger.unit != "packets" or len(vantage.ledgers) <= 2):
+        if sentence and (ledger.unit != "packets" or len(comparison.ledgers) <= 2):
             yield sentence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One capture point of several: its packets in DuckDB, fragments put together, and what its files say of themselves."""
+"""Loads the packets of one capture point into DuckDB, with fragments reassembled, and the statistics of its files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ROLES: dict[int, tuple[str, ...]] = {
     3: ("sender", "tracer", "receiver"),
 }
 
-# A datagram in fragments is one packet, whole when its last byte came (RFC 7679 section 3.4: unless reassembled, it is
-# lost), with the headers of its first fragment. Those whose first fragment is missing tell no flow: they are left out.
+# A fragmented datagram is one packet with the headers of its first fragment. It is whole once its last byte arrived,
+# because RFC 7679 section 3.4 counts it as lost unless reassembled. Without first fragment the flow is unknown: left out.
 WHOLE_PACKETS = """
 CREATE TABLE loaded{point} AS
 SELECT packet, frame, time_ns, conversation, digest, digest_short, run, number, interface, sequence, acknowledgment,
@@ -43,12 +43,12 @@ JOIN raw{point} AS first ON first.packet = gathered.first_packet
 
 @dataclass
 class CapturePoint:
-    """Where packets were captured: sender, tracer or receiver."""
+    """The capture at sender, tracer or receiver."""
 
     number: int
     role: str
     files: list[str]
-    #: as _core.Observations.interfaces() gives them
+    #: rows of _core.Observations.interfaces()
     interfaces: list[dict[str, Any]]
     damage: list[str]
     packets: int
@@ -59,23 +59,23 @@ class CapturePoint:
 
     @property
     def dropped(self) -> int | None:
-        """Packets that its files say were dropped while capturing; None where they do not tell."""
-        told = [
+        """Drop count in the statistics of its files; None without any."""
+        counts = [
             row[name]
             for row in self.interfaces
             for name in ("dropped_kernel", "dropped_interface", "dropped_program")
             if row[name] is not None
         ]
-        return sum(told) if told else None
+        return sum(counts) if counts else None
 
     @property
     def name(self) -> str:
-        """The files, shortly."""
+        """The names of the first files."""
         return ", ".join(Path(file).name for file in self.files[:2]) + (", …" if len(self.files) > 2 else "")
 
 
 def find_files(path: str) -> list[str]:
-    """The files of one capture point. InputError when one of them cannot be read as a capture."""
+    """Returns the files of one capture point. Raises InputError if one of them is no readable capture."""
     files = expand_paths([path])
     if "-" in files:
         raise InputError("-: expected a file or a folder, because standard input can be read only once")
@@ -85,7 +85,7 @@ def find_files(path: str) -> list[str]:
 
 
 def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
-    """Reads a point's files into the table loaded{number}."""
+    """Reads the files of a point into the table loaded{number}."""
     observations = _core.Observations(list(files))
     connection.register("observations", observations)
     connection.execute(f"CREATE TABLE raw{number} AS FROM observations")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the clock of one capture point differs from that of another: offset, skew, and steps.
+"""Estimates the clock of one capture point against another: offset, skew and steps.
 
-What a packet seems to take from one point to the other is its delay and the offset of the clocks; on the way back it is the
-delay less the offset. No delay is below that of an idle path, so the true line lies under all points (Moon, Skelly and
-Towsley, Estimation and Removal of Clock Skew from Network Delay Measurements, INFOCOM 1999): that line is sought which
-fits closest from below, both directions with one slope. That the least delays of both directions are equal is an
-assumption (as in RFC 5905 section 8); however wrong it is, the offset is off by at most half the least round trip.
-With packets of one direction only the offset stays unknown: delays are then told above the least.
+The time difference of a packet at two points is its delay plus the clock offset, and minus the offset in the opposite
+direction. No delay is less than that of the idle path, so the true line is below all points (Moon, Skelly and Towsley,
+Estimation and Removal of Clock Skew from Network Delay Measurements, INFOCOM 1999). wiretale fits the closest line from
+below with one slope for both directions. It assumes equal least delays in both directions (as RFC 5905 section 8); if that
+is wrong, the offset is wrong by at most half the least RTT. If packets of one direction only are captured, the offset
+stays unknown, and delays are relative to the least.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 Sample = tuple[int, int]  # time at the earlier point, difference of both times; ns
 BINS = 1000
-SKEW_MOST = 1e-3  # a crystal is within 100 ppm; a virtual machine's clock that is being slewed within 500
+SKEW_MAX = 1e-3  # a crystal is within 100 ppm; a slewed clock of a virtual machine within 500
 SEARCHES = 80
-STEPS_MOST = 16
-STEP_LEAST_NS = 20_000
-BINS_BESIDE = 8  # that a step is judged by, on each side
-BINS_LEAST = 3
-RTT_CHANGE_MOST = (
+STEPS_MAX = 16
+STEP_MIN_NS = 20_000
+BINS_BESIDE = 8  # on each side of a step
+BINS_MIN = 3
+RTT_CHANGE_MAX = (
     0.5  # of a step: a route that changes in one direction changes the round trip twice as much as the offset
 )
 HOLD_NS = 10**6
@@ -53,54 +53,54 @@ WHERE w{a} AND w{b} AND NOT copy AND t{a} BETWEEN {start} AND {stop}
 
 @dataclass
 class Stretch:
-    """A line of offsets, from one step of the clock to the next."""
+    """A line of offsets between two steps of the clock."""
 
     start_ns: int
     end_ns: int
     middle_ns: int
-    #: of the later point's clock against the earlier one's, at the middle; with one direction it includes the least delay
+    #: later point's clock minus the earlier one's, at the middle; includes the least delay if one direction is known
     offset_ns: float
     slope: float
     least_forward_ns: float | None
     least_back_ns: float | None
 
     def at(self, time_ns: int) -> float:
-        """The offset at a time of the earlier point's clock."""
+        """Returns the offset at a time of the earlier point's clock."""
         return self.offset_ns + self.slope * (time_ns - self.middle_ns)
 
     def sql(self, time: str) -> str:
-        """The same in SQL."""
+        """Returns the offset as SQL."""
         return f"({self.offset_ns!r}::DOUBLE + {self.slope!r}::DOUBLE * ({time} - {self.middle_ns}))"
 
 
 @dataclass
 class Clock:
-    """The clock of `later` against that of `earlier`, two capture points."""
+    """The clock of point `later` against point `earlier`."""
 
     earlier: int
     later: int
-    #: both, forward, back, same (told by the user) or none: what packets it is known by
+    #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so
     evidence: str
     forward: int = 0
     back: int = 0
     stretches: list[Stretch] = field(default_factory=list)
-    #: half the least round trip between the points; None where the offset is not known
+    #: half the least RTT between the points; None if the offset is unknown
     error_ns: float | None = None
     skew_error_ppm: float | None = None
 
     @property
     def known(self) -> bool:
-        """Whether the offset is known, so that delays are absolute."""
+        """Whether the offset is known and delays are absolute."""
         return self.evidence in ("both", "same")
 
     @property
     def offset_ns(self) -> float | None:
-        """In the middle of the first stretch."""
+        """Offset in the middle of the first stretch."""
         return self.stretches[0].offset_ns if self.known else None
 
     @property
     def skew_ppm(self) -> float | None:
-        """Of the longest stretch; None when nothing tells it."""
+        """Skew of the longest stretch; None if unknown."""
         if self.evidence == "none":
             return None
         longest = max(self.stretches, key=lambda stretch: stretch.end_ns - stretch.start_ns)
@@ -108,21 +108,21 @@ class Clock:
 
     @property
     def least_rtt_ns(self) -> float | None:
-        """The least round trip between the points, as if packets had crossed both ways at once."""
+        """Sum of the least delays of both directions."""
         pairs = [(s.least_forward_ns, s.least_back_ns) for s in self.stretches]
         sums = [a + b for a, b in pairs if a is not None and b is not None]
         return min(sums) if sums and self.evidence == "both" else None
 
     @property
     def steps(self) -> list[tuple[int, float]]:
-        """Times at which the clock was set, and by how much."""
+        """Times and sizes of the clock's steps."""
         return [
             (after.start_ns, after.at(after.start_ns) - before.at(after.start_ns))
             for before, after in pairwise(self.stretches)
         ]
 
     def sql(self, time: str) -> str:
-        """The offset at a time of the earlier point, in SQL."""
+        """Returns SQL: the offset at a time of the earlier point."""
         if not self.stretches:
             return "NULL::DOUBLE"
         cases = "".join(f"WHEN {time} < {s.end_ns} THEN {s.sql(time)} " for s in self.stretches[:-1])
@@ -131,18 +131,18 @@ class Clock:
 
 
 def height(samples: Sequence[Sample], slope: float, middle_ns: int) -> float | None:
-    """How high a line of that slope can lie under all samples, at the middle."""
+    """Returns the highest line of that slope below all samples, at the middle."""
     return min((d - slope * (t - middle_ns) for t, d in samples), default=None)
 
 
 def excess(samples: Sequence[Sample], slope: float, middle_ns: int) -> float:
-    """How far above the line the lowest tenth of the samples reaches: the line rests on those."""
+    """Returns the distance of the lowest decile of samples from that line."""
     levels = sorted(d - slope * (t - middle_ns) for t, d in samples)
     return levels[len(levels) // 10] - levels[0]
 
 
 def best_slope(score: Callable[[float], float], low: float, high: float) -> float:
-    """Where a concave function is greatest."""
+    """Returns the maximum of a concave function (ternary search)."""
     for _ in range(SEARCHES):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         if score(a) < score(b):
@@ -153,8 +153,8 @@ def best_slope(score: Callable[[float], float], low: float, high: float) -> floa
 
 
 def slope_doubt(score: Callable[[float], float], best: float, noise: float) -> float:
-    """How far the slope can be off before the fit is worse by more than the noise."""
-    low, high = 0.0, 2 * SKEW_MOST
+    """Returns the error of the slope at which the fit is worse by more than the noise."""
+    low, high = 0.0, 2 * SKEW_MAX
     for _ in range(40):
         tried = (low + high) / 2
         if max(score(best - tried), score(best + tried)) >= score(best) - noise:
@@ -165,18 +165,18 @@ def slope_doubt(score: Callable[[float], float], best: float, noise: float) -> f
 
 
 def fit(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int, end_ns: int) -> tuple[Stretch, float]:
-    """The line closest from below to both directions, and how far its slope may be off."""
+    """Returns the closest line below both directions, and the error of its slope."""
     times = [t for t, _ in [*forward, *back]]
     middle = sum(times) // len(times)
 
     def score(slope: float) -> float:
         return (height(forward, slope, middle) or 0) + (height(back, -slope, middle) or 0)
 
-    slope = best_slope(score, -SKEW_MOST, SKEW_MOST)
+    slope = best_slope(score, -SKEW_MAX, SKEW_MAX)
     a, b = height(forward, slope, middle), height(back, -slope, middle)
     above = [excess(samples, steepness, middle) for samples, steepness in ((forward, slope), (back, -slope)) if samples]
     doubt = slope_doubt(score, slope, sum(above) / 2)
-    if abs(slope) <= doubt:  # nothing that the noise would not give
+    if abs(slope) <= doubt:  # no more than noise
         slope = 0.0
         a, b = height(forward, slope, middle), height(back, -slope, middle)
     if a is not None and b is not None:
@@ -190,46 +190,46 @@ Bin = tuple[int, int, int]  # time, least difference forward and back
 
 
 def shared_bins(forward: Sequence[Sample], back: Sequence[Sample], start_ns: int, width_ns: int) -> list[Bin]:
-    """Bins of time that both directions have packets in."""
+    """Returns the time bins with packets of both directions."""
     backward = {(t - start_ns) // width_ns: d for t, d in back}
     return [(t, d, backward[n]) for t, d in forward if (n := (t - start_ns) // width_ns) in backward]
 
 
 def detrended(bins: Sequence[Bin]) -> list[float]:
-    """The offset in each bin, less the skew."""
+    """Returns the offset in each bin without the skew."""
     offsets = [(f - b) / 2 for _, f, b in bins]
     times = [t for t, _, _ in bins]
     slopes = [
         (o2 - o1) / max(t2 - t1, 1) for (t1, t2), (o1, o2) in zip(pairwise(times), pairwise(offsets), strict=True)
     ]
-    slope = max(-SKEW_MOST, min(SKEW_MOST, median(slopes))) if slopes else 0.0
+    slope = max(-SKEW_MAX, min(SKEW_MAX, median(slopes))) if slopes else 0.0
     return [o - slope * (t - times[0]) for o, t in zip(offsets, times, strict=True)]
 
 
 def find_step(bins: Sequence[Bin]) -> int | None:
-    """Between which bins the clock was set, if it was: the offset jumps, the round trip does not."""
+    """Returns the bin at which the clock was set, if it was: the offset jumps, the RTT does not."""
     level = detrended(bins)
-    least = max(STEP_LEAST_NS, 6 * median([abs(b - a) for a, b in pairwise(level)] or [0.0]))
+    least = max(STEP_MIN_NS, 6 * median([abs(b - a) for a, b in pairwise(level)] or [0.0]))
     found: list[tuple[float, float, int]] = []
-    for n in range(BINS_LEAST, len(bins) - BINS_LEAST + 1):
+    for n in range(BINS_MIN, len(bins) - BINS_MIN + 1):
         before, after = slice(max(0, n - BINS_BESIDE), n), slice(n, n + BINS_BESIDE)
         change = abs(median(level[after]) - median(level[before]))
         trips = [median(f + b for _, f, b in bins[part]) for part in (after, before)]
-        if change >= least and abs(trips[0] - trips[1]) < RTT_CHANGE_MOST * change:
+        if change >= least and abs(trips[0] - trips[1]) < RTT_CHANGE_MAX * change:
             found.append((change, abs(level[n] - level[n - 1]), n))
     if not found:
         return None
-    # Medians see a step from some bins away; it is where the level jumps most.
+    # Medians show a step some bins around it; the step is at the greatest jump.
     largest = max(change for change, _, _ in found)
     return max((jump, n) for change, jump, n in found if change >= 0.8 * largest)[1]
 
 
-Cut = tuple[int, int]  # times between which a clock was set
+Cut = tuple[int, int]  # times between which the clock was set
 
 
-def split(bins: Sequence[Bin], left: int = STEPS_MOST) -> list[Cut]:
-    """All steps, each between two bins."""
-    n = find_step(bins) if left > 0 and len(bins) >= 2 * BINS_LEAST else None
+def split(bins: Sequence[Bin], left: int = STEPS_MAX) -> list[Cut]:
+    """Returns all steps, each between two bins."""
+    n = find_step(bins) if left > 0 and len(bins) >= 2 * BINS_MIN else None
     if n is None:
         return []
     earlier = split(bins[:n], left - 1)
@@ -237,13 +237,13 @@ def split(bins: Sequence[Bin], left: int = STEPS_MOST) -> list[Cut]:
 
 
 def within(samples: Sequence[Sample], start_ns: int, end_ns: int, width_ns: int) -> list[Sample]:
-    """Samples of a stretch. A bin at its end can have packets of the next."""
+    """Returns the samples of a stretch, if possible without the last bin, which may include packets of the next."""
     inner = [(t, d) for t, d in samples if start_ns <= t <= end_ns - width_ns]
     return inner or [(t, d) for t, d in samples if start_ns <= t <= end_ns]
 
 
 def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
-    """Two points that share a clock."""
+    """Returns the clock of two points that share one."""
     line = Stretch(first_ns, first_ns, first_ns, 0.0, 0.0, None, None)
     return Clock(earlier, later, "same", stretches=[line], error_ns=0.0)
 
@@ -251,7 +251,7 @@ def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
 def least_of_bins(
     connection: duckdb.DuckDBPyConnection, names: dict[str, int], first: int, width: int, local: bool = False
 ) -> tuple[list[Sample], list[Sample]]:
-    """The least difference in each bin of time, forward and back; with `local` also of packets to groups of the link."""
+    """Returns the least difference in each time bin, forward and back; `local` includes link-local multicast."""
     forward, back = (
         connection.execute(LEAST.format(**names, sign=sign, start=first, width=width, local=local)).fetchall()
         for sign in (1, -1)
@@ -260,7 +260,7 @@ def least_of_bins(
 
 
 def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, same: bool = False) -> Clock:
-    """The clock of a later point against an earlier one, from the packets in `crossings`."""
+    """Returns the clock of a later point against an earlier one, estimated from `crossings`."""
     names = {"a": earlier, "b": later}
     first, last, forward_count, back_count = connection.execute(SPAN.format(**names)).fetchone() or (None,) * 4
     if same:
@@ -270,7 +270,7 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
         return clock
     width = max((last - first) // BINS, 1)
     forward, back = least_of_bins(connection, names, first, width)
-    if not forward and not back:  # reports to groups may pass another way than packets that are forwarded
+    if not forward and not back:  # link-local multicast may take another path than forwarded packets
         forward, back = least_of_bins(connection, names, first, width, local=True)
     clock.evidence = "both" if forward and back else "forward" if forward else "back"
     clock.stretches, clock.skew_error_ppm = fit_all(connection, names, forward, back, (first, last, width))
@@ -280,7 +280,7 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
 
 
 def boundary(connection: duckdb.DuckDBPyConnection, names: dict[str, int], before: Stretch, after: Stretch) -> int:
-    """When the clock was set: from the first packet on that lies nearer to the line behind."""
+    """Returns the time of a step: that of the first packet nearer to the next line."""
     time = "t{a}".format(**names)
     found = connection.execute(
         BOUNDARY.format(**names, start=before.end_ns, stop=after.start_ns, line=before.sql(time), next=after.sql(time))
@@ -295,7 +295,7 @@ def fit_all(
     back: Sequence[Sample],
     span: tuple[int, int, int],
 ) -> tuple[list[Stretch], float]:
-    """A line for each stretch between steps."""
+    """Returns a line for each stretch between steps, and the least error of their slopes in ppm."""
     first, last, width = span
     cuts = split(shared_bins(forward, back, first, width))
     starts, ends = [first, *(after for _, after in cuts)], [*(before for before, _ in cuts), last + 1]

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One transfer seen from several capture points: packets matched, clocks compared, losses placed."""
+"""Compares the captures of one to three capture points: matches packets, estimates clocks, locates losses.
+
+All packets are rows of DuckDB tables, which spill to temporary files beyond the memory bound. The steps and their tables:
+load_point (loaded), pair_flows (members), lay_out (units), find_headings (headings), match_* (crossings), find_fates
+(fates), place_losses (outcomes). A point's number is its place on the way from sender to receiver; heading is 1 for
+packets in that direction and -1 for the other.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +24,7 @@ from wiretale.analyzer.compare.flow_matching import pair_flows
 from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
 from wiretale.analyzer.compare.one_way_delay import Delay, find_delays, hops_of
 from wiretale.analyzer.compare.packet_matching import (
+    PLACE,
     Floors,
     columns,
     group,
@@ -34,15 +41,15 @@ from wiretale.analyzer.units import plural
 if TYPE_CHECKING:
     import duckdb
 
-#: of the receiver's log: counters of its socket alone, not of the host
+#: sources in the receiver's log that count its socket, not the host
 SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
-MEMORY_LEAST, MEMORY_MOST = 512 * 2**20, 2 * 2**30  # bytes of tables; beyond, they go to a folder of temporary files
+MEMORY_MIN, MEMORY_MAX = 512 * 2**20, 2 * 2**30  # bytes of tables in memory
 HEADINGS = (1, -1)
-NO_RUN = -1  # of a log that tells none
-RUNS_MOST = 50  # tests without a log that have a ledger of their own
-NEVER = str(-(2**62))  # a least delay that everything is above
+NO_RUN = -1  # of a log without a run number
+RUNS_MAX = 50  # tests without a log that get a ledger
+NEVER = str(-(2**62))  # a least delay below every other
 
-# What became of each packet: `had{p}` says that it was at the point, seen there or by what came after.
+# `proven`: later ACKs prove that the data arrived, although the last point did not capture it.
 FATES = """
 CREATE TABLE fates AS
 WITH far AS (SELECT flow, 1 - direction AS direction, max(upto) AS upto FROM acknowledged GROUP BY flow, direction),
@@ -57,26 +64,26 @@ FROM crossings JOIN headings USING (flow, direction) LEFT JOIN far USING (flow, 
 
 
 @dataclass
-class Vantage:
-    """What several capture points and the logs of both ends tell together."""
+class Comparison:
+    """The result: tables in DuckDB, clocks, delays, and a ledger per unit and direction."""
 
     connection: duckdb.DuckDBPyConnection
     points: list[CapturePoint]
     logs: list[EndpointLog]
     clocks: list[Clock] = field(default_factory=list)
     delays: list[Delay] = field(default_factory=list)
-    #: all packets, by heading; then blocks or bytes of each test
+    #: of each test in blocks or bytes, then of all packets by heading
     ledgers: list[Ledger] = field(default_factory=list)
     flows: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def damaged(self) -> bool:
-        """Whether a file was damaged or cut short."""
+        """Whether a file is damaged or truncated."""
         return any(point.damage for point in self.points)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The result of a query over the tables, as dicts; for small results."""
+        """Returns the result of a query as dicts; use it for small results."""
         result = self.connection.execute(sql)
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
@@ -87,14 +94,14 @@ class Vantage:
 
 
 def memory_bound() -> int:
-    """A quarter of the machine's memory, within bounds."""
+    """Returns a quarter of the machine's memory, within bounds."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(MEMORY_LEAST, min(MEMORY_MOST, whole // 4))
+    return max(MEMORY_MIN, min(MEMORY_MAX, whole // 4))
 
 
 @contextmanager
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Tables in memory up to a bound, beyond in a folder that goes with it; its errors as this package's."""
+    """Yields a database that spills to a temporary folder. Raises its errors as InputError."""
     from tempfile import TemporaryDirectory
 
     import duckdb
@@ -113,7 +120,7 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def roles_of(count: int) -> tuple[str, ...]:
-    """What one, two or three captures are. UsageError for more."""
+    """Returns the roles of one, two or three captures. Raises UsageError for more."""
     if count not in ROLES:
         raise UsageError(
             f"{count} captures: expected two or three (sender, tracer and receiver, or sender and receiver)"
@@ -122,7 +129,7 @@ def roles_of(count: int) -> tuple[str, ...]:
 
 
 def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
-    """The least delays, as the clocks show them."""
+    """Returns the least delays that the clocks show."""
     floors: Floors = {}
     for (a, b), clock in clocks.items():
         least = [(s.least_forward_ns, s.least_back_ns) for s in clock.stretches]
@@ -135,7 +142,7 @@ def floors_of(clocks: dict[tuple[int, int], Clock]) -> Floors:
 
 
 def match(connection: duckdb.DuckDBPyConnection, count: int, same_clock: bool) -> dict[tuple[int, int], Clock]:
-    """Fills `crossings`, and returns how the clocks differ."""
+    """Fills `crossings` and returns the clocks by pairs of points."""
     pair_flows(connection, count)
     lay_out(connection, count)
     group(connection, count)
@@ -150,17 +157,12 @@ def match(connection: duckdb.DuckDBPyConnection, count: int, same_clock: bool) -
 
 
 def find_fates(connection: duckdb.DuckDBPyConnection, count: int) -> None:
-    """Fills `fates`: the crossings with heading, and whether an acknowledgment proves that they arrived."""
-    connection.execute(
-        FATES.format(
-            last=count - 1,
-            place=2**40,
-        )
-    )
+    """Fills `fates`: the crossings with heading, and whether an ACK proves that they arrived."""
+    connection.execute(FATES.format(last=count - 1, place=PLACE))
 
 
 def had(order: Sequence[int], place: int) -> str:
-    """SQL: that a packet was at a point, by the order of its way: seen there or later; at the first, seen at all."""
+    """Returns SQL: a packet was at a point, because that or a later one captured it; at the first if any did."""
     if not place:
         return "true"
     later = " OR ".join(f"w{point}" for point in order[place:])
@@ -168,7 +170,7 @@ def had(order: Sequence[int], place: int) -> str:
 
 
 def where_lost(count: int, heading: int) -> str:
-    """SQL: the place where a packet was lost, NULL when it arrived."""
+    """Returns SQL: the place where a packet was lost; NULL if it arrived."""
     order = path_order(count, heading)
     places = {1: (), 2: ("network",), 3: ("before_tracer", "after_tracer")}[count]
     cases = "".join(f"WHEN NOT {had(order, n + 1)} THEN '{place}' " for n, place in enumerate(places))
@@ -176,7 +178,7 @@ def where_lost(count: int, heading: int) -> str:
 
 
 def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
-    """Fills `outcomes`: fates with `place`, where each was lost."""
+    """Fills `outcomes`: the fates with the place of each loss."""
     connection.execute(
         f"CREATE TABLE outcomes AS SELECT *, CASE WHEN copy THEN NULL WHEN heading > 0 THEN {where_lost(count, 1)} "
         f"ELSE {where_lost(count, -1)} END AS place FROM fates"
@@ -184,54 +186,60 @@ def place_losses(connection: duckdb.DuckDBPyConnection, count: int) -> None:
     connection.execute("DROP TABLE fates; DROP TABLE crossings")
 
 
-def captured(vantage: Vantage, rows: str, amount: str, heading: int) -> tuple[dict[str, int | None], dict[str, int]]:
-    """What each point saw of these rows, and what it must have had; by the names of stages on the way."""
-    count = len(vantage.points)
+def captured(
+    comparison: Comparison, rows: str, amount: str, heading: int
+) -> tuple[dict[str, int | None], dict[str, int]]:
+    """Returns by stage the amount of these rows that each point captured, and the amount that must have passed it."""
+    count = len(comparison.points)
     order, places = path_order(count, heading), ROLES[count]
     seen = [
         f"coalesce(sum({amount}) FILTER (w{p}{' OR p' + str(p) + ' IS NOT NULL' if not n else ''}), 0)"
         for n, p in enumerate(order)
     ]
     unions = [f"coalesce(sum({amount}) FILTER ({had(order, n)}), 0)" for n in range(count)]
-    row = vantage.connection.execute(f"SELECT {', '.join([*seen, *unions])} FROM ({rows})").fetchone() or ()
+    row = comparison.connection.execute(f"SELECT {', '.join([*seen, *unions])} FROM ({rows})").fetchone() or ()
     numbers = [int(value) for value in row]
     return dict(zip(places, numbers[:count], strict=True)), dict(zip(places, numbers[count:], strict=True))
 
 
-def roles_on_the_way(vantage: Vantage, heading: int) -> list[str]:
-    """The points' roles in the order of the way."""
-    return [vantage.points[number].role for number in path_order(len(vantage.points), heading)]
+def roles_on_the_way(comparison: Comparison, heading: int) -> list[str]:
+    """Returns the roles of the points in the order in which packets pass them."""
+    return [comparison.points[number].role for number in path_order(len(comparison.points), heading)]
 
 
-def last_dropped(vantage: Vantage, heading: int) -> int | None:
-    """What the last capture on the way dropped, by its file."""
-    return vantage.points[path_order(len(vantage.points), heading)[-1]].dropped if len(vantage.points) > 1 else None
+def last_dropped(comparison: Comparison, heading: int) -> int | None:
+    """Returns the drop count of the last capture on the way."""
+    return (
+        comparison.points[path_order(len(comparison.points), heading)[-1]].dropped
+        if len(comparison.points) > 1
+        else None
+    )
 
 
-def packet_ledger(vantage: Vantage, heading: int) -> Ledger | None:
-    """All packets that go one way. None of a single capture, which tells of them only that it saw them."""
-    if len(vantage.points) < 2:
+def packet_ledger(comparison: Comparison, heading: int) -> Ledger | None:
+    """Returns the ledger of all packets in one direction; None for a single capture, which shows no losses."""
+    if len(comparison.points) < 2:
         return None
     rows = f"FROM outcomes WHERE heading = {heading} AND NOT copy"
-    counts, unions = captured(vantage, rows, "1", heading)
+    counts, unions = captured(comparison, rows, "1", heading)
     if not any(unions.values()):
         return None
-    roles = roles_on_the_way(vantage, heading)
-    stages = stages_of(ROLES[len(vantage.points)], roles, counts)
+    roles = roles_on_the_way(comparison, heading)
+    stages = stages_of(ROLES[len(comparison.points)], roles, counts)
     ledger = Ledger("packets", f"packets {roles[0]} → {roles[-1]}", stages)
-    settle(ledger, unions, capture_dropped=last_dropped(vantage, heading))
-    told = vantage.rows(
+    settle(ledger, unions, capture_dropped=last_dropped(comparison, heading))
+    told = comparison.rows(
         f"SELECT count(*) FILTER (copy) AS copies, count(*) FILTER (NOT copy AND place IS NOT NULL AND "
-        f"({columns(len(vantage.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
+        f"({columns(len(comparison.points), '(p{p} IS NOT NULL AND NOT w{p})', ' OR ')})) AS incomplete "
         f"FROM outcomes WHERE heading = {heading}"
     )[0]
     ledger.copies, ledger.incomplete = told["copies"], told["incomplete"]
     return ledger
 
 
-def run_rows(vantage: Vantage, run: int, tcp: bool) -> str:
-    """SQL: the blocks of a run, or the pieces of its streams, each once."""
-    seen = columns(len(vantage.points), "bool_or(w{p}) AS w{p}, any_value(p{p}) AS p{p}")
+def run_rows(comparison: Comparison, run: int, tcp: bool) -> str:
+    """Returns SQL: the blocks of a run, or the segments of its streams, each once."""
+    seen = columns(len(comparison.points), "bool_or(w{p}) AS w{p}, any_value(p{p}) AS p{p}")
     which = f"kind = 0 AND (flow, direction) IN (SELECT (flow, direction) FROM runs WHERE run = {run} AND tcp)"
     if not tcp:
         which = f"kind = 2 AND key2 // 65536 = {run}"
@@ -241,21 +249,21 @@ def run_rows(vantage: Vantage, run: int, tcp: bool) -> str:
     )
 
 
-def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: EndpointLog | None) -> Ledger:
-    """The blocks of one test, one way; of TCP the bytes of its streams."""
-    rows = f"SELECT * FROM ({run_rows(vantage, run, tcp)}) WHERE heading = {heading}"
-    counts, unions = captured(vantage, rows, "size" if tcp else "1", heading)
+def run_ledger(comparison: Comparison, run: int, tcp: bool, heading: int, log: EndpointLog | None) -> Ledger:
+    """Returns the ledger of one test in one direction: in blocks, or for TCP in bytes."""
+    rows = f"SELECT * FROM ({run_rows(comparison, run, tcp)}) WHERE heading = {heading}"
+    counts, unions = captured(comparison, rows, "size" if tcp else "1", heading)
     log = log or EndpointLog(run, None)
     if tcp:
         counts["sent"], counts["received"] = log.sent_bytes, log.received_bytes
     else:
-        highest = vantage.connection.execute(f"SELECT max(number) + 1 FROM ({rows})").fetchone()
+        highest = comparison.connection.execute(f"SELECT max(number) + 1 FROM ({rows})").fetchone()
         numbered = int(highest[0]) if highest and highest[0] is not None else 0
         counts["sent"], counts["received"] = log.sent, log.received
         if log.sent is not None:
             failed = bool(log.send_errors) and numbered > log.sent
             counts["planned"] = log.planned if log.planned is not None else numbered if failed else None
-    roles = roles_on_the_way(vantage, heading)
+    roles = roles_on_the_way(comparison, heading)
     unit = "bytes" if tcp else "blocks"
     title = f"{unit} of run {run}" if run >= 0 else f"{unit} of the test"
     title += f", {roles[0]} → {roles[-1]}" if len(roles) > 1 else ""
@@ -265,28 +273,28 @@ def run_ledger(vantage: Vantage, run: int, tcp: bool, heading: int, log: Endpoin
         unions,
         None if tcp else log.host_dropped,
         log.host_dropped_source in SOCKET_COUNTERS,
-        None if tcp else last_dropped(vantage, heading),
+        None if tcp else last_dropped(comparison, heading),
     )
     ledger.notes = list(run_notes(ledger, log))
     return ledger
 
 
 def run_notes(ledger: Ledger, log: EndpointLog) -> Iterator[str]:
-    """What the numbers rest on, and where they contradict each other."""
+    """Yields the sources of the numbers and their contradictions."""
     if log.send_errors:
-        told = ", ".join(f"{count:,} {reason}" for reason, count in sorted(log.send_errors.items()))
-        yield f"the sender's log tells of failed sends: {told}"
+        errors = ", ".join(f"{count:,} {reason}" for reason, count in sorted(log.send_errors.items()))
+        yield f"failed sends in the sender's log: {errors}"
     if log.host_dropped:
         yield f"the receiver's kernel dropped {log.host_dropped:,} ({log.host_dropped_source or 'by its log'})"
     sent = next((stage for stage in ledger.stages if stage.name == "sent"), None)
     if sent and sent.missed:
-        yield f"captures and receiver show {sent.missed:,} {ledger.unit} more than the sender's log says it sent"
+        yield f"captures and receiver have {sent.missed:,} {ledger.unit} more than the sender's log counts as sent"
     if log.complete is False:
-        yield "the test did not come to its end"
+        yield "the test did not complete"
 
 
 def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[EndpointLog]]:
-    """The logs of each test, way forth first. One without a number is of the only test that the captures have."""
+    """Returns the logs of each test, forward first. A log without run number belongs to the only test of the captures."""
     named: dict[int, list[EndpointLog]] = {}
     only = next(iter(found)) if len(found) == 1 else NO_RUN
     for log in logs:
@@ -294,29 +302,29 @@ def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[
     return named
 
 
-def run_ledgers(vantage: Vantage) -> Iterator[Ledger]:
-    """One for each test and way that a capture or a log tells of."""
-    found = vantage.rows(
+def run_ledgers(comparison: Comparison) -> Iterator[Ledger]:
+    """Returns a ledger for each test and direction in captures or logs."""
+    found = comparison.rows(
         "SELECT DISTINCT run, tcp, heading FROM runs JOIN headings USING (flow, direction) ORDER BY run, heading DESC"
     )
     runs = {one["run"] for one in found}
-    logs = logs_by_run(vantage.logs, runs)
+    logs = logs_by_run(comparison.logs, runs)
     shown = 0
     for one in found:
-        told: list[EndpointLog | None] = [*logs.get(one["run"], [None])]
-        log = told[HEADINGS.index(one["heading"])] if len(told) > 1 else told[0]
+        both: list[EndpointLog | None] = [*logs.get(one["run"], [None])]
+        log = both[HEADINGS.index(one["heading"])] if len(both) > 1 else both[0]
         shown += not log
-        if log or (not one["tcp"] and shown <= RUNS_MOST):
-            yield run_ledger(vantage, one["run"], one["tcp"], one["heading"], log)
-    # A receiver's log tells of all its tests: those that no capture has are left out, unless it has none of them.
+        if log or (not one["tcp"] and shown <= RUNS_MAX):
+            yield run_ledger(comparison, one["run"], one["tcp"], one["heading"], log)
+    # A receiver's log has all its tests. Those outside the captures are left out, unless the captures have none.
     for run, those in logs.items() if not runs & set(logs) else []:
         for log in those:
-            yield run_ledger(vantage, run, log.protocol == "tcp", 1, log)
+            yield run_ledger(comparison, run, log.protocol == "tcp", 1, log)
 
 
-def list_flows(vantage: Vantage, most: int = 1000) -> list[dict[str, Any]]:
-    """The flows with most packets: ends at each point, and what was lost where."""
-    count = len(vantage.points)
+def list_flows(comparison: Comparison, most: int = 1000) -> list[dict[str, Any]]:
+    """Returns the flows with most packets: ends at each point, and losses by place."""
+    count = len(comparison.points)
     ends = columns(
         count,
         "(SELECT any_value(CASE WHEN flip THEN list_select(fields, [1, 4, 5, 2, 3, 6]) ELSE fields END) FROM members "
@@ -326,51 +334,51 @@ def list_flows(vantage: Vantage, most: int = 1000) -> list[dict[str, Any]]:
         f"count(*) FILTER (place = '{place}') AS {place}" for place in ("before_tracer", "after_tracer", "network")
     )
     seen = columns(count, "count(*) FILTER (w{p} AND NOT copy) AS seen_{p}")
-    return vantage.rows(
+    return comparison.rows(
         f"SELECT flow, direction, any_value(heading) AS heading, {ends}, count(*) FILTER (NOT copy) AS packets, {seen}, "
         f"count(*) FILTER (copy) AS copies, count(*) FILTER (proven) AS proven, {places} "
         f"FROM outcomes AS o GROUP BY flow, direction ORDER BY packets DESC, flow, direction LIMIT {most}"
     )
 
 
-def capture_notes(vantage: Vantage) -> Iterator[str]:
-    """What weakens the result."""
-    for point in vantage.points:
+def capture_notes(comparison: Comparison) -> Iterator[str]:
+    """Yields what makes the result doubtful."""
+    for point in comparison.points:
         if point.dropped:
             yield (
-                f"the {point.role}'s capture dropped {plural(point.dropped, 'packet')} by its own statistics: as many that "
-                "seem to be lost before it may have passed unseen"
+                f"the {point.role}'s capture dropped {plural(point.dropped, 'packet')} by its own statistics: as many apparent "
+                "losses before it may have passed uncaptured"
             )
         if point.unread:
             yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
-    told: set[str] = set()
-    known = {ledger.run for ledger in vantage.ledgers}
-    left = sum(log.run is not None and log.run not in known for log in vantage.logs)
+    reported: set[str] = set()
+    known = {ledger.run for ledger in comparison.ledgers}
+    left = sum(log.run is not None and log.run not in known for log in comparison.logs)
     if left:
         yield f"{plural(left, 'test')} of the logs are in no capture"
-    for ledger in vantage.ledgers:
+    for ledger in comparison.ledgers:
         for stage in ledger.stages:
-            if stage.role in ROLES[3] and stage.missed and stage.role not in told:
-                told.add(stage.role)
+            if stage.role in ROLES[3] and stage.missed and stage.role not in reported:
+                reported.add(stage.role)
                 yield f"{ledger.title}: the {stage.role}'s capture missed {stage.missed:,} of {stage.had:,} {ledger.unit}"
 
 
-def alone(vantage: Vantage) -> Iterator[str]:
-    """Conversations that only one capture has."""
-    for point in vantage.points if len(vantage.points) > 1 else []:
-        row = vantage.rows(
+def alone(comparison: Comparison) -> Iterator[str]:
+    """Yields the number of conversations that only one capture has."""
+    for point in comparison.points if len(comparison.points) > 1 else []:
+        row = comparison.rows(
             f"SELECT count(*) AS flows FROM (SELECT flow FROM members GROUP BY flow HAVING count(*) = 1 "
             f"AND any_value(point) = {point.number})"
         )[0]
         if row["flows"]:
-            yield f"{plural(row['flows'], 'conversation')} only the {point.role}'s capture has"
+            yield f"{plural(row['flows'], 'conversation')} only in the {point.role}'s capture"
 
 
 @contextmanager
 def compare_captures(
     *paths: str, sender_log: str | None = None, receiver_log: str | None = None, same_clock: bool = False
-) -> Iterator[Vantage]:
-    """Compares the captures of one, two or three points, in the order of the way. InputError, UsageError."""
+) -> Iterator[Comparison]:
+    """Compares the captures of one, two or three points, ordered from sender to receiver. Raises InputError, UsageError."""
     roles = roles_of(len(paths))
     logs = read_logs(sender_log, receiver_log)
     if len(paths) == 1 and not logs:
@@ -379,14 +387,14 @@ def compare_captures(
     check_apart(files)
     with database() as connection:
         points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
-        vantage = Vantage(connection, points, logs)
+        comparison = Comparison(connection, points, logs)
         clocks = match(connection, len(points), same_clock)
-        vantage.clocks = [clocks[pair] for pair in sorted(clocks)]
+        comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
         find_fates(connection, len(points))
         place_losses(connection, len(points))
-        ledgers = (packet_ledger(vantage, heading) for heading in HEADINGS)
-        vantage.ledgers = [*run_ledgers(vantage), *(one for one in ledgers if one)]
-        vantage.delays = find_delays(vantage, hops_of(clocks, len(points)))
-        vantage.flows = list_flows(vantage)
-        vantage.notes = [*capture_notes(vantage), *alone(vantage)]
-        yield vantage
+        ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)
+        comparison.ledgers = [*run_ledgers(comparison), *(one for one in ledgers if one)]
+        comparison.delays = find_delays(comparison, hops_of(clocks, len(points)))
+        comparison.flows = list_flows(comparison)
+        comparison.notes = [*capture_notes(comparison), *alone(comparison)]
+        yield comparison

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which way each direction of a flow goes: from the first capture point to the last (1), or back (-1).
+"""Finds the heading of each direction of a flow: 1 from the first capture point to the last, or -1.
 
-Routers on the way lower the TTL. Between neighbours, a request and its answer lie further apart at the end that asked.
-Failing both, a host that sends one way with one flow sends so with all; and the sender sends more than it receives.
+Evidence, strongest first: routers decrement the TTL; request and answer are further apart in time at the requesting end;
+a host that sends in one heading with one flow does so with all; the sender sends more than it receives.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from wiretale.analyzer.compare.packet_matching import path_order
 if TYPE_CHECKING:
     import duckdb
 
-# By the TTL: the point nearer to a packet's source sees it higher. By time: from the first packet of a direction to the
-# first of the other.
+# `ttl`: the point nearer to a packet's source has the higher TTL. `answer`: time from the first packet of a direction to
+# the first of the other.
 HEADINGS = """
 CREATE TABLE headings AS
 WITH told AS (SELECT a.flow, a.direction, sign(a.ttl - b.ttl) AS heading FROM heights AS a
@@ -49,7 +49,7 @@ WHERE point = {point}
 
 
 def find_headings(connection: duckdb.DuckDBPyConnection, points: int) -> None:
-    """Fills `headings`: flow, direction, heading, evidence, and whether it is to a group of the link alone."""
+    """Fills `headings`: flow, direction, heading, evidence, and whether the destination is link-local multicast."""
     order = path_order(points, 1)
     connection.execute(
         HEADINGS.format(

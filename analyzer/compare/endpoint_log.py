@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs at both ends said of a test: the JSON of wiretale-traffic."""
+"""Reads the reports of both ends of a test: the JSON of wiretale send and receive."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from typing import Any
 from wiretale.analyzer.errors import InputError
 
 SCHEMAS = ("wiretale.send/1", "wiretale.receive/1")
-LOG_BYTES_MOST = 256 * 1024 * 1024
+LOG_BYTES_MAX = 256 * 1024 * 1024
 
 
 @dataclass
 class EndpointLog:
-    """One test, one way. What no log tells is None."""
+    """One test in one direction; counts that no log has are None."""
 
     run: int | None
     protocol: str | None
-    #: blocks that were asked for; None for a test by time or bytes
+    #: requested blocks; None for a test by time or bytes
     planned: int | None = None
     sent: int | None = None
     sent_bytes: int | None = None
-    #: failed sends by their reason
+    #: failed sends by reason
     send_errors: dict[str, int] = field(default_factory=dict)
     received: int | None = None
     received_bytes: int | None = None
     duplicate: int | None = None
     corrupt: int | None = None
-    #: what the receiver's kernel dropped, by its own counters
+    #: drops of the receiver's kernel, by its counters
     host_dropped: int | None = None
     host_dropped_source: str | None = None
     complete: bool | None = None
 
 
 def whole_number(value: object) -> int | None:
-    """A count, if it is one."""
+    """Returns a count; None if the value is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def objects_in(text: str) -> Iterator[Any]:
-    """JSON objects, one a line or one over the whole file. ValueError when it is neither."""
+    """Yields JSON objects: one per line, or one over the whole file. Raises ValueError if it is neither."""
     try:
         yield json.loads(text)
     except ValueError:
@@ -53,11 +53,11 @@ def objects_in(text: str) -> Iterator[Any]:
 
 
 def read_reports(path: str) -> list[dict[str, Any]]:
-    """The reports in a file, interval lines left out. InputError when there are none."""
+    """Returns the reports in a file without interval lines. Raises InputError if there are none."""
     try:
-        if Path(path).stat().st_size > LOG_BYTES_MOST:
+        if Path(path).stat().st_size > LOG_BYTES_MAX:
             raise InputError(
-                f"{path}: expected a log of wiretale send or receive --json, of at most {LOG_BYTES_MOST:,} bytes"
+                f"{path}: expected a log of wiretale send or receive --json, of at most {LOG_BYTES_MAX:,} bytes"
             )
         found = list(objects_in(Path(path).read_text("utf-8")))
     except OSError as error:
@@ -73,59 +73,56 @@ def read_reports(path: str) -> list[dict[str, Any]]:
 
 
 def part(report: dict[str, Any], name: str) -> dict[str, Any]:
-    """A member that is an object, or an empty one."""
+    """Returns a member that is an object, else an empty one."""
     value = report.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def first_number(*values: object) -> int | None:
-    """The first that is a count."""
-    return next((number for value in values if (number := whole_number(value)) is not None), None)
+def first_count(sources: Sequence[dict[str, Any]], name: str) -> int | None:
+    """Returns the first count of that name."""
+    return next((count for source in sources if (count := whole_number(source.get(name))) is not None), None)
+
+
+def text_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = False) -> EndpointLog:
-    """One test as both ends tell it: each end of what it did itself, the other where it is silent."""
+    """Merges the reports of both ends about one test: each end's own counts, else those that it got from the other."""
     test = {**part(got, "test"), **part(sent, "test")}
-    way = "reverse_" if reverse else ""
-    if reverse:  # the way back is sent by the receiver of the way forth
-        sent, got = got, sent
-    sender, told = part(sent, f"{way}sender"), part(got, f"{way}sender")
-    receiver, heard = part(got, f"{way}receiver"), part(sent, f"{way}receiver")
-    errors = sender.get("send_errors") or told.get("send_errors") or {}
     top = {} if reverse else {**got, **sent}
+    prefix = "reverse_" if reverse else ""
+    if reverse:  # the receiver of the forward direction sends
+        sent, got = got, sent
+    senders = [part(sent, f"{prefix}sender"), part(got, f"{prefix}sender")]
+    receivers = [part(got, f"{prefix}receiver"), part(sent, f"{prefix}receiver")]
+    errors = senders[0].get("send_errors") or senders[1].get("send_errors") or {}
+    sources = (text_of(one.get("host_dropped_source")) for one in receivers)
+    complete = sent.get("complete", got.get("complete"))
     return EndpointLog(
         run=whole_number(test.get("run")),
-        protocol=test.get("protocol") if isinstance(test.get("protocol"), str) else None,
+        protocol=text_of(test.get("protocol")),
         planned=whole_number(test.get("count")),
-        sent=first_number(sender.get("blocks_sent"), told.get("blocks_sent"), top.get("blocks_sent")),
-        sent_bytes=first_number(sender.get("bytes_sent"), told.get("bytes_sent"), top.get("bytes_sent")),
+        sent=first_count([*senders, top], "blocks_sent"),
+        sent_bytes=first_count([*senders, top], "bytes_sent"),
         send_errors={str(k): v for k, v in errors.items() if whole_number(v)} if isinstance(errors, dict) else {},
-        received=first_number(
-            receiver.get("blocks_received"), heard.get("blocks_received"), top.get("blocks_received")
-        ),
-        received_bytes=first_number(
-            receiver.get("bytes_received"), heard.get("bytes_received"), top.get("bytes_received")
-        ),
-        duplicate=first_number(receiver.get("blocks_duplicate"), heard.get("blocks_duplicate")),
-        corrupt=first_number(receiver.get("blocks_corrupt"), heard.get("blocks_corrupt")),
-        host_dropped=first_number(receiver.get("host_dropped"), heard.get("host_dropped")),
-        host_dropped_source=next(
-            (s for s in (receiver.get("host_dropped_source"), heard.get("host_dropped_source")) if isinstance(s, str)),
-            None,
-        ),
-        complete=sent.get("complete", got.get("complete"))
-        if isinstance(sent.get("complete", got.get("complete")), bool)
-        else None,
+        received=first_count([*receivers, top], "blocks_received"),
+        received_bytes=first_count([*receivers, top], "bytes_received"),
+        duplicate=first_count(receivers, "blocks_duplicate"),
+        corrupt=first_count(receivers, "blocks_corrupt"),
+        host_dropped=first_count(receivers, "host_dropped"),
+        host_dropped_source=next((source for source in sources if source is not None), None),
+        complete=complete if isinstance(complete, bool) else None,
     )
 
 
 def by_run(reports: Sequence[dict[str, Any]]) -> dict[int | None, dict[str, Any]]:
-    """The last report of each run."""
+    """Returns the last report of each run."""
     return {whole_number(part(report, "test").get("run")): report for report in reports}
 
 
 def read_logs(sender_log: str | None, receiver_log: str | None) -> list[EndpointLog]:
-    """The tests that the logs tell of. InputError for a file that is no log."""
+    """Returns the tests in the logs. Raises InputError if a file is no log."""
     sent = by_run(read_reports(sender_log)) if sender_log else {}
     got = by_run(read_reports(receiver_log)) if receiver_log else {}
     logs = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which conversation of one capture is which of another: by addresses and ports, else by what its packets carry.
+"""Matches conversations of several captures by addresses and ports, else by the content of their packets.
 
-Address translation changes the ends; it leaves TCP's initial sequence numbers, the runs of wiretale's blocks and the
-payload as they are. A conversation that uses ports anew is another one: TCP tells it by its SYN.
+Address translation changes the ends, but keeps TCP's initial sequence numbers, the runs of wiretale's blocks and the
+payload. If a conversation reuses ports, its SYN starts a new one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-# Ports used again: a conversation's incarnation is the number of its different SYNs so far.
+# Reused ports: a conversation's incarnation is the number of its different SYNs so far.
 INCARNATIONS = """
 CREATE TABLE incarnate{point} AS
 SELECT *, coalesce(sum(fresh) OVER (PARTITION BY conversation ORDER BY packet, part ROWS UNBOUNDED PRECEDING), 0)::INTEGER
@@ -32,7 +32,7 @@ SELECT * EXCLUDE (fresh) FROM incarnate{point}
 UNION ALL BY NAME
 SELECT *, 0 AS incarnation FROM loaded{point} WHERE conversation NOT IN (SELECT conversation FROM reused{point})
 """
-# The ends are those of side 0, then side 1.
+# `fields` has the ends of side 0, then of side 1.
 CONVERSATIONS = """
 CREATE TABLE conversations{point} AS
 WITH named AS (SELECT conversation, side, any_value(ends) AS ends FROM loaded{point} WHERE ends IS NOT NULL
@@ -47,7 +47,7 @@ SELECT conversation, incarnation, any_value(protocol) AS protocol, any_value(one
 FROM packets{point} JOIN one USING (conversation)
 GROUP BY conversation, incarnation
 """
-# Pairs of conversations with the same ends, the same number of times; TCP's must not contradict by their SYNs.
+# Pairs of conversations with the same ends, in the same order; SYNs of TCP must not contradict.
 SAME_ENDS = """
 WITH a AS (SELECT *, row_number() OVER (PARTITION BY fields[1:5], isn0, isn1 ORDER BY packets DESC) AS nth
         FROM free{earlier}),
@@ -59,7 +59,7 @@ SELECT a.conversation AS c, a.incarnation AS i, b.conversation AS d, b.incarnati
     a.packets + b.packets AS packets
 FROM a JOIN b ON a.fields[1:5] = b.fields[1:5] AND (a.nth = b.nth OR a.isn0 IS DISTINCT FROM b.isn0)
 """
-# What the packets of conversations that found no partner carry.
+# Content marks of conversations without a partner.
 MARKS = """
 SELECT conversation, incarnation, protocol, side, 0 AS kind, sequence::UBIGINT AS mark, 100 AS weight
 FROM packets{point} JOIN free{point} USING (conversation, incarnation, protocol) WHERE protocol = 6 AND flags & 2 = 2
@@ -69,7 +69,7 @@ UNION SELECT conversation, incarnation, protocol, side, 2, digest_short, 1
 FROM packets{point} JOIN free{point} USING (conversation, incarnation, protocol)
 WHERE payload >= 8 AND digested >= 8 AND run IS NULL
 """
-# A payload that many conversations carry marks none of them.
+# A payload that many conversations have identifies none of them.
 SAME_MARKS = """
 WITH a AS (FROM ({marks_earlier}) QUALIFY count(*) OVER (PARTITION BY protocol, kind, mark) <= 4),
     b AS (FROM ({marks_later}) QUALIFY count(*) OVER (PARTITION BY protocol, kind, mark) <= 4)
@@ -87,7 +87,7 @@ QUALIFY row_number() OVER (PARTITION BY c, i ORDER BY weight DESC, packets DESC,
 
 
 def free(connection: duckdb.DuckDBPyConnection, points: int) -> None:
-    """Of each point the conversations that have no flow number yet."""
+    """Creates views of the conversations of each point that have no flow number yet."""
     for point in range(points):
         connection.execute(
             f"CREATE OR REPLACE TEMP VIEW free{point} AS SELECT * FROM conversations{point} WHERE (conversation, "
@@ -96,7 +96,7 @@ def free(connection: duckdb.DuckDBPyConnection, points: int) -> None:
 
 
 def join_flows(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, pairs: str) -> None:
-    """Gives conversations of the later point the flow of their partners at the earlier one."""
+    """Assigns conversations of the later point to the flow of their partners at the earlier point."""
     connection.execute(
         f"CREATE OR REPLACE TEMP VIEW free{earlier} AS SELECT c.* FROM conversations{earlier} AS c JOIN members USING "
         f"(conversation, incarnation) WHERE members.point = {earlier} AND flow NOT IN (SELECT flow FROM members WHERE "
@@ -110,7 +110,7 @@ def join_flows(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, 
 
 
 def number_the_rest(connection: duckdb.DuckDBPyConnection, point: int) -> None:
-    """New flows of the conversations that no earlier point has."""
+    """Assigns new flows to the conversations without a partner at an earlier point."""
     connection.execute(
         f"INSERT INTO members SELECT (SELECT coalesce(max(flow) + 1, 0) FROM members) "
         f"+ row_number() OVER (ORDER BY first_packet) - 1, {point}, conversation, incarnation, false, 'alone' "

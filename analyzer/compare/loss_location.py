@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where packets and blocks were lost: a ledger from what was to be sent to what the application got.
+"""Locates losses of packets and blocks with a ledger from the planned amount to the amount that the application received.
 
-The stages are known by the sender's log, by captures, and by the receiver's log. What a later stage saw, every earlier one
-had, whether its capture shows it or not: so each stage is raised to the union of those behind it, and what is missing
-between two stages was lost between them. The sum over all places is what was to be sent less what arrived.
+The stages are counts of the sender's log, the captures and the receiver's log. A packet at a later stage must have passed
+every earlier one, even if a capture missed it. So each stage is raised to the union of the later ones, and the difference
+of two stages was lost between them. Invariant: the losses of all places add up to planned minus received.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-#: places, in the order of the way, with what they are called
+#: places of loss in path order, and their names
 PLACES = {
     "never_sent": "never sent",
     "sender_host": "in the sender's host, or missed by its capture",
@@ -26,54 +26,30 @@ PLACES = {
     "network_or_host": "in the network or the receiving host",
     "receiver_host": "in the receiving host: kernel or application",
 }
-#: which place lies between two stages
-BETWEEN = {
-    ("planned", "sent"): "never_sent",
-    ("planned", "sender"): "sender_host",
-    ("planned", "tracer"): "before_tracer",
-    ("planned", "receiver"): "network",
-    ("planned", "received"): "network_or_host",
-    ("sent", "sender"): "sender_host",
-    ("sent", "tracer"): "before_tracer",
-    ("sent", "receiver"): "network",
-    ("sent", "received"): "network_or_host",
-    ("sender", "tracer"): "before_tracer",
-    ("sender", "receiver"): "network",
-    ("sender", "received"): "network_or_host",
-    ("tracer", "receiver"): "after_tracer",
-    ("tracer", "received"): "after_tracer_or_host",
-    ("receiver", "received"): "receiver_host",
-}
-#: what is left of these when the receiver's kernel told what it dropped
-BESIDE_KERNEL = {
-    "receiver_host": "application",
-    "after_tracer_or_host": "after_tracer_or_host",
-    "network_or_host": "network_or_host",
-}
 
 
 @dataclass
 class Stage:
-    """What is known of one stage."""
+    """The amounts of one stage."""
 
-    #: on the way: planned, sent, sender, tracer, receiver (the capture points in the order of the way) or received
+    #: in path order: planned, sent, sender, tracer, receiver (captures) or received
     name: str
-    #: what it saw itself
+    #: counted by its log or capture
     seen: int
-    #: the capture point's own role, which is another one on the way back
+    #: role of the capture point, which differs from the name in the opposite direction
     role: str = ""
-    #: what it must have had: that, and what later stages saw
+    #: must have passed it, by its own and later counts
     had: int = 0
 
     @property
     def missed(self) -> int:
-        """What passed without being seen: a capture's fault, and no loss."""
+        """Amount that passed uncaptured, which is not a loss."""
         return self.had - self.seen
 
 
 @dataclass
 class Ledger:
-    """One kind of thing, one way."""
+    """The stages and losses of one unit in one direction."""
 
     #: blocks, bytes or packets
     unit: str
@@ -91,18 +67,28 @@ class Ledger:
 
     @property
     def sent(self) -> int:
-        """What the first stage had."""
+        """Amount of the first stage."""
         return self.stages[0].had if self.stages else 0
 
     @property
     def arrived(self) -> int:
-        """What the last stage had."""
+        """Amount of the last stage."""
         return self.stages[-1].had if self.stages else 0
 
     @property
     def balanced(self) -> bool:
-        """Whether nothing is unaccounted for."""
+        """Whether the losses explain the whole difference."""
         return self.sent == self.arrived + sum(self.lost.values())
+
+
+def place_between(before: str, after: str, kernel_known: bool = False) -> str:
+    """Returns the place between two stages; with `kernel_known`, drops of the receiver's kernel are booked apart."""
+    if after == "receiver":
+        return "after_tracer" if before == "tracer" else "network"
+    if after == "received":
+        host = "application" if kernel_known else "receiver_host"
+        return {"tracer": "after_tracer_or_host", "receiver": host}.get(before, "network_or_host")
+    return {"sent": "never_sent", "sender": "sender_host", "tracer": "before_tracer"}[after]
 
 
 def settle(
@@ -112,11 +98,11 @@ def settle(
     own: bool = False,
     capture_dropped: int | None = None,
 ) -> Ledger:
-    """Raises stages and finds the losses between them; `unions` tells of a capture what it or a later one saw.
+    """Raises the stages and books the losses between them.
 
-    What the last capture dropped is taken for what is missing there, unless a log behind it tells more.
-
-    What the kernel dropped had come to the host, if the counter is the socket's `own`: a host's counts others' too.
+    `unions` is the amount that a capture or a later one has. `host_dropped` counts drops of the receiver's kernel; only if
+    the counter is the socket's `own`, these packets arrived at the host. `capture_dropped` counts drops of the last
+    capture, which explain missing packets there unless a log after it has more.
     """
     least = 0
     for stage in reversed(ledger.stages):
@@ -128,12 +114,11 @@ def settle(
         least = stage.had
     for before, after in pairwise(ledger.stages):
         missing = before.had - after.had
-        place = BETWEEN[before.name, after.name]
+        place = place_between(before.name, after.name, host_dropped is not None)
         if after.name == "received" and host_dropped is not None:
             kernel = min(host_dropped, missing)
             add(ledger, "receiver_kernel", kernel)
             missing -= kernel
-            place = BESIDE_KERNEL[place]
         elif after is ledger.stages[-1] and capture_dropped:
             unseen = min(max(capture_dropped - after.missed, 0), missing)
             add(ledger, "capture", unseen)
@@ -149,7 +134,7 @@ def add(ledger: Ledger, place: str, count: int) -> None:
 
 
 def stages_of(places: Sequence[str], roles: Sequence[str], counts: dict[str, int | None]) -> list[Stage]:
-    """The stages that something tells of, in the order of the way."""
+    """Returns the stages with a count, in path order."""
     named = dict(zip(places, roles, strict=True))
     order = ("planned", "sent", *places, "received")
     return [Stage(name, count, named.get(name, name)) for name in order if (count := counts.get(name)) is not None]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same packet at several capture points: one row of `crossings` for each packet that some point saw.
+"""Matches packets at several capture points: one row of `crossings` for each packet that some point captured.
 
-TCP segments are told by their place in the stream, counted from the SYN, and super-segments of an offload are cut into
-what goes over the wire. Blocks of wiretale are told by run, stream and sequence, other datagrams by a digest of
-their payload and its length. What was sent several times is told apart by the IP identification where the path leaves it
-alone, else by time: nothing arrives before it was sent, and what arrives is taken for the latest that can be it.
+A TCP segment is identified by its position in the stream, counted from the SYN; segments longer than the wire's are split.
+A block of wiretale is identified by run, stream and sequence, any other datagram by payload digest and length. Repeated
+transmissions are distinguished by IPv4 ID if the path keeps it, else by time: a packet cannot arrive before it was sent,
+and an arrival is matched with the latest transmission that is possible.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 DATA, CONTROL, BLOCK, DATAGRAM = range(4)
 KEY = "flow, direction, kind, key1, key2"
-PLACE = 2**40  # added to stream positions: those below the first byte seen stay positive
-IDS_ALIKE = 0.9  # share of packets whose identification must be the same at both points, for it to tell anything
-# The least difference of the times at two points, in the order in which packets pass them: SQL of what is added to the
-# time at the first, and subtracted from that at the second, where either time is {time}.
+PLACE = 2**40  # added to stream positions, so that those below the first byte stay positive
+IDS_ALIKE = 0.9  # share of packets with equal IDs at both points, from which IDs are usable
+# The least delay between two points, in the order in which packets pass them: SQL terms that are added to the time at
+# the first and subtracted from the time at the second; {time} is that time.
 Floors = dict[tuple[int, int], tuple[str, str]]
-SLACK_NS = 200_000  # how much sooner than any other a packet may seem to arrive
+SLACK_NS = 200_000  # by which a packet may seem to arrive sooner than the least delay
 SEQUENCE_TURN = 2**32
-BUCKET = 16_384  # bytes of a stream: segments are sought among those of the same pieces
+BUCKET = 16_384  # bytes of a stream; overlapping segments are searched within a bucket
 
-# Where each direction's stream begins: its SYN, or that of another point, else sequence number 0.
+# The beginning of each stream: its SYN, or that of another point, else sequence number 0.
 BASES = """
 CREATE TABLE bases AS
 WITH known AS ({known})
@@ -56,7 +56,7 @@ FROM turned
 LEFT JOIN (SELECT flow, direction, base FROM bases WHERE point = {point}) AS here USING (flow, direction)
 LEFT JOIN (SELECT flow, 1 - direction AS direction, base FROM bases WHERE point = {point}) AS back USING (flow, direction)
 """
-# Streams of 2 GiB and more: numbers come again. Each step to the next packet is the shorter way around.
+# Streams of 2 GiB and more: sequence numbers wrap, so each step to the next packet is the shorter way around.
 STRETCHED = """
 CREATE TABLE stretched{point} AS
 SELECT flow, direction FROM seen{point} WHERE position IS NOT NULL
@@ -75,7 +75,7 @@ CREATE VIEW long{point} AS
 SELECT seen{point}.* REPLACE (coalesce(unwrapped{point}.position, seen{point}.position) AS position)
 FROM seen{point} LEFT JOIN unwrapped{point} USING (packet)
 """
-# A capture that began a turn of the sequence numbers later counts from another 0.
+# If a capture began after a wrap of the sequence numbers, its positions are shifted by multiples of 2^32.
 SHIFTS = """
 CREATE TABLE shifts AS
 SELECT *, round((first_value(start) OVER (PARTITION BY flow, direction ORDER BY point) - start) / {turn})::BIGINT * {turn}
@@ -86,8 +86,8 @@ STARTS = """
 SELECT {point} AS point, flow, direction, arg_min(position, packet) AS start FROM {rows}{point}
 WHERE position IS NOT NULL GROUP BY flow, direction
 """
-# The largest segment of the wire: that of the point whose largest is least; where every point saw super-segments, by
-# the option of the SYN, with or without the 12 bytes of time stamps, whichever divides more of them.
+# The largest segment on the wire: the least over the points of their largest segment. If every point captured longer ones
+# (offload), it is the MSS option less 12 bytes of timestamps.
 SIZES = """
 CREATE TABLE sizes AS
 WITH each AS ({each}),
@@ -117,7 +117,7 @@ FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
     FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
 """
-# What is needed of them later.
+# Columns that later steps need.
 HEIGHTS = """
 SELECT {point} AS point, flow, direction, median(ttl) AS ttl, sum(payload) AS bytes FROM seen{point} GROUP BY flow, direction
 """
@@ -128,12 +128,12 @@ SELECT {point} AS point, flow, direction, max(acknowledged) AS upto FROM seen{po
 
 
 def columns(points: int, text: str, separator: str = ", ") -> str:
-    """The text for each point, where {p} is its number."""
+    """Returns the text for each point, in which {p} is its number."""
     return separator.join(text.format(p=point) for point in range(points))
 
 
 def is_cut(connection: duckdb.DuckDBPyConnection, points: int) -> bool:
-    """Whether some payload was captured so shortly that only the short digest is the same everywhere."""
+    """Returns whether a snap length is so short that only the short digest is equal everywhere."""
     tests = columns(
         points,
         "SELECT bool_or(digested < least(payload, 128)) AS cut FROM loaded{p} WHERE protocol != 6 AND run IS NULL",
@@ -144,7 +144,7 @@ def is_cut(connection: duckdb.DuckDBPyConnection, points: int) -> bool:
 
 
 def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
-    """Fills `units`: each packet of each point by what tells it, super-segments cut up."""
+    """Fills `units`: each packet of each point by its identity, with super-segments split."""
     digest = "digest_short" if is_cut(connection, points) else "digest"
     connection.execute(BASES.format(known=" UNION ALL ".join(KNOWN.format(point=p) for p in range(points))))
     kinds = {"data": DATA, "control": CONTROL, "block": BLOCK, "datagram": DATAGRAM}
@@ -172,7 +172,7 @@ def lay_out(connection: duckdb.DuckDBPyConnection, points: int) -> None:
             connection.execute(f"DROP {kind} {name}{point}")
 
 
-# Most packets were sent once and seen at most once at each point: one grouping matches them all.
+# Most packets were sent once and captured at most once at each point: one grouping matches them all.
 GROUPED = """
 CREATE TABLE grouped AS
 SELECT {key}, max(bytes) AS bytes, {each} FROM units GROUP BY {key}
@@ -182,7 +182,7 @@ count(*) FILTER (point = {p}) AS n{p}, any_value(packet) FILTER (point = {p}) AS
 any_value(frame) FILTER (point = {p}) AS f{p}, any_value(time_ns) FILTER (point = {p}) AS t{p},
 any_value(ip_id) FILTER (point = {p}) AS i{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
 """
-# Of directions that sent everything several times: whether what a later point saw, the first one saw too.
+# Directions that sent everything several times: IDs are usable if the first point has those of later points too.
 IDS_OF_REPEATED = """
 INSERT INTO ids
 WITH rest AS (SELECT DISTINCT point, {key}, ip_id FROM units ANTI JOIN ids USING (flow, direction) WHERE ip_id != 0),
@@ -228,7 +228,7 @@ def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     )
 
 
-# Packets that a point saw on two of its interfaces are one: the n-th on the one is the n-th on the other.
+# A packet that a point captured on two interfaces counts once: the n-th on one is the n-th on the other.
 ONCE = """
 CREATE TABLE once AS
 SELECT * FROM (SELECT units.*, usable, row_number() OVER (PARTITION BY point, {key}, ip_id, interface ORDER BY packet, part)
@@ -236,7 +236,7 @@ SELECT * FROM (SELECT units.*, usable, row_number() OVER (PARTITION BY point, {k
     FROM units JOIN repeated USING ({key}))
 QUALIFY row_number() OVER (PARTITION BY point, {key}, ip_id, nth ORDER BY packet, part) = 1
 """
-# Identifications come again after 65,536 packets: counted on, as sequence numbers are, where they go up.
+# IPv4 IDs wrap after 65,536 packets: if they rise in small steps, they are unwrapped like sequence numbers.
 TURNS = """
 CREATE TABLE turned AS
 WITH steps AS (SELECT point, flow, direction, packet, part, ip_id,
@@ -269,12 +269,12 @@ any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER 
 
 
 def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
-    """What was sent several times and bears an identification that the path leaves alone."""
+    """Matches repeated transmissions by IPv4 ID, if the path keeps it."""
     connection.execute(ONCE.format(key=KEY))
     connection.execute("DROP TABLE units; DROP TABLE grouped")
     connection.execute(TURNS)
     connection.execute(BY_ID.format(key=KEY, each=columns(points, EACH_ID)))
-    # Of a packet that no point upstream sent again, a further one is a copy that the network made.
+    # More packets than at the first point on the way are copies that the network made.
     counts = [f"nullif(count(p{point}) OVER same, 0)" for point in range(points)]
     origin = (
         f"CASE WHEN heading > 0 THEN coalesce({', '.join(counts)}) ELSE coalesce({', '.join(reversed(counts))}) END"
@@ -285,7 +285,7 @@ def match_by_id(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     )
 
 
-# The rest: `f` is the number of the latest sending that a reception can be of.
+# Repeated transmissions without usable IDs: `f` is the number of the latest transmission that an arrival can match.
 BY_TIME = """
 CREATE OR REPLACE TABLE received AS
 WITH sent AS (SELECT {key}, time_ns + {sent} AS moment, row_number() OVER way AS nth FROM pool WHERE point = {origin}
@@ -305,12 +305,12 @@ FROM feasible
 
 
 def path_order(points: int, heading: int) -> list[int]:
-    """The points in the order in which a packet passes them."""
+    """Returns the points in the order in which a packet passes them."""
     return list(range(points)) if heading > 0 else list(reversed(range(points)))
 
 
 def match_by_time(connection: duckdb.DuckDBPyConnection, points: int, floors: Floors) -> None:
-    """What was sent several times, and nothing but its time tells which is which."""
+    """Matches repeated transmissions by time."""
     for heading in (1, -1):
         order = path_order(points, heading)
         connection.execute(
@@ -324,7 +324,7 @@ def match_by_time(connection: duckdb.DuckDBPyConnection, points: int, floors: Fl
 def match_from(
     connection: duckdb.DuckDBPyConnection, points: int, origin: int, later: list[int], floors: Floors
 ) -> None:
-    """Adds what the pool holds of one point, with its receptions at later ones; both leave the pool."""
+    """Moves the transmissions of one point, with their arrivals at later points, from the pool to `crossings`."""
     connection.execute(
         f"CREATE OR REPLACE TABLE sendings AS SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY time_ns, packet, part) AS "
         f"origin FROM pool WHERE point = {origin}"
@@ -361,7 +361,7 @@ def match_from(
     connection.execute(
         f"INSERT INTO crossings SELECT {KEY}, s.bytes, {each}, false FROM sendings AS s {' '.join(joins)}"
     )
-    for point in later:  # receptions that no sending is left for: copies
+    for point in later:  # arrivals without a transmission are copies
         each = ", ".join(
             f"packet AS p{p}, frame AS f{p}, time_ns AS t{p}, whole AS w{p}" if p == point else empty.format(p=p)
             for p in range(points)
@@ -370,7 +370,7 @@ def match_from(
     connection.execute(f"DELETE FROM pool WHERE ({KEY}) IN (SELECT ({KEY}) FROM sendings)")
 
 
-# Segments that were cut otherwise on the way: what arrived counts for the latest sending of the same bytes before it.
+# Resegmented data: an arrival counts for the latest earlier transmission of the same bytes.
 RECUT = """
 CREATE OR REPLACE TABLE recut AS
 WITH lost AS (SELECT crossings.rowid AS sending, flow, direction, key1 AS start, key1 + key2 AS stop, t{origin} AS time_ns
@@ -394,7 +394,7 @@ FROM shared GROUP BY sending
 
 
 def match_recut(connection: duckdb.DuckDBPyConnection, points: int, floors: Floors) -> None:
-    """Segments that a router or a proxy cut anew, or that were sent again in other pieces."""
+    """Matches segments that a router or proxy resegmented, or that were retransmitted with other boundaries."""
     for heading in (1, -1):
         order = path_order(points, heading)
         for place, origin in enumerate(order):
@@ -415,5 +415,5 @@ def match_recut(connection: duckdb.DuckDBPyConnection, points: int, floors: Floo
                     f"UPDATE crossings SET p{point} = recut.p, f{point} = recut.f, t{point} = recut.time_ns, "
                     f"w{point} = true FROM recut WHERE crossings.rowid = recut.sending AND recut.whole"
                 )
-                # What arrived in other pieces is no packet of its own.
+                # Resegmented arrivals are not packets of their own.
                 connection.execute("DELETE FROM crossings WHERE rowid IN (SELECT unnest(arrivals) FROM recut)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs side by side: what changed, and what changed most."""
+"""Compares two runs: changes of measures, flows and findings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from math import inf
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
 from wiretale.analyzer.diff.run import Part, Run
 
-# What a change is small against: below that it is noise of rounding, not of the network.
-LEAST_SHARE = 1e-9
+ROUNDING = 1e-9  # relative change that is noise of rounding
 
 
 @dataclass(frozen=True)
@@ -24,12 +23,12 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """How much more the second has."""
+        """Second value minus first; None if either is unknown."""
         return None if self.before is None or self.after is None else self.after - self.before
 
     @property
     def percent(self) -> float | None:
-        """Of the first; from 0 to something it is infinite."""
+        """Change relative to the first value; infinite from 0."""
         difference = self.difference
         if difference is None or self.before is None:
             return None
@@ -39,16 +38,16 @@ class Change:
 
     @property
     def weight(self) -> float:
-        """How large the change is, from 0 to 1: relative to the larger of both."""
+        """Size of the change relative to the larger value, 0 to 1."""
         if self.before is None or self.after is None:
             return 0.0
         size = max(abs(self.before), abs(self.after))
         share = abs(self.after - self.before) / size if size else 0.0
-        return share if share > LEAST_SHARE else 0.0
+        return share if share > ROUNDING else 0.0
 
     @property
     def verdict(self) -> str | None:
-        """better, worse or same; None where neither way is better, or nothing is known."""
+        """`better`, `worse` or `same`; None if unknown or if neither is better."""
         if self.difference is None:
             return None
         if not self.weight:
@@ -60,24 +59,24 @@ class Change:
 
 @dataclass
 class FlowPair:
-    """A flow of each run that belong together, by what they are known by; or one that has no partner."""
+    """A flow of each run, matched by one of their keys; or one without a partner."""
 
     before: Part | None
     after: Part | None
-    #: ends, service, port or protocol; None for one alone
+    #: matched by ends, service, port or protocol; None without a partner
     evidence: str | None
     changes: list[Change] = field(default_factory=list)
 
     @property
     def weight(self) -> float:
-        """Of the largest change that matters, times the flow's size."""
+        """Size of the flow times the largest change that is better or worse."""
         size = max(part.size for part in (self.before, self.after) if part)
         return size * max((change.weight for change in self.changes if change.measure.better), default=1.0)
 
 
 @dataclass
 class Difference:
-    """All of it."""
+    """All changes between two runs."""
 
     before: Run
     after: Run
@@ -87,22 +86,22 @@ class Difference:
     gone: list[tuple[str, str, str]]
 
     def most_changed(self, most: int) -> list[Change]:
-        """The changes that are largest relative to the measure; what is neither better nor worse comes last."""
-        told = [change for change in self.changes if change.weight]
-        return sorted(told, key=lambda change: (not change.measure.better, -change.weight))[:most]
+        """Returns the largest relative changes; those that are neither better nor worse come last."""
+        changed = [change for change in self.changes if change.weight]
+        return sorted(changed, key=lambda change: (not change.measure.better, -change.weight))[:most]
 
 
 EVIDENCE = ("ends", "service", "port", "protocol")
 
 
 def changes_of(before: Values, after: Values) -> list[Change]:
-    """Of the measures that one of both knows."""
+    """Returns the changes of measures that either run has."""
     each = (Change(measure, before.get(name), after.get(name)) for name, measure in MEASURES.items())
     return [change for change in each if change.before is not None or change.after is not None]
 
 
 def by_key(parts: Sequence[Part], level: int) -> dict[tuple[object, ...], list[Part]]:
-    """Parts by one of their keys, the largest first."""
+    """Returns parts by one of their keys, largest first."""
     groups: dict[tuple[object, ...], list[Part]] = {}
     for one in sorted(parts, key=lambda part: -part.size):
         groups.setdefault(one.keys[min(level, len(one.keys) - 1)], []).append(one)
@@ -110,7 +109,7 @@ def by_key(parts: Sequence[Part], level: int) -> dict[tuple[object, ...], list[P
 
 
 def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPair]:
-    """Each flow with its partner: the same ends where these are unique, else by rank among those that are alike."""
+    """Returns each flow with its partner: that with the same ends if unique, else by size among those with equal keys."""
     left = [list(before), list(after)]
     for level in range(len(EVIDENCE)):
         groups = [by_key(parts, level) for parts in left]
@@ -128,13 +127,13 @@ def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPa
 
 
 def new_findings(run: Run, other: Run) -> list[tuple[str, str, str]]:
-    """Findings of kinds that the other run has none of."""
+    """Returns findings of codes that the other run does not have."""
     known = {code for code, _, _ in other.findings}
     return [one for one in run.findings if one[0] not in known]
 
 
 def diff_runs(before: Run, after: Run) -> Difference:
-    """What differs between two runs."""
+    """Compares two runs."""
     flows = sorted(pair_parts(before.parts, after.parts), key=lambda pair: -pair.weight)
     changes = changes_of(before.total, after.total)
     return Difference(before, after, changes, flows, new_findings(after, before), new_findings(before, after))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a change is too much: `goodput<-5%`, `rtt_p99 > 20ms`.
+"""Conditions of --fail-if: `goodput<-5%`, `rtt_p99 > 20ms`.
 
 CONDITION  MEASURE OPERATOR VALUE
 OPERATOR   < <= > >= == !=
-VALUE      a number with %: of the first run's value; else the difference itself, with a unit of the measure or none
+VALUE      a number with %: change relative to the first run; else the difference, with or without a unit of the measure
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GRAMMAR = re.compile(
 
 @dataclass(frozen=True)
 class Condition:
-    """One of them."""
+    """A condition on the change of one measure."""
 
     text: str
     measure: Measure
@@ -43,20 +43,20 @@ class Condition:
     relative: bool
 
     def value(self, difference: Difference) -> float | None:
-        """The change that is compared: in percent, or in the measure's unit. None when it cannot be known."""
+        """Returns the change in percent or in the measure's unit; None if unknown."""
         for change in difference.changes:
             if change.measure is self.measure:
                 return change.percent if self.relative else change.difference
         return None
 
     def holds(self, difference: Difference) -> bool | None:
-        """Whether the change is too much; None when it cannot be known."""
+        """Returns whether the condition holds; None if the change is unknown."""
         value = self.value(difference)
         return None if value is None else self.compare(value, self.bound)
 
 
 def parse_condition(text: str) -> Condition:
-    """A condition from its text. UsageError that tells what was expected."""
+    """Parses a condition. Raises UsageError."""
     found = GRAMMAR.fullmatch(text)
     if not found:
         raise UsageError(
@@ -78,7 +78,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def value_in(kind: Unit, number: str, unit: str) -> float | None:
-    """A number with a unit of the measure, or with any other spelling of its kind; None for a unit of another kind."""
+    """Returns a number in the unit of the measure; None if `unit` is of another kind."""
     if unit in kind.factors:
         return float(number) * kind.factors[unit]
     spelled = f"1{unit}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measures that two runs are compared by: what each is, in which unit, and which way is better."""
+"""The measures of wiretale diff: unit, meaning, and whether more or less is better."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Values = dict[str, float | None]
 
 
 def show_number(value: float | None) -> str:
-    """A count, with thousands told apart."""
+    """`1,234`, `0.50`."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
 def show_percent(value: float | None) -> str:
-    """A share in percent."""
+    """`1.23%`."""
     return UNKNOWN if value is None else f"{value:.3g}%" if abs(value) < 1000 else f"{value:,.0f}%"
 
 
 def show_time(value: float | None) -> str:
-    """Nanoseconds, also below 0."""
+    """`1.23 ms` of ns, also negative."""
     if value is None:
         return UNKNOWN
     size = abs(value)
@@ -36,7 +36,7 @@ def show_time(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """How values are written, and the units that people may give them in."""
+    """How values are shown, and the units of --fail-if with their factors."""
 
     name: str
     show: Callable[[float | None], str]
@@ -44,7 +44,7 @@ class Unit:
 
 
 def prefixed_factors(names: tuple[str, ...]) -> dict[str, float]:
-    """k, M and G of units."""
+    """Returns the units with the prefixes k, M and G."""
     prefixes = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
     return {prefix + name: factor for name in names for prefix, factor in prefixes.items()}
 
@@ -63,7 +63,7 @@ TIME = Unit(
 
 @dataclass(frozen=True)
 class Measure:
-    """One of them."""
+    """One measure."""
 
     name: str
     unit: Unit
@@ -77,24 +77,24 @@ MEASURES = {
     for measure in (
         Measure("goodput", RATE, 1, "useful payload over the time from the first packet to the last"),
         Measure("throughput", RATE, 1, "IP bytes (of generator reports: bytes sent) over the same time"),
-        Measure("retransmissions", PERCENT, -1, "TCP segments sent again, of all with payload"),
-        Measure("spurious", COUNT, -1, "retransmissions proven needless"),
+        Measure("retransmissions", PERCENT, -1, "retransmitted TCP segments, of all with payload"),
+        Measure("spurious", COUNT, -1, "proven spurious retransmissions"),
         Measure("lost_upstream", COUNT, -1, "TCP segments lost before the capture point"),
-        Measure("lost_downstream", COUNT, -1, "TCP segments or their acknowledgments lost behind it"),
+        Measure("lost_downstream", COUNT, -1, "TCP segments or their ACKs lost after it"),
         Measure("block_loss", PERCENT, -1, "numbered packets or blocks lost, of all"),
-        Measure("blocks_lost", COUNT, -1, "how many of them"),
-        Measure("rtt_min", TIME, -1, "least round trip"),
-        Measure("rtt_median", TIME, -1, "median round trip; over several flows weighted by samples"),
-        Measure("rtt_p99", TIME, -1, "99th percentile of round trips; weighted as above"),
+        Measure("blocks_lost", COUNT, -1, "numbered packets or blocks lost"),
+        Measure("rtt_min", TIME, -1, "least RTT"),
+        Measure("rtt_median", TIME, -1, "median RTT; over several flows weighted by samples"),
+        Measure("rtt_p99", TIME, -1, "99th percentile of RTTs; weighted by samples"),
         Measure("jitter", TIME, -1, "interarrival jitter (RFC 3550); weighted by packets"),
         Measure("out_of_order", COUNT, -1, "TCP segments or blocks that the network reordered"),
         Measure("fragments", COUNT, -1, "IP fragments"),
-        Measure("incomplete_datagrams", COUNT, -1, "fragmented datagrams that never became whole"),
-        Measure("zero_windows", COUNT, -1, "segments that closed the receive window"),
+        Measure("incomplete_datagrams", COUNT, -1, "fragmented datagrams that stayed incomplete"),
+        Measure("zero_windows", COUNT, -1, "segments with a zero receive window"),
         Measure("host_dropped", COUNT, -1, "dropped by the receiver's kernel (generator reports)"),
         Measure("duration", TIME, 0, "from the first packet to the last"),
         Measure("packets", COUNT, 0, "IP packets"),
-        Measure("bytes", BYTES, 0, "payload that arrived (of captures: payload captured)"),
+        Measure("bytes", BYTES, 0, "received payload (in captures: captured payload)"),
         Measure("flows", COUNT, 0, "conversations, or tests"),
         Measure("findings", COUNT, -1, "warnings and errors"),
     )

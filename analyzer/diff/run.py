@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run to be compared with another: a capture, a folder of captures, the tables of an analysis, or a generator's reports."""
+"""Loads a run for wiretale diff: a capture, a folder of captures, tables of an analysis, an experiment, or reports."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.compare.endpoint_log import part, read_reports
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.printable import utf8_name
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
 TABLES = ("interfaces", "flows", "directions", "findings")
 TIMES = "* REPLACE (epoch_ns(first_ns) AS first_ns, epoch_ns(last_ns) AS last_ns)"  # Parquet has timestamps
-FLOWS_MOST = 100_000
+FLOWS_MAX = 100_000
 NUMBERED = "coalesce(blocks, 0) + coalesce(blocks_lost, 0)"
 
-# One flow; round trips are those of the direction that has most of them. What a direction cannot tell (null) counts for
-# nothing, unless no direction can.
+# One flow. RTTs are those of the direction with most samples. A null of one direction counts as 0, unless both are null.
 BY_FLOW = f"""
 SELECT flow, any_value(f.protocol) AS protocol, any_value(f.source) AS source, any_value(f.source_port) AS source_port,
     any_value(f.destination) AS destination, any_value(f.destination_port) AS destination_port, any_value(f.path) AS path,
@@ -58,7 +58,7 @@ SELECT {", ".join(f"sum({name}) AS {name}" for name in SUMS)}, min(rtt_min) AS r
 
 @dataclass
 class Part:
-    """A flow of a run, or a test of a generator: what it is known by, from the most exact to the least, and its measures."""
+    """A flow of a run or a test of the generator: keys, the most specific first, and measures."""
 
     label: str
     keys: tuple[tuple[object, ...], ...]
@@ -68,7 +68,7 @@ class Part:
 
 @dataclass
 class Run:
-    """One of two runs."""
+    """The measures and findings of one run."""
 
     path: str
     #: capture, tables, reports or experiment
@@ -81,17 +81,17 @@ class Run:
 
 
 def ratio(part_of: float | None, whole: float | None, factor: float = 1.0) -> float | None:
-    """A quotient; None when it cannot be known."""
+    """Returns a quotient; None if unknown."""
     return None if part_of is None or not whole else factor * part_of / whole
 
 
 def number(value: object) -> float | None:
-    """As a float: sums come as decimals."""
+    """Returns a float; DuckDB returns sums as decimals."""
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 def values_of(row: dict[str, Any]) -> Values:
-    """The measures of a flow or of all."""
+    """Returns the measures of one flow or of all."""
     r = {name: number(value) for name, value in row.items() if name in {*SUMS, "rtt_min", "first_ns", "last_ns"}}
     span = int(row["last_ns"] - row["first_ns"]) if row["first_ns"] is not None else None
     plain = ("spurious", "lost_upstream", "lost_downstream", "blocks_lost", "rtt_min", "out_of_order", "fragments")
@@ -108,14 +108,9 @@ def values_of(row: dict[str, Any]) -> Values:
     }
 
 
-def end_name(address: object, port: object) -> str:
-    """address:port."""
-    return f"{address}" if port is None else f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"
-
-
 def flow_part(row: dict[str, Any]) -> Part:
-    """A flow. Its goodput is that of the direction with more payload, over that direction's time."""
-    ends = end_name(row["source"], row["source_port"]), end_name(row["destination"], row["destination_port"])
+    """Returns a flow. Its goodput is that of the direction with more payload, over that direction's time."""
+    ends = endpoint_str(row["source"], row["source_port"]), endpoint_str(row["destination"], row["destination_port"])
     values = {**values_of(row), "goodput": number(row["goodput"]), "throughput": number(row["throughput"])}
     keys = (
         (row["protocol"], *ends, row["path"]),
@@ -127,31 +122,29 @@ def flow_part(row: dict[str, Any]) -> Part:
 
 
 def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:
-    """Rows as dicts."""
+    """Returns rows as dicts."""
     result = connection.execute(sql)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -> Run:
-    """The measures, from the tables of an analysis."""
+    """Returns a run from the tables of an analysis."""
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW}")
     (whole,) = dicts(connection, TOTAL)
-    parts = [
-        flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MOST}")
-    ]
+    parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
     found = dicts(connection, "SELECT code, severity, sentence FROM findings")
     total = values_of(whole)
     total["flows"] = float(whole["flows"])
     total["findings"] = float(sum(row["severity"] in ("warning", "error") for row in found))
-    if not whole["flows"]:  # nothing came: that is known
+    if not whole["flows"]:  # no traffic is 0, not unknown
         total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
     damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
     return Run(path, kind, total, parts, [(r["code"], r["severity"], r["sentence"]) for r in found], damaged)
 
 
 def load_capture(path: str) -> Run:
-    """A capture, or a folder of them."""
+    """Returns the run of a capture or a folder of captures."""
     from wiretale.analyzer.query import connect
     from wiretale.analyzer.trace import analyze
 
@@ -160,7 +153,7 @@ def load_capture(path: str) -> Run:
 
 
 def load_tables(path: str) -> Run:
-    """What `wiretale analyze -o` wrote. InputError when it is incomplete."""
+    """Returns the run of tables of `wiretale analyze -o`. Raises InputError if they are incomplete."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -181,13 +174,13 @@ def load_tables(path: str) -> Run:
 
 
 def mbit(end: dict[str, Any]) -> float | None:
-    """A rate in bit/s."""
+    """Returns the rate in bit/s."""
     rate = end.get("rate_mbit_s")
     return rate * 1e6 if isinstance(rate, (int, float)) else None
 
 
 def test_values(report: dict[str, Any], way: str = "") -> Values:
-    """The measures of one test, one way."""
+    """Returns the measures of one test in one direction."""
     sender, receiver = part(report, f"{way}sender"), part(report, f"{way}receiver")
     numbers = {
         name: value
@@ -213,28 +206,28 @@ def test_values(report: dict[str, Any], way: str = "") -> Values:
 
 
 def test_part(report: dict[str, Any], label: str | None, way: str = "") -> Part:
-    """A test, by its name or by what it does."""
+    """Returns a test by its name, else by its parameters."""
     test = part(report, "test")
     sizes = test.get("sizes")
-    what = (
+    parameters = (
         str(test.get("protocol") or "test"),
         "way back" if way else str(test.get("direction") or "forward"),
         ",".join(map(str, sizes)) if isinstance(sizes, list) else "",
     )
     name = label or " ".join(
-        filter(None, (what[0], what[1], what[2] and f"{what[2]} B", f"to port {test.get('port')}"))
+        filter(None, (*parameters[:2], parameters[2] and f"{parameters[2]} B", f"to port {test.get('port')}"))
     )
     values = test_values(report, way)
     return Part(
         f"{name} ← back" if way and label else name,
-        ((name, way), (*what, test.get("port")), what[:2]),
+        ((name, way), (*parameters, test.get("port")), parameters[:2]),
         values["bytes"] or 0,
         values,
     )
 
 
 def run_of_tests(path: str, kind: str, tests: Iterable[tuple[dict[str, Any], str | None]]) -> Run:
-    """A run of a generator's reports. Totals of rates are weighted by time."""
+    """Returns the run of reports of the generator. Total rates are weighted by time."""
     parts = []
     for report, label in tests:
         parts.append(test_part(report, label))
@@ -250,13 +243,13 @@ def run_of_tests(path: str, kind: str, tests: Iterable[tuple[dict[str, Any], str
 
 
 def sum_of(parts: Sequence[Part], name: str) -> float | None:
-    """Of those that know it."""
+    """Returns the sum over parts with that measure."""
     known = [value for one in parts if (value := one.values.get(name)) is not None]
     return sum(known) if known else None
 
 
 def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
-    """Weighted; of those that know both."""
+    """Returns the weighted mean over parts with both measures."""
     known = [
         (v, w) for one in parts if (v := one.values.get(name)) is not None and (w := one.values.get(weight)) is not None
     ]
@@ -267,7 +260,7 @@ def mean_of(parts: Sequence[Part], name: str, weight: str) -> float | None:
 
 
 def load_experiment(path: str) -> Run:
-    """What `wiretale experiment run` wrote: the report of each session of each test."""
+    """Returns the run of `wiretale experiment run`: the report of each session of each test."""
     tests: list[tuple[dict[str, Any], str | None]] = []
     for file in sorted(Path(path, "raw").glob("*.json")):
         try:
@@ -286,12 +279,12 @@ def load_experiment(path: str) -> Run:
 
 
 def load_reports(path: str) -> Run:
-    """What wiretale-traffic printed with --json."""
+    """Returns the run of reports of wiretale send or receive --json."""
     return run_of_tests(path, "reports", [(report, None) for report in read_reports(path)])
 
 
 def begins_as_json(path: str) -> bool:
-    """Whether a file's first character opens an object."""
+    """Returns whether a file begins with a JSON object."""
     try:
         with open(path, "rb") as file:
             return file.read(64).lstrip()[:1] == b"{"
@@ -300,7 +293,7 @@ def begins_as_json(path: str) -> bool:
 
 
 def load_run(path: str) -> Run:
-    """A run, by what the path holds. InputError when that is nothing of the kind."""
+    """Returns the run of a path. Raises InputError if the path has none."""
     if os.path.isdir(path):
         if Path(path, "flows.parquet").is_file():
             return load_tables(path)

@@ -215,9 +215,9 @@ def compared_answer(place: Path) -> tuple[str, str]:
     from wiretale.analyzer.compare.answers import answers
     from wiretale.analyzer.compare.comparison import compare_captures
 
-    with compare_captures(str(place / "after"), receiver_log=str(place / "receiver.json")) as vantage:
-        said = list(answers(vantage))
-        places = vantage.ledgers[0].lost if vantage.ledgers else {}
+    with compare_captures(str(place / "after"), receiver_log=str(place / "receiver.json")) as comparison:
+        said = list(answers(comparison))
+        places = comparison.ledgers[0].lost if comparison.ledgers else {}
     most = max(places, key=lambda name: places[name], default="")
     return most, " ".join(said)
 

@@ -14,7 +14,7 @@ from wiretale.reports.export.parquet import copy_to
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.clock_offset import Clock
-    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.comparison import Comparison
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
 
@@ -82,36 +82,36 @@ def ledger_entry(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def write_json(vantage: Vantage, version: str, out: IO[str]) -> None:
+def write_json(comparison: Comparison, version: str, out: IO[str]) -> None:
     """Writes one object, in one line."""
-    roles = [point.role for point in vantage.points]
-    lost, total = lost_packets(vantage, LOST_MOST)
+    roles = [point.role for point in comparison.points]
+    lost, total = lost_packets(comparison, LOST_MOST)
     whole = {
         "schema": SCHEMA,
         "wiretale": version,
-        "answers": list(answers(vantage)),
-        "captures": [fields(point, POINT_FIELDS) for point in vantage.points],
-        "losses": [ledger_entry(ledger) for ledger in vantage.ledgers],
-        "clocks": [clock_entry(clock, roles) for clock in vantage.clocks],
-        "delays": [delay_entry(delay) for delay in vantage.delays],
-        "flows": vantage.flows,
+        "answers": list(answers(comparison)),
+        "captures": [fields(point, POINT_FIELDS) for point in comparison.points],
+        "losses": [ledger_entry(ledger) for ledger in comparison.ledgers],
+        "clocks": [clock_entry(clock, roles) for clock in comparison.clocks],
+        "delays": [delay_entry(delay) for delay in comparison.delays],
+        "flows": comparison.flows,
         "lost_packets": lost,
         "lost_packets_total": total,
-        "notes": vantage.notes,
+        "notes": comparison.notes,
     }
     out.write(json.dumps(whole) + "\n")
 
 
-def write_tables(vantage: Vantage, folder: Path) -> Path:
+def write_tables(comparison: Comparison, folder: Path) -> Path:
     """Writes `packets.parquet` and `lost.parquet` into a directory, which is made if it does not exist.
 
     Returns its path. OutputError if a file cannot be written; files that existed before are then unchanged.
     """
-    packets = packets_sql(vantage)
+    packets = packets_sql(comparison)
     lost = f"SELECT * FROM ({packets}) WHERE lost IS NOT NULL"
     with output_folder(folder) as partial:
         copy_to(
-            vantage.connection,
+            comparison.connection,
             dict(zip((partial / f"{name}.parquet" for name in TABLES), (packets, lost), strict=True)),
         )
     return folder

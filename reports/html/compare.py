@@ -15,7 +15,7 @@ from wiretale.reports.html.compare_figures import delays_over_time, distribution
 from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_text, stage_name
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.comparison import Comparison
     from wiretale.analyzer.compare.loss_location import Ledger
 
 DIAGRAMS_MOST = 8
@@ -41,32 +41,32 @@ def ledger_rows(ledger: Ledger) -> list[tuple[str, str, str, str, str]]:
     return rows
 
 
-def first_time(vantage: Vantage) -> int:
+def first_time(comparison: Comparison) -> int:
     """Returns the time of the first packet at the first point with times."""
-    times = [point.first_ns for point in vantage.points if point.first_ns is not None]
+    times = [point.first_ns for point in comparison.points if point.first_ns is not None]
     return times[0] if times else 0
 
 
-def diagrams(vantage: Vantage) -> list[int]:
+def diagrams(comparison: Comparison) -> list[int]:
     """Returns the numbers of ledgers with losses or missed packets, which get a diagram; else that of the first."""
-    lossy = [n for n, one in enumerate(vantage.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
-    return lossy[:DIAGRAMS_MOST] or [n for n, one in enumerate(vantage.ledgers[:1]) if one.sent]
+    lossy = [n for n, one in enumerate(comparison.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
+    return lossy[:DIAGRAMS_MOST] or [n for n, one in enumerate(comparison.ledgers[:1]) if one.sent]
 
 
-def figures(vantage: Vantage) -> dict[str, Any]:
+def figures(comparison: Comparison) -> dict[str, Any]:
     """Returns all figures by the id of their element."""
-    base_ns = first_time(vantage)
-    found = {f"sankey{n}": sankey(vantage.ledgers[n]) for n in diagrams(vantage)}
-    if vantage.delays:
-        found["delays"] = delays_over_time(vantage.delays, base_ns)
-        found["distribution"] = distribution(vantage.delays)
-    lost = losses_by_time(vantage)
+    base_ns = first_time(comparison)
+    found = {f"sankey{n}": sankey(comparison.ledgers[n]) for n in diagrams(comparison)}
+    if comparison.delays:
+        found["delays"] = delays_over_time(comparison.delays, base_ns)
+        found["distribution"] = distribution(comparison.delays)
+    lost = losses_by_time(comparison)
     if lost:
         found["losses"] = losses_over_time(lost, base_ns)
     return found
 
 
-def delay_rows(vantage: Vantage) -> list[list[str]]:
+def delay_rows(comparison: Comparison) -> list[list[str]]:
     """Returns the table of delays."""
     names = ("min", "median", "p90", "p99", "max", "jitter")
     return [
@@ -76,13 +76,13 @@ def delay_rows(vantage: Vantage) -> list[list[str]]:
             *(delay_text(delay.summary[name]) for name in names),
             f"±{delay_text(delay.error_ns)}" if delay.absolute else "above the minimum",
         ]
-        for delay in vantage.delays
+        for delay in comparison.delays
     ]
 
 
-def lost_rows(vantage: Vantage) -> tuple[list[dict[str, Any]], int]:
+def lost_rows(comparison: Comparison) -> tuple[list[dict[str, Any]], int]:
     """Returns the first lost packets, and the number of all."""
-    lost, total = lost_packets(vantage, LOST_MOST)
+    lost, total = lost_packets(comparison, LOST_MOST)
     for row in lost:
         row["where"] = PLACES[row["lost"]]
         row["what"] = (
@@ -96,11 +96,11 @@ def lost_rows(vantage: Vantage) -> tuple[list[dict[str, Any]], int]:
     return lost, total
 
 
-def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
+def flow_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """Returns the largest flows, one direction per row."""
     rows = []
-    for flow in vantage.flows[:FLOWS_MOST]:
-        ends = next((flow[f"ends{n}"] for n in range(len(vantage.points)) if flow[f"ends{n}"]), None)
+    for flow in comparison.flows[:FLOWS_MOST]:
+        ends = next((flow[f"ends{n}"] for n in range(len(comparison.points)) if flow[f"ends{n}"]), None)
         if not ends:
             continue
         a, b = f"{ends[1]}:{ends[2]}", f"{ends[3]}:{ends[4]}"
@@ -110,34 +110,34 @@ def flow_rows(vantage: Vantage) -> list[dict[str, Any]]:
     return rows
 
 
-def render(vantage: Vantage) -> str:
+def render(comparison: Comparison) -> str:
     """Returns the page."""
-    roles = [point.role for point in vantage.points]
-    lost, total = lost_rows(vantage)
+    roles = [point.role for point in comparison.points]
+    lost, total = lost_rows(comparison)
     return offline_page.render(
         "compare.html",
-        {"figures": figures(vantage)},
+        {"figures": figures(comparison)},
         style=offline_page.part("compare.css"),
-        title=" · ".join(f"{point.role} {point.name}" for point in vantage.points),
+        title=" · ".join(f"{point.role} {point.name}" for point in comparison.points),
         heading=f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared",
-        answers=list(answers(vantage)),
-        points=vantage.points,
+        answers=list(answers(comparison)),
+        points=comparison.points,
         lasts=[
             show_duration(p.last_ns - p.first_ns) if p.first_ns is not None and p.last_ns is not None else UNKNOWN
-            for p in vantage.points
+            for p in comparison.points
         ],
-        ledgers=[(ledger, ledger_rows(ledger)) for ledger in vantage.ledgers],
-        diagrams=diagrams(vantage),
-        clocks=[clock_line(clock, roles) for clock in vantage.clocks],
-        assumption=ASSUMPTION if any(clock.evidence == "both" for clock in vantage.clocks) else "",
-        delays=delay_rows(vantage),
-        flows=flow_rows(vantage),
+        ledgers=[(ledger, ledger_rows(ledger)) for ledger in comparison.ledgers],
+        diagrams=diagrams(comparison),
+        clocks=[clock_line(clock, roles) for clock in comparison.clocks],
+        assumption=ASSUMPTION if any(clock.evidence == "both" for clock in comparison.clocks) else "",
+        delays=delay_rows(comparison),
+        flows=flow_rows(comparison),
         lost=lost,
         lost_total=total,
-        notes=vantage.notes,
+        notes=comparison.notes,
     )
 
 
-def write_report(vantage: Vantage, path: Path) -> Path:
+def write_report(comparison: Comparison, path: Path) -> Path:
     """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
-    return offline_page.write(render(vantage), path)
+    return offline_page.write(render(comparison), path)

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.compare.loss_location import BESIDE_KERNEL, BETWEEN, PLACES, Ledger
+from wiretale.analyzer.compare.loss_location import PLACES, Ledger, place_between
 from wiretale.analyzer.units import show_count, show_share
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot
 from wiretale.reports.phrases import stage_name
@@ -73,10 +73,10 @@ def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
 
 def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, int]]:
     """Returns the losses between two stages by place."""
-    place = BETWEEN[before, after]
+    place = place_between(before, after, "receiver_kernel" in ledger.lost)
     places = ["capture", place] if after == ledger.stages[-1].name else [place]
     if after == "received":
-        places = ["receiver_kernel", BESIDE_KERNEL[place] if "receiver_kernel" in ledger.lost else place]
+        places = ["receiver_kernel", place]
     return [(one, ledger.lost[one]) for one in dict.fromkeys(places) if ledger.lost.get(one)]
 
 

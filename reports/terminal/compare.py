@@ -19,7 +19,7 @@ from wiretale.reports.terminal.console import grid_of, print_parts, section
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.capture_point import CapturePoint
-    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.comparison import Comparison
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
 
@@ -63,26 +63,26 @@ def delay_row(delay: Delay) -> tuple[str, ...]:
     return delay.start, delay.end, show_count(delay.summary["packets"]), *shown, error
 
 
-def comparison_parts(vantage: Vantage) -> Iterator[RenderableType]:
+def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     """Yields the sections."""
-    roles = [point.role for point in vantage.points]
-    for sentence in answers(vantage):
+    roles = [point.role for point in comparison.points]
+    for sentence in answers(comparison):
         yield Text(printable(sentence), style="bold")
-    yield section("Captures", grid_of(CAPTURE_HEADS, (2, 4, 5), map(capture_row, vantage.points)))
-    for ledger in vantage.ledgers:
+    yield section("Captures", grid_of(CAPTURE_HEADS, (2, 4, 5), map(capture_row, comparison.points)))
+    for ledger in comparison.ledgers:
         lines = [Text(printable(line)) for line in extras(ledger)]
         grid = grid_of(("stage", ledger.unit, "seen", "missed", "of sent"), (1, 2, 3, 4), ledger_rows(ledger))
         yield section(ledger.title[0].upper() + ledger.title[1:], grid, *lines)
-    if vantage.clocks:
-        yield section("Clocks", *(Text(clock_line(clock, roles)) for clock in vantage.clocks))
-    if any(clock.evidence == "both" for clock in vantage.clocks):
+    if comparison.clocks:
+        yield section("Clocks", *(Text(clock_line(clock, roles)) for clock in comparison.clocks))
+    if any(clock.evidence == "both" for clock in comparison.clocks):
         yield Text(f"  {ASSUMPTION}")
-    if vantage.delays:
-        yield section("One-way delay", grid_of(DELAY_HEADS, range(2, 10), map(delay_row, vantage.delays)))
-    if vantage.notes:
-        yield section("Doubts", *(Text(printable(note)) for note in vantage.notes))
+    if comparison.delays:
+        yield section("One-way delay", grid_of(DELAY_HEADS, range(2, 10), map(delay_row, comparison.delays)))
+    if comparison.notes:
+        yield section("Doubts", *(Text(printable(note)) for note in comparison.notes))
 
 
-def print_comparison(vantage: Vantage, out: IO[str]) -> None:
+def print_comparison(comparison: Comparison, out: IO[str]) -> None:
     """Prints the comparison."""
-    print_parts(out, lambda console: comparison_parts(vantage))
+    print_parts(out, lambda console: comparison_parts(comparison))

@@ -45,8 +45,8 @@ def compare_report(folder: Path) -> Path:
             udp(block(31, 0, n), n),
             [sent, None if before else sent + 2 * MS, None if before or after else sent + 5 * MS + n % 13 * 10_000],
         )
-    with compare_captures(*points.write(folder)) as vantage:
-        return write_report(vantage, folder / "compare.html")
+    with compare_captures(*points.write(folder)) as comparison:
+        return write_report(comparison, folder / "compare.html")
 
 
 def experiment_report(folder: Path, plan: str = "s2-controller-sweep") -> Path:

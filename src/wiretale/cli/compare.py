@@ -12,7 +12,7 @@ from wiretale.cli.options import STDOUT, add_json, add_overwrite, folder, note, 
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.compare.comparison import Vantage
+    from wiretale.analyzer.compare.comparison import Comparison
     from wiretale.cli.parser import Commands
 
 DESCRIPTION = """\
@@ -52,34 +52,34 @@ def add_command(commands: Commands) -> None:
     parser.set_defaults(command=compare)
 
 
-def write_stdout(vantage: Vantage, arguments: argparse.Namespace) -> None:
+def write_stdout(comparison: Comparison, arguments: argparse.Namespace) -> None:
     """Writes the summary, or the output of --json or --report - instead."""
     if arguments.json:
         from wiretale.reports.export.compare import write_json
 
-        write_json(vantage, __version__, sys.stdout)
+        write_json(comparison, __version__, sys.stdout)
     elif arguments.report == STDOUT:
         from wiretale.reports.html.compare import render
 
-        print_page(render(vantage))
+        print_page(render(comparison))
     elif not arguments.quiet:
         from wiretale.reports.terminal.compare import print_comparison
 
-        print_comparison(vantage, sys.stdout)
+        print_comparison(comparison, sys.stdout)
     sys.stdout.flush()
 
 
-def write_files(vantage: Vantage, arguments: argparse.Namespace) -> None:
+def write_files(comparison: Comparison, arguments: argparse.Namespace) -> None:
     """Writes the files of -o and --report, and names each on stderr."""
     written: list[Path] = []
     if arguments.output:
         from wiretale.reports.export.compare import write_tables
 
-        written.append(write_tables(vantage, arguments.output))
+        written.append(write_tables(comparison, arguments.output))
     for path in pages(arguments):
         from wiretale.reports.html.compare import write_report
 
-        written.append(write_report(vantage, path))
+        written.append(write_report(comparison, path))
     for path in written if not arguments.quiet else []:
         note(f"wrote {path}")
 
@@ -116,14 +116,14 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UsageError("--json and --report - write to stdout: use only one")
     check_outputs(arguments)
     logs = {"sender_log": arguments.sender_log, "receiver_log": arguments.receiver_log}
-    with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as vantage:
+    with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as comparison:
         try:
-            write_stdout(vantage, arguments)
+            write_stdout(comparison, arguments)
         except BrokenPipeError:  # if the reader of stdout is gone (`| head`), the files must still be written
-            write_files(vantage, arguments)
+            write_files(comparison, arguments)
             raise
-        write_files(vantage, arguments)
-        for point in vantage.points:
+        write_files(comparison, arguments)
+        for point in comparison.points:
             for text in point.damage:
                 note(text)
-        return DAMAGED if vantage.damaged else 0
+        return DAMAGED if comparison.damaged else 0

@@ -22,14 +22,14 @@ from capture_points import (
     translated,
     udp,
 )
-from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Comparison, compare_captures
 from wiretale.analyzer.compare.loss_location import Ledger
 
 RUN = 77
 
 
-def ledger_of(vantage: Vantage, unit: str, heading: str = "sender → ") -> Ledger:
-    (found,) = [one for one in vantage.ledgers if one.unit == unit and heading in one.title]
+def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
+    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
     assert found.balanced
     return found
 
@@ -66,11 +66,11 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
     before, after = set(chance.sample(range(1000), 20)), set(chance.sample(range(1000), 30))
     blocks_with_fates(points, 1000, {"before": before, "after": after})
     answer_now_and_then(points, 1)
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "blocks")
         assert stages(found) == {"sender": 1000, "tracer": 980, "receiver": 1000 - len(before | after)}
         assert found.lost == {"before_tracer": 20, "after_tracer": len(after - before)}
-        rows = vantage.rows("SELECT key1 AS n, place FROM outcomes WHERE kind = 2 AND place IS NOT NULL")
+        rows = comparison.rows("SELECT key1 AS n, place FROM outcomes WHERE kind = 2 AND place IS NOT NULL")
         assert {row["n"] for row in rows if row["place"] == "before_tracer"} == before
         assert {row["n"] for row in rows if row["place"] == "after_tracer"} == after - before
 
@@ -78,11 +78,11 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
 def test_what_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 300, {"before": {5}, "tracer": {10, 11, 12}, "after": {20}})
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "blocks")
         assert found.lost == {"before_tracer": 1, "after_tracer": 1}
         assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "tracer": 3, "receiver": 0}
-        assert any("tracer's capture missed 3" in note for note in vantage.notes)
+        assert any("tracer's capture missed 3" in note for note in comparison.notes)
 
 
 def test_logs_tell_what_captures_cannot(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_logs_tell_what_captures_cannot(tmp_path: Path) -> None:
     )
     with compare_captures(
         *map(str, points.write(tmp_path)), sender_log=str(sender), receiver_log=str(receiver)
-    ) as vantage:
-        found = ledger_of(vantage, "blocks")
+    ) as comparison:
+        found = ledger_of(comparison, "blocks")
         # The receiver's capture has 958 of 962; its log proves 960 of them: two more may be lost after the tracer.
         assert found.lost == {"never_sent": 3, "before_tracer": 10, "after_tracer": 27, "receiver_kernel": 6}
         assert (found.sent, found.arrived) == (1000, arrived - 8)
@@ -113,8 +113,8 @@ def test_kernel_and_application_are_told_apart(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 500, {"after": {7}})
     receiver = log(tmp_path / "r.json", test={"run": RUN}, receiver={"blocks_received": 480, "host_dropped": 15})
-    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as vantage:
-        assert ledger_of(vantage, "blocks").lost == {"after_tracer": 1, "receiver_kernel": 15, "application": 4}
+    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as comparison:
+        assert ledger_of(comparison, "blocks").lost == {"after_tracer": 1, "receiver_kernel": 15, "application": 4}
 
 
 @pytest.mark.parametrize(("received", "dropped", "saw"), [(994, 0, None), (990, 4, None), (1000, 0, False)])
@@ -133,8 +133,8 @@ def test_the_tracer_alone_answers_whether_it_saw_it_all(
         sender={"blocks_sent": 1000},
         receiver={"blocks_received": received, "host_dropped": dropped},
     )
-    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as vantage:
-        found = ledger_of(vantage, "blocks", "run")
+    with compare_captures(*map(str, points.write(tmp_path)), receiver_log=str(receiver)) as comparison:
+        found = ledger_of(comparison, "blocks", "run")
         assert saw_all(found) is saw
         assert found.lost.get("before_tracer", 0) == 1000 - max(995, received + dropped)
         assert found.lost.get("receiver_kernel", 0) == dropped
@@ -144,15 +144,15 @@ def test_clocks_that_differ_are_compared_within_the_error(tmp_path: Path) -> Non
     points = Points(clocks={"tracer": Clock(-1_500_000_000, -20.0), "receiver": Clock(3_200_000_000, 50.0)})
     blocks_with_fates(points, 5_000, {"before": {4}})
     answer_now_and_then(points, 5)
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        clocks = {(clock.earlier, clock.later): clock for clock in vantage.clocks}
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        clocks = {(clock.earlier, clock.later): clock for clock in comparison.clocks}
         for pair, offset, skew in (((0, 1), -1_500_000_000, -20.0), ((0, 2), 3_200_000_000, 50.0)):
             clock = clocks[pair]
             assert clock.offset_ns is not None and clock.error_ns is not None and clock.skew_ppm is not None
             true = offset + (clock.stretches[0].middle_ns - START_NS) * skew * 1e-6
             assert abs(clock.offset_ns - true) <= clock.error_ns + 1000
             assert clock.skew_ppm == pytest.approx(skew, abs=1.0)
-        for delay in vantage.delays:
+        for delay in comparison.delays:
             true = {("sender", "tracer"): 2, ("tracer", "receiver"): 3, ("sender", "receiver"): 5}.get(
                 (delay.start, delay.end), 2.5
             )
@@ -166,22 +166,22 @@ def test_a_clock_that_is_set_is_found(tmp_path: Path) -> None:
     for n in range(10_000):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS])
     answer_now_and_then(points, 10)
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        (clock,) = vantage.clocks
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        (clock,) = comparison.clocks
         ((time, change),) = clock.steps
         assert abs(time - (START_NS + 4_000 * MS)) < 10 * MS
         assert change == pytest.approx(-300 * MS, rel=0.001)
-        assert {round(delay.summary["median"] / MS) for delay in vantage.delays} == {5}
+        assert {round(delay.summary["median"] / MS) for delay in comparison.delays} == {5}
 
 
 def test_one_direction_tells_no_offset(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"), {"receiver": Clock(3_200_000_000)})
     for n in range(1000):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS + n % 3 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        (clock,) = vantage.clocks
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        (clock,) = comparison.clocks
         assert (clock.evidence, clock.offset_ns, clock.error_ns) == ("forward", None, None)
-        (delay,) = vantage.delays
+        (delay,) = comparison.delays
         assert not delay.absolute
         assert round(delay.summary["min"]) == 0 and round(delay.summary["max"]) == 2 * MS
 
@@ -215,12 +215,12 @@ def test_a_retransmission_is_told_from_its_original(tmp_path: Path, version: int
         if fate != "arrives":  # again, 60 ms later, the same bytes
             again = [sent + (60 + t) * MS for t in (0, 2, 5)]
             points.put(tcp(n * 1000, 1000, ip_id=5000 + n, version=version), again)
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         counts = Counter(fates)
         assert found.lost == {"before_tracer": counts["before"], "after_tracer": counts["after"]}
         assert found.sent == 2 + 400 + counts["before"] + counts["after"]
-        delays = {(delay.start, delay.end): delay.summary for delay in vantage.delays}
+        delays = {(delay.start, delay.end): delay.summary for delay in comparison.delays}
         assert delays["sender", "receiver"]["max"] - delays["sender", "receiver"]["min"] < MS
 
 
@@ -234,11 +234,13 @@ def test_translated_addresses_are_the_same_flow(tmp_path: Path) -> None:
         )
     for n in range(200):
         points.put(udp(b"voice %d" % n, 7000 + n, ("10.0.0.1", 5004)), [START_NS + (n + t) * MS for t in (0, 2, 5)])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         assert (found.sent, found.lost) == (2 + 100 + 200, {"after_tracer": 1})
-        assert {row["evidence"] for row in vantage.rows("SELECT evidence FROM members WHERE point = 1")} == {"carried"}
-        assert not [note for note in vantage.notes if "only the" in note]
+        assert {row["evidence"] for row in comparison.rows("SELECT evidence FROM members WHERE point = 1")} == {
+            "carried"
+        }
+        assert not [note for note in comparison.notes if "only the" in note]
 
 
 def test_super_segments_are_cut_into_what_the_wire_had(tmp_path: Path) -> None:
@@ -252,11 +254,11 @@ def test_super_segments_are_cut_into_what_the_wire_had(tmp_path: Path) -> None:
             fate = lost.get(10 * n + k)
             times = [None, None if fate == "before" else start + 2 * MS + k, None if fate else start + 5 * MS + k]
             points.put(tcp(n * 10_000 + k * 1000, 1000, ip_id=100 + 10 * n + k), times)
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         assert found.sent == 102
         assert found.lost == {"before_tracer": 2, "after_tracer": 1}
-        places = vantage.rows(
+        places = comparison.rows(
             "SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE place IS NOT NULL ORDER BY start"
         )
         assert [(row["start"] // 1000, row["place"]) for row in places] == [
@@ -277,10 +279,10 @@ def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
     for n in (10, 20):  # a middle fragment, a last one
         del held[3 * n + 1 + (n == 20) - (n > 10)]
     points.write(tmp_path)
-    with compare_captures(*map(str, captures)) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compare_captures(*map(str, captures)) as comparison:
+        found = ledger_of(comparison, "blocks")
         assert (found.sent, found.lost) == (50, {"after_tracer": 2})
-        assert ledger_of(vantage, "packets").incomplete == 2
+        assert ledger_of(comparison, "packets").incomplete == 2
 
 
 @pytest.mark.parametrize("step", [1, 3])
@@ -292,11 +294,11 @@ def test_identifications_that_wrap_still_tell_equal_payloads_apart(tmp_path: Pat
         template[4:6] = ((n * step + 11) % 65536).to_bytes(2, "big")
         sent = START_NS + n * 20_000
         points.put(bytes(template), [sent, None if n in lost else sent + 5 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        rows = vantage.rows("SELECT f0 - 1 AS n FROM outcomes WHERE place IS NOT NULL")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        rows = comparison.rows("SELECT f0 - 1 AS n FROM outcomes WHERE place IS NOT NULL")
         assert {row["n"] for row in rows} == lost
         assert len(rows) == len(lost)
-        (delay,) = vantage.delays
+        (delay,) = comparison.delays
         assert delay.summary["max"] < 1000
 
 
@@ -307,8 +309,8 @@ def test_copies_made_by_the_network_are_no_packets_of_their_own(tmp_path: Path) 
         points.put(packet, [START_NS + n * MS, START_NS + (n + 2) * MS, START_NS + (n + 5) * MS])
         if n % 50 == 0:
             points.put(packet, [None, None, START_NS + (n + 6) * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         assert (found.sent, found.arrived, found.copies, found.lost) == (200, 200, 4, {})
 
 
@@ -322,10 +324,10 @@ def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
         for n in range(20):
             sent = base + (20 + n) * MS
             points.put(tcp(n * 100, 100, ip_id=n + 1, isn=isn), [sent, None if (turn, n) == (1, 4) else sent + 5 * MS])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         assert (found.sent, found.lost) == (63, {"network": 1})
-        assert len({row["flow"] for row in vantage.flows}) == 3
+        assert len({row["flow"] for row in comparison.flows}) == 3
 
 
 def test_an_acknowledgment_proves_what_the_last_capture_missed(tmp_path: Path) -> None:
@@ -335,7 +337,7 @@ def test_an_acknowledgment_proves_what_the_last_capture_missed(tmp_path: Path) -
         sent = START_NS + (20 + n) * MS
         points.put(tcp(n * 100, 100, ip_id=10 + n), [sent, None if n == 25 else sent + 5 * MS])
         points.put(tcp(0, back=True, ack=100 * n + 100, ip_id=10 + n), [sent + 10 * MS, sent + 5 * MS + 1])
-    with compare_captures(*map(str, points.write(tmp_path))) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, points.write(tmp_path))) as comparison:
+        found = ledger_of(comparison, "packets")
         assert found.lost == {}
         assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "receiver": 1}

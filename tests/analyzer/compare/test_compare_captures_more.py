@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from scapy.all import IP
 
 from capture_points import MS, START_NS, Clock, Points, block, dice, log, tcp, udp
-from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Comparison, compare_captures
 from wiretale.analyzer.compare.endpoint_log import merge_reports
 from wiretale.analyzer.compare.loss_location import Ledger, settle, stages_of
 
 RUN = 9
 
 
-def ledger_of(vantage: Vantage, unit: str, heading: str = "sender → ") -> Ledger:
-    (found,) = [one for one in vantage.ledgers if one.unit == unit and heading in one.title]
+def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
+    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
     assert found.balanced
     return found
 
@@ -42,8 +42,8 @@ def test_short_captures_are_matched_by_what_is_left(tmp_path: Path, snaplen: int
     captures = points.write(tmp_path)
     short = points.write(tmp_path, snaplen)[1].rename(tmp_path / "short.pcap")
     points.write(tmp_path)
-    with compare_captures(str(captures[0]), str(short)) as vantage:
-        assert (ledger_of(vantage, "packets").sent, ledger_of(vantage, "packets").lost) == (200, {"network": 1})
+    with compare_captures(str(captures[0]), str(short)) as comparison:
+        assert (ledger_of(comparison, "packets").sent, ledger_of(comparison, "packets").lost) == (200, {"network": 1})
 
 
 def test_blocks_that_hardware_segments_are_each_told(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_blocks_that_hardware_segments_are_each_told(tmp_path: Path) -> None:
         for k in range(4):
             if n + k not in lost:
                 points.put(udp(block(RUN, 0, n + k, 300), n + k), [None, sent + 5 * MS + k])
-    with compared(points, tmp_path) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compared(points, tmp_path) as comparison:
+        found = ledger_of(comparison, "blocks")
         assert (found.sent, found.lost) == (40, {"network": 3})
 
 
@@ -69,9 +69,9 @@ def test_segments_cut_anew_on_the_way_are_found(tmp_path: Path) -> None:
         for start, size in ((0, 600), (600, 800)):
             if not (n == 7 and start) and n != 9:
                 points.put(tcp(n * 1400 + start, size, ip_id=500 + 2 * n + (start > 0)), [None, sent + 5 * MS + start])
-    with compared(points, tmp_path) as vantage:
-        found = ledger_of(vantage, "packets")
-        segments = vantage.rows("SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE kind = 0")
+    with compared(points, tmp_path) as comparison:
+        found = ledger_of(comparison, "packets")
+        segments = comparison.rows("SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE kind = 0")
         lost = sorted({row["start"] // 1400 for row in segments if row["place"]})
         assert lost == [7, 9]
         assert not [stage for stage in found.stages if stage.missed]
@@ -87,8 +87,8 @@ def test_sequence_numbers_that_wrap_are_one_stream(tmp_path: Path, handshake: bo
     for n in range(100):
         sent = START_NS + (20 + n) * MS
         points.put(tcp(n * 1000, 1000, ip_id=n + 1, isn=isn), [sent, None if n in lost else sent + 5 * MS])
-    with compared(points, tmp_path) as vantage:
-        places = [row["f0"] for row in vantage.rows("SELECT f0 FROM outcomes WHERE place IS NOT NULL")]
+    with compared(points, tmp_path) as comparison:
+        places = [row["f0"] for row in comparison.rows("SELECT f0 FROM outcomes WHERE place IS NOT NULL")]
         first = 3 if handshake else 1
         assert sorted(places) == sorted(n + first for n in lost)
 
@@ -110,9 +110,9 @@ def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> N
             packet.ttl -= later > 0
             writer.write(packet)
     writer.close()
-    with compare_captures(str(captures[0]), str(tmp_path / "both.pcapng"), str(captures[2])) as vantage:
-        assert {"left", "right"} <= {one["name"] for one in vantage.points[1].interfaces}
-        found = ledger_of(vantage, "packets")
+    with compare_captures(str(captures[0]), str(tmp_path / "both.pcapng"), str(captures[2])) as comparison:
+        assert {"left", "right"} <= {one["name"] for one in comparison.points[1].interfaces}
+        found = ledger_of(comparison, "packets")
         assert (found.sent, found.copies, found.lost) == (100, 0, {"after_tracer": 1})
 
 
@@ -130,8 +130,8 @@ def test_the_tracer_and_a_log_tell_of_a_stream(tmp_path: Path) -> None:
         sender={"bytes_sent": 30_000},
         receiver={"bytes_received": 30_000},
     )
-    with compared(points, tmp_path, receiver_log=str(receiver)) as vantage:
-        found = ledger_of(vantage, "bytes", "run")
+    with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
+        found = ledger_of(comparison, "bytes", "run")
         assert found.lost == {}
         assert {stage.role: stage.missed for stage in found.stages}["tracer"] == 2000
 
@@ -145,9 +145,9 @@ def test_packets_of_one_host_head_one_way(tmp_path: Path) -> None:
         for k in range(3):
             answer = udp(b"answer %d %d" % (n, k) + b"x" * 900, 3 * n + k, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
             points.put(answer, [None if (n, k) == (20, 1) else sent + 6 * MS + k, sent + 3 * MS + k])
-    with compared(points, tmp_path) as vantage:
-        assert ledger_of(vantage, "packets").lost == {}
-        back = ledger_of(vantage, "packets", "receiver → sender")
+    with compared(points, tmp_path) as comparison:
+        assert ledger_of(comparison, "packets").lost == {}
+        back = ledger_of(comparison, "packets", "receiver → sender")
         assert (back.sent, back.lost) == (150, {"network": 1})
 
 
@@ -156,10 +156,10 @@ def test_captures_of_different_networks_have_nothing_in_common(tmp_path: Path) -
     for n in range(20):
         points.put(udp(b"here %d" % n, n), [START_NS + n, None])
         points.put(udp(b"elsewhere %d" % n, n, ("172.16.0.1", 1), ("172.16.0.2", 2)), [None, START_NS + n])
-    with compared(points, tmp_path) as vantage:
-        assert [clock.evidence for clock in vantage.clocks] == ["none"]
-        assert vantage.delays == []
-        assert sum("conversation only the" in note for note in vantage.notes) == 2
+    with compared(points, tmp_path) as comparison:
+        assert [clock.evidence for clock in comparison.clocks] == ["none"]
+        assert comparison.delays == []
+        assert sum("conversation only in the" in note for note in comparison.notes) == 2
 
 
 Fate = st.sampled_from(["arrives", "before", "after", "unseen", "twice"])
@@ -181,8 +181,8 @@ def test_what_was_sent_arrived_or_was_lost_somewhere(tmp_path: Path, fates: list
         if fate == "twice":
             points.put(packet, [None, None, sent + 6 * MS])
     counts = Counter(fates)
-    with compared(points, tmp_path) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compared(points, tmp_path) as comparison:
+        found = ledger_of(comparison, "packets")
         assert found.sent == len(fates)
         assert found.sent == found.arrived + sum(found.lost.values())
         assert found.lost == {
@@ -222,10 +222,10 @@ def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None
     ]
     receiver = tmp_path / "r.json"
     receiver.write_text("\n".join(['{"schema": "wiretale.interval/1"}', *lines]))
-    with compared(points, tmp_path, receiver_log=str(receiver)) as vantage:
-        assert [one.run for one in vantage.ledgers if one.unit == "blocks"] == [RUN]
-        assert ledger_of(vantage, "blocks", "run").lost == {"after_tracer_or_host": 2}
-        assert "2 tests of the logs are in no capture" in vantage.notes
+    with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
+        assert [one.run for one in comparison.ledgers if one.unit == "blocks"] == [RUN]
+        assert ledger_of(comparison, "blocks", "run").lost == {"after_tracer_or_host": 2}
+        assert "2 tests of the logs are in no capture" in comparison.notes
 
 
 def pcapng(path: Path, packets: list[tuple[int, bytes]], dropped: int) -> Path:
@@ -254,11 +254,11 @@ def test_what_the_last_capture_dropped_is_not_the_networks(tmp_path: Path, recei
     last = pcapng(tmp_path / "r.pcapng", points.held["receiver"], 4)
     told = {"receiver": {"blocks_received": received}} if received else {}
     receiver = log(tmp_path / "r.json", test={"run": RUN}, **told)
-    with compare_captures(str(sender), str(last), receiver_log=str(receiver)) as vantage:
-        assert vantage.points[1].dropped == 4
-        assert ledger_of(vantage, "packets").lost == {"capture": 4, "network": 1}
+    with compare_captures(str(sender), str(last), receiver_log=str(receiver)) as comparison:
+        assert comparison.points[1].dropped == 4
+        assert ledger_of(comparison, "packets").lost == {"capture": 4, "network": 1}
         # With a log behind it the log decides: 97 came, so that the capture missed two.
-        assert ledger_of(vantage, "blocks").lost == ({"network": 3} if received else {"capture": 4, "network": 1})
+        assert ledger_of(comparison, "blocks").lost == ({"network": 3} if received else {"capture": 4, "network": 1})
 
 
 def test_each_end_is_believed_of_what_it_did_itself() -> None:

@@ -16,7 +16,7 @@ import pytest
 from checkout import ROOT
 from dropping_path import missing, wait_until
 from traced_path import PORT, RECEIVER, TracedPath, traced_path
-from wiretale.analyzer.compare.comparison import Vantage, compare_captures
+from wiretale.analyzer.compare.comparison import Comparison, compare_captures
 from wiretale.analyzer.compare.loss_location import Ledger
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -34,8 +34,8 @@ def path() -> Iterator[TracedPath]:
         yield made
 
 
-def ledger_of(vantage: Vantage, unit: str) -> Ledger:
-    (found,) = [one for one in vantage.ledgers if one.unit == unit and "sender → " in one.title]
+def ledger_of(comparison: Comparison, unit: str) -> Ledger:
+    (found,) = [one for one in comparison.ledgers if one.unit == unit and "sender → " in one.title]
     assert found.balanced
     return found
 
@@ -69,18 +69,18 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
     logs[1].write_text(heard)
     received = json.loads(heard)["receiver"]
     assert received["host_dropped"] > 0
-    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
+        found = ledger_of(comparison, "blocks")
         assert found.lost == {
             "before_tracer": path.dropped("router"),
             "after_tracer": path.dropped("tracer"),
             "receiver_kernel": received["host_dropped"],
         }
         assert (found.sent, found.arrived) == (COUNT, received["blocks_received"])
-        (clock,) = [one for one in vantage.clocks if (one.earlier, one.later) == (0, 2)]
+        (clock,) = [one for one in comparison.clocks if (one.earlier, one.later) == (0, 2)]
         assert clock.offset_ns is not None and clock.error_ns is not None
         assert abs(clock.offset_ns) <= clock.error_ns  # one machine, one clock
-        for delay in vantage.delays:
+        for delay in comparison.delays:
             assert delay.absolute and -delay.error_ns <= delay.summary["min"] < 50e6  # type: ignore[operator]
 
 
@@ -96,8 +96,8 @@ def test_segments_lost_and_sent_again_are_where_the_counters_say(path: TracedPat
         wait_until(
             lambda: "tcp" not in path.run("sender", "ss", "-tnH", "state", "established"), "connections are closed"
         )
-    with compare_captures(*map(str, files)) as vantage:
-        found = ledger_of(vantage, "packets")
+    with compare_captures(*map(str, files)) as comparison:
+        found = ledger_of(comparison, "packets")
         assert found.lost == {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
         assert not [stage for stage in found.stages if stage.missed]
 
@@ -129,8 +129,8 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
     logs = [tmp_path / "send.json", tmp_path / "receive.json"]
     logs[0].write_text(said)
     logs[1].write_text(heard)
-    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as vantage:
-        found = ledger_of(vantage, "blocks")
+    with compare_captures(*map(str, files), sender_log=str(logs[0]), receiver_log=str(logs[1])) as comparison:
+        found = ledger_of(comparison, "blocks")
         lost = {"before_tracer": path.dropped("router"), "after_tracer": path.dropped("tracer")}
         assert {place: count for place, count in found.lost.items() if place in lost} == lost
         assert (found.sent, found.arrived) == (3000, json.loads(said)["blocks_received"])
