@@ -43,7 +43,11 @@ CORE = Extension(
     libraries=["pcap", "z", "zstd", "lz4"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     extra_compile_args=[
-        *("-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"),
+        "-std=gnu11",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-fvisibility=hidden",
         *os.environ.get("WIRETALE_CFLAGS", "").split(),  # -Werror, sanitizers
     ],
     extra_link_args=os.environ.get("WIRETALE_LDFLAGS", "").split() if DEVELOPED else INSTALLED,

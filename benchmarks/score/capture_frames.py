@@ -43,10 +43,7 @@ class Frame(NamedTuple):
     @property
     def key(self) -> tuple[object, ...]:
         """Fields that are equal at all capture points, and differ between packets unless they are copies."""
-        return (
-            *(self.source, self.source_port, self.destination_port, self.protocol, self.ip_id, self.length),
-            *(self.sequence, self.acknowledgment, self.flags, self.datagram, self.tsval, self.sacks),
-        )
+        return (*self[2:13], self.datagram)  # all fields except number, time_ns and tsecr
 
 
 class Record(NamedTuple):

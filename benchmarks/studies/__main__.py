@@ -149,25 +149,35 @@ SECTIONS = (
     ),
     ("S5: one and three TCP sessions", "parallel", runs.parallel_tcp, "sessions | Mbit/s of each | published"),
     (
-        *("S3: 100 blocks", "transfers", runs.file_transfers),
+        "S3: 100 blocks",
+        "transfers",
+        runs.file_transfers,
         "network | protocol | block bytes | MB/s | published | first to last ms | received % | published",
     ),
     (
-        *("S4: blocks at full speed over 1 Gb/s", "blocks", runs.block_benchmark),
+        "S4: blocks at full speed over 1 Gb/s",
+        "blocks",
+        runs.block_benchmark,
         "protocol | block bytes | sent Mbit/s | received Mbit/s | lost | dropped by the receiver's host | out of order | "
         "packets lost by the link, all sizes",
     ),
     (
-        *("UDP losses by place on a switch without congestion", "who", runs.udp_losses),
+        "UDP losses by place on a switch without congestion",
+        "who",
+        runs.udp_losses,
         "profile | receive buffer, bytes | sent | delivered by the link | lost by the link | in the tracer's capture | "
         "received | dropped by the receiver's host",
     ),
     (
-        *("TCP's losses and retransmissions", "retransmitted", runs.tcp_retransmissions),
+        "TCP's losses and retransmissions",
+        "retransmitted",
+        runs.tcp_retransmissions,
         "profile | segments | lost by the link | retransmitted | received %",
     ),
     (
-        *("Use of the link: 100 Mb/s, and 45 Mb/s with 20 ms each way", "shares", runs.bandwidth_shares),
+        "Use of the link: 100 Mb/s, and 45 Mb/s with 20 ms each way",
+        "shares",
+        runs.bandwidth_shares,
         "profile | protocol | block bytes | sent Mbit/s | received Mbit/s | received % | payload % | headers, "
         "framing, retransmissions % | responses (reverse direction) % | idle before the data (set-up) % | idle between (slow "
         "start, pauses) % | idle after it %",

@@ -156,9 +156,13 @@ def file_transfers(folder: Path) -> list[Row]:
 def transfer_row(row: dict[str, str], report: Report, wire: dict[int, float | None]) -> Row:
     rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
     return (
-        *(row["network"], row["protocol"].upper(), int(row["size"])),
-        *(None if rate is None else rate / 8, float(row["published_mb_s"])),
-        *(None if elapsed is None else 1000 * elapsed, percent_received(report)),
+        row["network"],
+        row["protocol"].upper(),
+        int(row["size"]),
+        None if rate is None else rate / 8,
+        float(row["published_mb_s"]),
+        None if elapsed is None else 1000 * elapsed,
+        percent_received(report),
         float(row["published_percent"]) if row["published_percent"] else None,
     )
 
