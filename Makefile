@@ -107,21 +107,29 @@ build/test/%: analyzer/core/%.c $(CORE_SOURCES:%.c=build/core/%.o)
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS_CORE) -MMD -MP $(CORE_INCLUDES) $< $(filter %.o,$^) -o $@ $(LIBRARIES)
 
-.PHONY: lint
-lint: $(VENV)/.stamp-lint build ## check style, types, size, layers, words and made documents
+# `make -k lint` continues after a check that fails.
+.PHONY: lint lint-python lint-c lint-layers lint-docs
+lint: lint-python types lint-c lint-layers lint-docs ## check style, types, size, layers, words and made documents
+
+lint-python: $(VENV)/.stamp-lint
 	$(call say,ruff)
 	@$(VENV)/bin/ruff check -q .
 	@$(VENV)/bin/ruff format -q --check .
-	@$(MAKE) -s types
-	$(call say,clang-format)
-	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture analyzer reports sample_pcaps benchmarks tests
+
+lint-c: $(VENV)/.stamp-lint
+	$(call say,clang-format)
+	@clang-format --dry-run -Werror $(C_FILES)
 	$(call say,gcc -fanalyzer (without leaks, which make sanitize checks: gcc 12 reports false ones))
 	@$(MAKE) -s $(JOBS) $(LINT_OBJECTS)
+
+lint-layers: lint-c types
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/check_includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
+
+lint-docs: build $(VENV)/.stamp-lint
 	$(call say,words of comments and documents)
 	@$(PY) .ci/check_prose.py --ratchet
 	$(call say,docs/tables.md and docs/findings.md are up to date)
@@ -140,7 +148,7 @@ build/lint/%.o: %.c
 	@$(CC) $(CFLAGS_CORE) $(call LINT_FLAGS,$<) -fanalyzer -Wno-analyzer-malloc-leak -MMD -MP -c $< -o $@
 
 .PHONY: types
-types: build/typing
+types: build/typing $(VENV)/.stamp-lint
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
 	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py .ci/*.py
