@@ -32,7 +32,7 @@ struct link_options {
     bool json;
 };
 
-/* Each direction needs a text of its own, because parsing cuts the text up and refers to it. */
+/* Each direction needs a copy of the text, because parsing cuts it up and the spec refers to it. */
 static void parse_spec(struct link_spec *spec, const char *value, const char *option) {
     char error[256], *text = strdup(value);
     if (!text)
@@ -215,7 +215,7 @@ static void build_worker(struct link_worker *worker, const struct link_options *
         fail(EXIT_IO, "%s", reason);
 }
 
-/* As a thread of real time when that is allowed, else as everybody else. */
+/* The worker gets a real-time priority if that is allowed; `*real_time` is cleared if not. */
 static void start_worker(struct link_worker *worker, uint64_t priority, bool *real_time) {
     int wrong = pthread_create(&worker->thread, NULL, link_worker_run, worker);
     if (wrong)
@@ -251,8 +251,8 @@ static int run(const struct link_options *options) {
     if (options->truth_path &&
         !truth_log_open(&log, options->truth_path, options->seed, realtime_ns()))
         fail(EXIT_IO, "%s: cannot write: %s", options->truth_path, strerror(errno));
-    mlockall(MCL_CURRENT); /* as far as it may; not what comes: a limit would then make allocations
-                              fail */
+    /* Not MCL_FUTURE: if RLIMIT_MEMLOCK is low, later allocations would fail. */
+    mlockall(MCL_CURRENT);
     for (unsigned i = 0; i < 2; i++) {
         workers[i].pen.log = options->truth_path ? &log : NULL;
         workers[i].ending = &ending;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Packet sockets. Segments that an adapter merged, and those that it would still have to split, are
+ * not packets of the wire, so these offloads are switched off. The kernel removes a VLAN tag from
+ * the frame and passes it as ancillary data; it is put back. */
 #include "io/link_port.h"
 
 #include <arpa/inet.h>
@@ -30,7 +33,7 @@ static void set(const struct link_port *port, int level, int option, int value, 
         fail(EXIT_MISSING, "%s: cannot set %s: %s", port->name, what, strerror(errno));
 }
 
-/* Merged segments are no packets of the wire. An interface that has no such thing is as good. */
+/* An interface that does not support an offload refuses the request, which is as good. */
 static void stop_merging(const struct link_port *port) {
     static const uint32_t commands[] = {ETHTOOL_SGRO, ETHTOOL_STSO, ETHTOOL_SGSO};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -52,8 +55,8 @@ void link_port_open(struct link_port *port, const char *name) {
     unsigned index = if_nametoindex(name);
     if (!index)
         fail(EXIT_IO, "%s: no such interface in this network namespace", name);
-    port->socket =
-        socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* 0: nothing yet */
+    port->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                          0); /* 0: no packets before bind() */
     if (port->socket < 0)
         fail(EXIT_MISSING, "%s: cannot open a packet socket (it needs root or CAP_NET_RAW): %s",
              name, strerror(errno));
@@ -76,7 +79,7 @@ union control {
     struct cmsghdr alignment;
 };
 
-/* The kernel takes a VLAN tag out of the frame: back to where it was. */
+/* Puts the VLAN tag behind the addresses, where it was on the wire. */
 static void restore_tag(struct port_frame *frame, const struct tpacket_auxdata *data) {
     if (!(data->tp_status & TP_STATUS_VLAN_VALID) || frame->size < 12 ||
         frame->size + 4 > MAX_FRAME)

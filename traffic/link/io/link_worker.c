@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The loop of one direction: receive, advance, send what is due, sleep until the next packet leaves
+ * or arrives. The direction computes ideal times; the worker's lateness delays a single packet and
+ * never adds up.
+ *
+ * Timers wake late, by some 70 us on virtual machines. The worker measures the median of it, sets
+ * its timers that much earlier, and polls for the rest. A packet that is stamped in the future, or
+ * more than 1 s ago, shows that the clock was set: it counts as arriving now. */
 #include "io/link_worker.h"
 
 #include <poll.h>
@@ -18,7 +25,8 @@ static void log_fate(void *context, const struct truth_record *truth) {
     truth_pen_write(&worker->pen, truth);
 }
 
-/* An answer leaves where the packet came in, at once: the link is a router there. */
+/* The message leaves where the packet came in, at once, because the link acts as a router there. It
+ * has a truth record of its own. */
 static void answer_too_big(void *context, const struct link_packet *packet) {
     struct link_worker *worker = context;
     uint8_t frame[MAX_TOO_BIG_FRAME];
@@ -37,12 +45,14 @@ static void answer_too_big(void *context, const struct link_packet *packet) {
     free(answer);
 }
 
+/* Passes frames to the direction, in order; those that must not be emulated go on at once. Returns
+ * the number of frames. */
 static unsigned take_arrivals(struct link_worker *worker, struct port_frame *frames) {
     unsigned count = link_port_receive(worker->from, frames);
     int64_t now = count ? monotonic_ns() : 0;
     for (unsigned i = 0; i < count; i++) {
         int64_t arrival = frames[i].in_ns - worker->offset_ns;
-        if (!frames[i].in_ns || arrival > now || arrival < now - 1000000000) { /* a clock was set */
+        if (!frames[i].in_ns || arrival > now || arrival < now - 1000000000) {
             arrival = now;
             frames[i].in_ns = now + worker->offset_ns;
         }
@@ -55,6 +65,7 @@ static unsigned take_arrivals(struct link_worker *worker, struct port_frame *fra
     return count;
 }
 
+/* If the interface refuses a packet, it ends with FATE_SEND_ERROR and the rest is tried. */
 static void send_batch(struct link_worker *worker, struct link_packet **packets, unsigned count) {
     for (unsigned at = 0; at < count;) {
         unsigned sent = link_port_send(worker->to, packets + at, count - at);
@@ -80,7 +91,7 @@ static unsigned send_due(struct link_worker *worker, int64_t now_ns) {
     return count;
 }
 
-/* Follows the median of how late the timer wakes, half a microsecond at a time. */
+/* Follows the median in steps of half a microsecond. */
 static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
     worker->late_ns += late_ns > worker->late_ns ? LATENESS_STEP_NS : -LATENESS_STEP_NS;
     if (worker->late_ns > MAX_LATENESS_NS)
@@ -89,8 +100,6 @@ static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
         worker->late_ns = 0;
 }
 
-/* A timer wakes late, on virtual machines by some 70 us, so it is set as much earlier; what is left
- * then is waited for awake. */
 static void sleep_until_due(struct link_worker *worker, int64_t now_ns) {
     int64_t wait = link_direction_next_ns(&worker->direction);
     bool timed = wait - now_ns < MAX_SLEEP_NS;
@@ -120,7 +129,7 @@ void *link_worker_run(void *context) {
     struct link_worker *worker = context;
     struct port_frame frames[PORT_BATCH];
     make_frames(frames);
-    prctl(PR_SET_TIMERSLACK, 1UL); /* ns; the usual 50 us would be half of what is promised */
+    prctl(PR_SET_TIMERSLACK, 1UL); /* ns; the default is 50 us */
     worker->events.context = worker;
     worker->events.fate_known = log_fate;
     worker->events.too_big = answer_too_big;

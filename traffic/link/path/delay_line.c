@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Delay, jitter and reordering. The heap is binary; packets that leave at the same time keep their
+ * order. A packet that is held back leaves right after the packet that is the last to overtake it.
+ */
 #include "path/delay_line.h"
 
 #include <math.h>
@@ -17,6 +20,7 @@ static bool is_before(const struct link_packet *a, const struct link_packet *b) 
     return a->out_ns != b->out_ns ? a->out_ns < b->out_ns : a->order < b->order;
 }
 
+/* Makes room for one more packet. Returns false if memory ran out. */
 static bool reserve(struct delay_line *line) {
     if (line->count < line->capacity)
         return true;
@@ -60,6 +64,8 @@ static struct link_packet *pop(struct delay_line *line) {
     return first;
 }
 
+/* Draws from the distribution: uniform in [-jitter, jitter), normal with this deviation (Box and
+ * Muller), or exponential with this mean. */
 static double jitter_ns(const struct delay_line *line, uint64_t index) {
     const struct link_spec *spec = line->spec;
     double size = (double)spec->jitter_ns, draw = random_share(line->seed, DRAW_JITTER, index);
@@ -68,7 +74,6 @@ static double jitter_ns(const struct delay_line *line, uint64_t index) {
     double length = -log(1 - draw);
     if (spec->distribution == JITTER_EXPONENTIAL)
         return size * length;
-    /* Box and Muller */
     return size * sqrt(2 * length) *
            cos(2 * M_PI * random_share(line->seed, DRAW_JITTER_SECOND, index));
 }
@@ -82,7 +87,8 @@ static int64_t out_time(struct delay_line *line, const struct link_packet *packe
     return sent_ns + (delay > 0 ? delay : 0);
 }
 
-/* Another packet leaves at `out_ns`: those that only waited for it leave right after. */
+/* A packet leaves at `out_ns`: those that are held back and waited for it alone leave right after
+ * it. */
 static bool overtake_held(struct delay_line *line, int64_t out_ns) {
     for (struct link_packet **at = &line->held; *at;) {
         struct link_packet *packet = *at;
@@ -99,6 +105,7 @@ static bool overtake_held(struct delay_line *line, int64_t out_ns) {
     return true;
 }
 
+/* Copies are never held back. */
 static bool is_held(const struct delay_line *line, const struct link_packet *packet) {
     return packet->original == packet &&
            is_drawn(line->seed, DRAW_REORDER, packet->truth.index, line->spec->reorder);
@@ -131,7 +138,8 @@ int64_t delay_line_next_ns(const struct delay_line *line) {
     return next;
 }
 
-/* A held packet whose wait ends first, when that is by `now_ns` and before anything else. */
+/* Returns the packet held back whose wait ends first, if that is by `now_ns` and before any other
+ * packet leaves. */
 static struct link_packet *take_held(struct delay_line *line, int64_t now_ns) {
     int64_t next = delay_line_next_ns(line);
     for (struct link_packet **at = &line->held; *at; at = &(*at)->next) {

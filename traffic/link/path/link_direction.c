@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One direction of the link: gives each packet its number, decides losses by rule, corrupts and
+ * copies, and moves packets through queue, server and delay line as time advances. Losses are
+ * decided when a packet arrives, in the order of settings below; the first that applies is its
+ * fate. A packet's truth record is complete when the packet and its copy have left or were dropped.
+ */
 #include "path/link_direction.h"
 
 #include <stdlib.h>
@@ -25,6 +30,8 @@ const char *link_direction_init(struct link_direction *direction, const struct l
     return error_text;
 }
 
+/* Ends a packet with a fate. The record is reported when the last packet of it has ended; if a copy
+ * was delivered, it counts as delivered. */
 static void finish(struct link_direction *direction, struct link_packet *packet, enum fate fate) {
     struct truth_record *truth = &packet->original->truth;
     direction->held_bytes -= packet->size;
@@ -40,6 +47,7 @@ static void finish(struct link_direction *direction, struct link_packet *packet,
     free(last);
 }
 
+/* CoDel drops when it dequeues, so several packets may end at once. */
 static void finish_codel_drops(struct link_direction *direction) {
     struct link_packet *packet;
     while ((packet = direction->queue.dropped)) {
@@ -48,6 +56,8 @@ static void finish_codel_drops(struct link_direction *direction) {
     }
 }
 
+/* A packet leaves the queue when the server can begin with it, because until then RED and CoDel may
+ * still drop it. */
 void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
     struct link_server *server = &direction->server;
     while (direction->queue.head) {
@@ -63,7 +73,7 @@ void link_direction_advance(struct link_direction *direction, int64_t now_ns) {
     }
 }
 
-/* Flips bits of the IP packet, each one once. */
+/* Flips `bits` different bits of the IP packet. */
 static void corrupt(struct link_direction *direction, struct link_packet *packet) {
     uint64_t flipped[MAX_BITS], count = 0, bits = (uint64_t)packet->truth.ip_bytes * 8;
     if (!is_drawn(direction->seed, DRAW_CORRUPT, packet->truth.index, direction->spec->corrupt) ||
@@ -82,6 +92,7 @@ static void corrupt(struct link_direction *direction, struct link_packet *packet
     packet->truth.corrupted_bits = (uint16_t)count;
 }
 
+/* The packet that is being sent still occupies the buffer. */
 static void enqueue(struct link_direction *direction, struct link_packet *packet) {
     const struct link_server *server = &direction->server;
     bool busy = server->free_ns > packet->arrival_ns;
@@ -90,6 +101,7 @@ static void enqueue(struct link_direction *direction, struct link_packet *packet
         finish(direction, packet, fate);
 }
 
+/* Records the queue as the packet finds it, without the packet itself. */
 static void note_queue(const struct link_direction *direction, struct link_packet *packet) {
     const struct link_server *server = &direction->server;
     bool busy = server->free_ns > packet->arrival_ns;
@@ -97,7 +109,7 @@ static void note_queue(const struct link_direction *direction, struct link_packe
     packet->truth.queue_bytes = (uint32_t)(direction->queue.bytes + (busy ? server->bytes : 0));
 }
 
-/* Past the losses: into the queue, perhaps twice. */
+/* The packet passed the losses: into the queue, together with its copy if there is one. */
 static void carry(struct link_direction *direction, struct link_packet *packet) {
     corrupt(direction, packet);
     struct link_packet *copy = NULL;
@@ -112,6 +124,7 @@ static void carry(struct link_direction *direction, struct link_packet *packet) 
         enqueue(direction, copy);
 }
 
+/* Packets come in order, so the list is walked once. */
 static bool is_listed(struct link_direction *direction, uint64_t index) {
     const struct link_spec *spec = direction->spec;
     while (direction->range < spec->listed_count && spec->listed[direction->range].last < index)
@@ -119,7 +132,8 @@ static bool is_listed(struct link_direction *direction, uint64_t index) {
     return direction->range < spec->listed_count && spec->listed[direction->range].first <= index;
 }
 
-/* Gilbert-Elliott: the state moves with every packet, then decides (Elliott 1963). */
+/* Gilbert-Elliott model (Elliott 1963): the state changes with each packet, and then decides about
+ * this packet. */
 static bool gilbert_loses(struct link_direction *direction, uint64_t index) {
     const struct link_spec *spec = direction->spec;
     if (spec->gilbert_to_bad <= 0)
@@ -136,9 +150,10 @@ static bool span_loses(const struct link_direction *direction, const struct span
     return span && is_drawn(direction->seed, DRAW_SPAN, index, span->share);
 }
 
+/* Returns FATE_DELIVERED if no setting loses the packet. */
 static enum fate find_loss(struct link_direction *direction, uint64_t index, int64_t since_ns) {
     const struct link_spec *spec = direction->spec;
-    bool gilbert = gilbert_loses(direction, index); /* its state goes on whatever else happens */
+    bool gilbert = gilbert_loses(direction, index); /* its state changes in any case */
     if (is_listed(direction, index))
         return FATE_LISTED;
     if (span_list_find(&spec->outages, since_ns))
@@ -152,6 +167,7 @@ static enum fate find_loss(struct link_direction *direction, uint64_t index, int
     return is_drawn(direction->seed, DRAW_LOSS, index, spec->loss) ? FATE_RANDOM : FATE_DELIVERED;
 }
 
+/* Adds to the losses those by the MTU and by the link's own memory. */
 static enum fate judge(struct link_direction *direction, const struct link_packet *packet,
                        int64_t since_ns) {
     const struct link_spec *spec = direction->spec;
@@ -168,7 +184,7 @@ static uint32_t bytes_on_link(const struct link_spec *spec, uint32_t ip_bytes) {
     return bytes > 0 ? (uint32_t)bytes : 1;
 }
 
-/* Time of the link's first packet, in whichever direction. */
+/* Returns the time of the link's first packet, which may be this one. Both directions share it. */
 static int64_t origin_with(struct link_direction *direction, int64_t arrival_ns) {
     int64_t none = 0;
     if (atomic_compare_exchange_strong(direction->origin_ns, &none, arrival_ns))
@@ -210,8 +226,8 @@ bool link_direction_arrive(struct link_direction *direction, const uint8_t *fram
     return true;
 }
 
-/* Who looks when the head of the queue is out, not when it begins, looks once for each packet
- * instead of twice. */
+/* With a constant rate, the time is that at which the head of the queue is out, so that the worker
+ * wakes up once per packet and not twice. */
 int64_t link_direction_next_ns(const struct link_direction *direction) {
     const struct link_packet *head = direction->queue.head;
     int64_t next = delay_line_next_ns(&direction->line);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Allocates packets and counts the references to a truth record: an original and its copy share
+ * one. */
 #include "path/link_packet.h"
 
 #include <stdlib.h>

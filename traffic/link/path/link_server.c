@@ -14,6 +14,7 @@
 
 #include "common/units.h"
 
+/* During a stall nothing begins. */
 int64_t link_server_start(const struct link_server *server, int64_t arrival_ns) {
     int64_t start = arrival_ns > server->free_ns ? arrival_ns : server->free_ns;
     const struct time_span *stall;
@@ -29,8 +30,7 @@ static int64_t send_by_rate(struct link_server *server, int64_t start_ns, uint32
     return start_ns + (int64_t)whole;
 }
 
-/* What an opportunity leaves is for packets that are there at its time; later ones wait for the
- * next. */
+/* The rest of an opportunity is lost unless the next packet is there at its time. */
 static int64_t send_by_trace(struct link_server *server, int64_t start_ns, uint32_t bytes) {
     const struct rate_trace *trace = &server->trace;
     int64_t since = start_ns - server->origin_ns;
@@ -61,7 +61,7 @@ int64_t link_server_send(struct link_server *server, int64_t start_ns, uint32_t 
     return end;
 }
 
-/* The number in a line, which may end with blanks. */
+/* Parses a line, which may end with blanks. */
 static bool read_time(char *line, uint64_t *ms) {
     size_t length = strlen(line);
     while (length && isspace((unsigned char)line[length - 1]))
@@ -69,6 +69,7 @@ static bool read_time(char *line, uint64_t *ms) {
     return units_parse_whole(line, UNIT_COUNT, "", ms) && *ms <= UINT32_MAX;
 }
 
+/* Doubles the array. Returns false if memory ran out. */
 static bool has_room(struct rate_trace *trace, uint32_t *room) {
     if (trace->count < *room)
         return true;
@@ -82,6 +83,7 @@ static bool has_room(struct rate_trace *trace, uint32_t *room) {
     return true;
 }
 
+/* Returns NULL, or the reason why the line after `trace->count` is wrong. */
 static const char *read_lines(struct rate_trace *trace, FILE *file) {
     char line[64];
     uint32_t room = 0;
@@ -131,7 +133,8 @@ double rate_trace_mean_bps(const struct rate_trace *trace) {
 
 uint64_t rate_trace_find(const struct rate_trace *trace, int64_t time_ns) {
     int64_t length_ns = (int64_t)trace->times_ms[trace->count - 1] * 1000000;
-    /* A round's last opportunity is at the next one's start: look from the round before. */
+    /* The last opportunity of a round is at the start of the next one, so search from the round
+     * before. */
     uint64_t rounds = time_ns > 0 ? (uint64_t)((time_ns - 1) / length_ns) : 0;
     uint64_t low = rounds * trace->count, high = low + 2 * (uint64_t)trace->count;
     while (low < high) {

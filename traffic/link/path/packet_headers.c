@@ -10,7 +10,7 @@
 
 #define MAX_EXTENSIONS 8u
 
-/* What is left of a frame. */
+/* The bytes of a frame that are not read yet. */
 struct cursor {
     const uint8_t *at;
     uint32_t left;
@@ -74,7 +74,7 @@ static void identify_transport(struct cursor cursor, struct truth_record *truth)
         identify_udp(cursor, truth);
 }
 
-/* The frame may be longer than the packet (padding): cut off. */
+/* Ethernet pads short frames, so the length of the IP header bounds the packet. */
 static void cut_to(struct cursor *cursor, uint32_t bytes) {
     if (bytes < cursor->left)
         cursor->left = bytes;
@@ -105,7 +105,7 @@ static bool is_extension(uint8_t protocol) {
            protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_FRAGMENT;
 }
 
-/* Steps over one extension header. */
+/* Skips one IPv6 extension header; notes the fragment header (RFC 8200, 4.5). */
 static bool skip_extension(struct cursor *cursor, struct truth_record *truth) {
     if (cursor->left < 8)
         return false;
@@ -120,7 +120,7 @@ static bool skip_extension(struct cursor *cursor, struct truth_record *truth) {
     return skip(cursor, bytes) && !truth->fragment_offset;
 }
 
-/* Of RFC 4861 and RFC 3810: messages that never leave a link. */
+/* Returns whether the packet is a message of RFC 4861 or RFC 3810, which never leaves a link. */
 static bool is_of_the_link(const struct cursor *cursor, const struct truth_record *truth) {
     if (truth->protocol != IPPROTO_ICMPV6 || !cursor->left)
         return false;
@@ -167,6 +167,7 @@ bool packet_identify(const uint8_t *frame, uint32_t size, struct truth_record *t
 #define ICMP4_QUOTE 548u  /* so that the answer has 576 bytes at most (RFC 1812, 4.3.2.3) */
 #define ICMP6_QUOTE 1232u /* 1280 (RFC 4443, 2.4) */
 
+/* Adds 16-bit words for the Internet checksum (RFC 1071). */
 static uint32_t sum_words(uint32_t sum, const uint8_t *bytes, uint32_t count) {
     for (uint32_t i = 0; i + 1 < count; i += 2)
         sum += (uint32_t)block_load(bytes + i, 2);
@@ -179,7 +180,7 @@ static uint16_t checksum(uint32_t sum) {
     return (uint16_t)~sum;
 }
 
-/* Back where it came from: addresses of the frame exchanged, no VLAN tags. */
+/* The message goes back to the frame's sender, without VLAN tags. */
 static void write_ethernet(const struct link_packet *packet, uint16_t type, uint8_t *frame) {
     memcpy(frame, packet->frame + 6, 6);
     memcpy(frame + 6, packet->frame, 6);
@@ -231,8 +232,7 @@ static uint32_t answer_ip6(const struct link_packet *packet, uint16_t mtu, const
     return ETHERNET_BYTES + 48 + quote;
 }
 
-/* None for a later fragment, for other ICMP than echo, or to a group (RFC 1122, 3.2.2; RFC
- * 4443, 2.4). */
+/* Conditions of RFC 1122, 3.2.2 and RFC 4443, 2.4. */
 static bool is_due(const struct link_packet *packet) {
     const struct truth_record *truth = &packet->truth;
     if (truth->fragment_offset || packet->frame[0] & 1)

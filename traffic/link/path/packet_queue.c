@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Queue disciplines. RED follows the paper's algorithm, with the thresholds in packets or bytes
+ * like the limit; CoDel is the pseudocode of RFC 8289, section 5.5, function by function. The score
+ * of tests/support/queue_model.py, an independent model, is compared in test/test_queue_model.c. */
 #include "path/packet_queue.h"
 
 #include <math.h>
@@ -20,6 +23,7 @@ static double red_limit(const struct link_spec *spec) {
     return spec->queue_packets ? (double)spec->queue_packets : (double)spec->queue_bytes;
 }
 
+/* Defaults: the upper threshold is half the limit, the lower a third of that. */
 static double red_upper(const struct link_spec *spec) {
     return spec->red_max > 0 ? spec->red_max : red_limit(spec) / 2;
 }
@@ -28,7 +32,8 @@ static double red_lower(const struct link_spec *spec) {
     return spec->red_min > 0 ? spec->red_min : red_upper(spec) / 3;
 }
 
-/* The average falls while nothing is there, as if small packets had come all the time. */
+/* While the queue is idle, the average decays as if small packets had arrived all the time (Floyd
+ * and Jacobson 1993, section 4). */
 static void red_average(struct packet_queue *queue, const struct link_packet *packet,
                         uint32_t busy_bytes) {
     struct red_state *red = &queue->red;
@@ -45,6 +50,7 @@ static void red_average(struct packet_queue *queue, const struct link_packet *pa
     }
 }
 
+/* Rises linearly to red_probability at the upper threshold, and to 1 at twice that ("gentle"). */
 static double red_chance(const struct link_spec *spec, double average) {
     double lower = red_lower(spec), upper = red_upper(spec);
     if (average < upper)
@@ -54,6 +60,7 @@ static double red_chance(const struct link_spec *spec, double average) {
     return 1;
 }
 
+/* The chance rises with the packets since the last drop, so that drops are spread evenly. */
 static bool red_drops(struct packet_queue *queue, const struct link_packet *packet,
                       uint32_t busy_bytes) {
     struct red_state *red = &queue->red;
@@ -106,7 +113,8 @@ static struct link_packet *take_head(struct packet_queue *queue) {
     return packet;
 }
 
-/* dodequeue() of RFC 8289, 5.5: the head, and whether the queue has stood too long to keep it. */
+/* dodequeue() of RFC 8289, 5.5. Returns the head; `*ok_to_drop` is set if the sojourn time has been
+ * above the target for an interval. */
 static struct link_packet *codel_head(struct packet_queue *queue, int64_t now_ns,
                                       bool *ok_to_drop) {
     struct codel_state *codel = &queue->codel;
@@ -126,6 +134,7 @@ static struct link_packet *codel_head(struct packet_queue *queue, int64_t now_ns
     return packet;
 }
 
+/* control_law() of RFC 8289, 5.4: drops come closer with the square root of their number. */
 static int64_t codel_law(const struct packet_queue *queue, int64_t time_ns) {
     return time_ns + (int64_t)((double)queue->spec->codel_interval_ns / sqrt(queue->codel.count));
 }
@@ -135,7 +144,7 @@ static void codel_drop(struct packet_queue *queue, struct link_packet *packet) {
     queue->dropped = packet;
 }
 
-/* While dropping: as many as the law wants until now. */
+/* In the dropping state: drops as often as the law demands until `now_ns`. */
 static struct link_packet *codel_go_on(struct packet_queue *queue, struct link_packet *packet,
                                        int64_t now_ns, bool ok_to_drop) {
     struct codel_state *codel = &queue->codel;
@@ -152,7 +161,8 @@ static struct link_packet *codel_go_on(struct packet_queue *queue, struct link_p
     return packet;
 }
 
-/* Begins with the rate that was found last, when that is not long ago (RFC 8289, 5.4). */
+/* Enters the dropping state, with the drop rate of the previous one if that ended recently (RFC
+ * 8289, 5.4). */
 static struct link_packet *codel_begin(struct packet_queue *queue, struct link_packet *packet,
                                        int64_t now_ns) {
     struct codel_state *codel = &queue->codel;

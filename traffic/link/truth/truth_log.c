@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the truth file. Blocks go from producers to the writing thread and back as spares, under
+ * one lock that is held for a few instructions. The path is checked before the link starts, because
+ * a typing error must not overwrite a capture. */
 #include "truth/truth_log.h"
 
 #include <errno.h>
@@ -18,7 +21,8 @@ static bool is_one_of(uint32_t magic, const uint32_t *magics, size_t count) {
     return false;
 }
 
-/* pcap in both byte orders: of microseconds and nanoseconds, Kuznetzov's and Navtel's; pcapng. */
+/* pcap in both byte orders, with microseconds or nanoseconds, of Kuznetzov's and Navtel's variants;
+ * pcapng. */
 static bool is_capture_magic(uint32_t magic) {
     static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d, 0xa1b2cd34, 0xa1b234cd, 0x0a0d0d0a};
     size_t count = sizeof magics / sizeof *magics;
@@ -56,7 +60,7 @@ const char *truth_path_error(const char *path, const char *const *inputs, size_t
                              bool overwrite) {
     struct stat there, input;
     if (stat(path, &there))
-        return NULL; /* it is not there: if it cannot be made either, opening fails */
+        return NULL; /* a new file: if it cannot be created, opening fails */
     for (size_t i = 0; i < count; i++)
         if (inputs[i] && !stat(inputs[i], &input) && input.st_dev == there.st_dev &&
             input.st_ino == there.st_ino)
@@ -66,7 +70,8 @@ const char *truth_path_error(const char *path, const char *const *inputs, size_t
     return NULL;
 }
 
-/* A new file beside the one at `path`, under its name, mode and owner. */
+/* Creates a file beside the one at `path` with its mode and owner, and renames it. Returns its
+ * descriptor, or -1. */
 static int replace_file(const char *path, const struct stat *before) {
     char real[PATH_MAX], partial[PATH_MAX + 16];
     if (!realpath(path, real))
@@ -84,6 +89,8 @@ static int replace_file(const char *path, const struct stat *before) {
     return -1;
 }
 
+/* Devices and FIFOs are opened as they are. A file whose directory is not writable, or that is a
+ * mount point, is truncated. */
 static FILE *open_file(const char *path) {
     struct stat before;
     if (stat(path, &before) || !S_ISREG(before.st_mode))
@@ -91,10 +98,10 @@ static FILE *open_file(const char *path) {
     if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
         return NULL;
     int fd = replace_file(path, &before);
-    /* Its folder may not be writable, or it is a mount point: then the file itself is. */
     return fd < 0 ? fopen(path, "wbe") : fdopen(fd, "wb");
 }
 
+/* Returns the oldest filled block; NULL if there is none and the log ends. */
 static struct truth_block *wait_for_block(struct truth_log *log) {
     pthread_mutex_lock(&log->lock);
     while (!log->first && !log->ending)
@@ -142,6 +149,7 @@ bool truth_log_open(struct truth_log *log, const char *path, uint64_t seed, int6
     return !pthread_create(&log->thread, NULL, write_blocks, log);
 }
 
+/* Returns a spare or new block; NULL if MAX_TRUTH_BLOCKS wait for the disk. */
 static struct truth_block *new_block(struct truth_log *log) {
     pthread_mutex_lock(&log->lock);
     struct truth_block *block = log->spare;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A truth file as CSV; what is not known of a packet is empty. */
+/* Prints a truth file as CSV. A figure that is unknown is an empty field. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the link did to one packet, as it lies in the truth file.
+/* The truth record: the fate of one packet, as the truth file holds it.
  *
- * The file is a header of 64 bytes and records of 128, all little-endian; a record is written when
- * its packet's fate is known, so the order is that of fates. `wiretale-link --print-truth FILE`
- * turns it into CSV.
+ * The file is a header of 64 bytes and records of 128, all little-endian. A record is written when
+ * the fate is known, so records are in the order of fates. `wiretale-link --print-truth FILE`
+ * prints the file as CSV.
  *
  *     header  OFFSET SIZE
  *                  0    8  magic "WTTRUTH1"
@@ -14,33 +14,34 @@
  *                 32   32  0
  *
  *     record  OFFSET SIZE
- *                  0    8  index in its direction from 1; 0: made by the link itself (ICMP)
- *                  8    8  time in, ns since the epoch (kernel's time stamp of arrival)
- *                 16    8  time out, right after it was sent; 0: it never was
- *                 24    8  time at which it should have left; 0: none
+ *                  0    8  number in its direction, from 1; 0: an ICMP message of the link
+ *                  8    8  time of arrival by the kernel's stamp, ns since the epoch
+ *                 16    8  time right after it was sent; 0: it never was
+ *                 24    8  time at which it was due; 0: none
  *                 32    8  block sequence
- *                 40    4  TCP sequence
- *                 44    4  TCP acknowledgment
+ *                 40    4  TCP sequence number
+ *                 44    4  TCP acknowledgment number
  *                 48    4  block run
- *                 52    4  packets in the link's buffer when it came, the one being sent among
- * them, itself not 56    4  bytes of those on the link 60    4  bytes of the IP packet as it came
+ *                 52    4  packets in the link's buffer at its arrival, with the one being sent
+ *                 56    4  bytes of those, with overhead
+ *                 60    4  bytes of the IP packet at its arrival
  *                 64   16  source address (IPv4: the first 4)
  *                 80   16  destination address
- *                 96    4  IP id (IPv6: of the fragment header)
+ *                 96    4  IP ID (IPv6: of the fragment header)
  *                100    2  source port
  *                102    2  destination port
  *                104    2  block stream
  *                106    2  bits flipped
- *                108    4  bytes of the IP packet that are payload of TCP or UDP
+ *                108    4  bytes of TCP or UDP payload
  *                112    2  fragment offset, bytes / 8
  *                114    1  direction: 0 from the first interface to the second, 1 back
  *                115    1  fate (enum fate)
  *                116    1  IP protocol
- *                117    1  IP version; 0: not understood
+ *                117    1  IP version; 0: not an IP packet
  *                118    1  TCP flags
  *                119    1  copies that left
- *                120    1  bits: 1 held back to be overtaken, 2 ports known, 4 TCP numbers known, 8
- * block known, 16 a fragment, 32 copied by the link 121    7  0
+ *                120    1  flags (enum truth_bits)
+ *                121    7  0
  */
 #ifndef WIRETALE_LINK_TRUTH_RECORD_H
 #define WIRETALE_LINK_TRUTH_RECORD_H
@@ -49,32 +50,32 @@
 
 enum fate {
     FATE_DELIVERED,
-    FATE_RANDOM,
-    FATE_GILBERT,
-    FATE_PERIODIC,
-    FATE_LISTED,
-    FATE_SPAN,
+    FATE_RANDOM,   /* lost by `loss` */
+    FATE_GILBERT,  /* lost by `gilbert` */
+    FATE_PERIODIC, /* lost by `periodic` */
+    FATE_LISTED,   /* lost by `drop` */
+    FATE_SPAN,     /* lost by `loss-span` */
     FATE_OUTAGE,
-    FATE_MTU,
-    FATE_QUEUE,
+    FATE_MTU,   /* larger than `mtu` */
+    FATE_QUEUE, /* the queue was full */
     FATE_RED,
     FATE_CODEL,
-    FATE_UNFINISHED, /* in the link when it ended */
-    FATE_MEMORY,     /* the link's own limit, not the network's */
+    FATE_UNFINISHED, /* inside when the link ended */
+    FATE_MEMORY,     /* dropped by the link's own bound, not by a setting */
     FATE_SEND_ERROR, /* refused by the interface */
-    FATE_MADE,       /* by the link: ICMP */
+    FATE_MADE,       /* an ICMP message of the link */
     FATES,
 };
 
 extern const char *const fate_names[FATES];
 
 enum truth_bits {
-    TRUTH_REORDERED = 1,
-    TRUTH_PORTS = 2,
-    TRUTH_TCP = 4,
-    TRUTH_BLOCK = 8,
+    TRUTH_REORDERED = 1, /* held back to be overtaken */
+    TRUTH_PORTS = 2,     /* ports are known */
+    TRUTH_TCP = 4,       /* TCP numbers and flags are known */
+    TRUTH_BLOCK = 8,     /* block run, stream and sequence are known */
     TRUTH_FRAGMENT = 16,
-    TRUTH_COPIED = 32,
+    TRUTH_COPIED = 32, /* by the link */
 };
 
 struct truth_header {
