@@ -85,7 +85,8 @@ static const struct option_row rows[] = {
           "100:0:0:1::1]"),
     TIME_OF("spin", 0, spin_ns, "TIME", 0, MAX_DURATION_NS,
             "busy-wait if the next packet is due within TIME [0]"),
-    COUNT_OF("priority", 0, priority, "N", 0, 99, "real-time priority, if allowed; 0 is none [10]"),
+    COUNT_OF("priority", 0, priority, "N", 0, 99,
+             "real-time priority, if allowed; 0 disables it [10]"),
     FLAG("json", 0, json, "print the summary as one JSON object"),
     HELP_AND_VERSION,
 };
@@ -169,6 +170,8 @@ static void parse_options(struct link_options *options, int argc, char **argv) {
         fail(EXIT_USAGE, "%s: expected two different interfaces", options->interfaces[0]);
 }
 
+/* Prints one direction as lines, or as a JSON object. In lines, fates that did not occur are left
+ * out. */
 static void print_direction(const struct link_worker *worker, uint64_t overruns, bool json) {
     const struct link_direction *direction = &worker->direction;
     const char *number = json ? "\"%s\": %" PRIu64 ", " : "  %-12s %" PRIu64 "\n";
@@ -231,6 +234,7 @@ static void wait_for_end(const sigset_t *signals) {
         ;
 }
 
+/* Returns the exit code. Exits at once if the link cannot be set up. */
 static int run(const struct link_options *options) {
     static struct link_port ports[2];
     static struct link_worker workers[2];

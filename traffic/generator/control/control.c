@@ -81,6 +81,8 @@ enum control_result control_wait(struct control *control, char line[LINE_SIZE],
     return answer;
 }
 
+/* The connection may be blocked by a full path, so the wait is bounded; then the peer counts as
+ * gone. */
 static bool send_all(int fd, const char *bytes, size_t count) {
     uint64_t deadline = monotonic_ns() + NS_PER_S;
     while (count) {
@@ -180,6 +182,7 @@ static bool read_value(const char *value, const struct line_field *field, void *
     return false;
 }
 
+/* Fields may be in any order. */
 static const struct line_field *find_field(const char *name, const struct line_field *fields,
                                            size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -208,6 +211,7 @@ const char *line_read(const char *line, const struct line_field *fields, size_t 
     return NULL;
 }
 
+/* Escapes bytes outside PLAIN as %XX. */
 static size_t write_text(char *to, size_t room, const char *text) {
     size_t used = 0;
     for (; *text && used + 4 < room; text++) {

@@ -61,6 +61,8 @@ bool handshake_refuse(struct control *control, bool busy, const char *error) {
     return handshake_send(control, HANDSHAKE_REFUSAL, &refusal);
 }
 
+/* Hashes all bytes of the file, a line feed at its end included. Returns false if it is too short
+ * or too long. */
 static bool hash_file(struct key *key, int fd) {
     unsigned char bytes[MAX_KEY_FILE + 1];
     size_t have = 0;

@@ -60,6 +60,8 @@ static enum pending_result read_block_header(struct listener *listener,
                : CLOSE;
 }
 
+/* Reads at most a header. A prefix of a magic may still become a block or a line, so four bytes
+ * decide. */
 static enum pending_result read_first_bytes(struct listener *listener,
                                             struct pending_connection *pending) {
     struct control *control = &pending->control;
@@ -95,6 +97,7 @@ static enum pending_result accept_data(struct listener *listener,
                : CLOSE;
 }
 
+/* Answers with the own nonce. If the receiver has no key, the test may follow at once. */
 static enum pending_result take_hello(struct listener *listener, struct pending_connection *pending,
                                       const char *line) {
     struct handshake hello;
@@ -109,6 +112,7 @@ static enum pending_result take_hello(struct listener *listener, struct pending_
     return handshake_send(&pending->control, HANDSHAKE_HELLO, &hello) ? KEEP : CLOSE;
 }
 
+/* The sender must prove the key first, so that a stranger learns no proof from the receiver. */
 static enum pending_result take_proof(struct listener *listener, struct pending_connection *pending,
                                       const char *line) {
     struct handshake proof;
@@ -121,6 +125,7 @@ static enum pending_result take_proof(struct listener *listener, struct pending_
     return handshake_send(&pending->control, HANDSHAKE_PROOF, &proof) ? KEEP : CLOSE;
 }
 
+/* Checks the plan and starts a session, which then owns the connection. */
 static enum pending_result take_test(struct listener *listener, struct pending_connection *pending,
                                      const char *line) {
     struct transfer_plan plan = {0};
@@ -213,6 +218,8 @@ static void remove_pending(struct listener *listener, size_t at, bool closes) {
             (listener->count - at) * sizeof *listener->pending);
 }
 
+/* If the list is full, the oldest connection is closed: the newest is the most likely to be a
+ * sender. */
 static void add_pending(struct listener *listener, int fd, const union endpoint *peer) {
     int one = 1;
     if (listener->count == listener->capacity)
@@ -229,8 +236,8 @@ static void add_pending(struct listener *listener, int fd, const union endpoint 
     listener->pending[listener->count++] = pending;
 }
 
-/* If descriptors or memory ran out, closes the oldest pending connection and returns true. If there
- * is none, pauses, because poll() would report the socket again at once. */
+/* Closes the oldest pending connection if descriptors or memory ran out, and returns true. If the
+ * list is empty, pauses, because poll() would report the socket again at once. */
 static bool free_resources(struct listener *listener) {
     struct timespec pause = to_timespec(10 * NS_PER_MS);
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
@@ -243,6 +250,7 @@ static bool free_resources(struct listener *listener) {
     return true;
 }
 
+/* A connection that its client reset before accept() is skipped. */
 static void accept_all(struct listener *listener, int socket) {
     for (unsigned i = 0; i < MAX_ACCEPTS; i++) {
         union endpoint peer;

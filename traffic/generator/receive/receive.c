@@ -121,6 +121,8 @@ static bool has_run_all(const struct session_set *sessions) {
     return tests && sessions->begun >= tests && !sessions->running;
 }
 
+/* Returns the exit code. A signal ends running transfers through exchange_interrupted; they are
+ * still reported. */
 static int serve(struct listener *listener) {
     struct session_set *sessions = listener->sessions;
     while (!exchange_interrupted && !has_run_all(sessions))

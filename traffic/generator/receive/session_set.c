@@ -101,6 +101,7 @@ static void show_interval(struct transfer *transfer, uint64_t from_ns, uint64_t 
     pthread_mutex_unlock(&session->set->print);
 }
 
+/* Reports go to the sender over the control connection, and to this end's output, one at a time. */
 static void run(struct session *session) {
     struct transfer *transfer = &session->transfer;
     const struct receive_options *options = session->set->options;
@@ -122,6 +123,7 @@ static void run(struct session *session) {
     }
 }
 
+/* Counts the transfer and wakes the listener, which joins this thread. */
 static void *session_main(void *context) {
     struct session *session = context;
     struct session_set *set = session->set;
@@ -161,6 +163,7 @@ static bool is_under_way(const struct session *session) {
     return session->state == SESSION_RUNNING && !session->transfer.has_reported;
 }
 
+/* Returns the running session with this run number whose sender is at the address `peer`. */
 static struct session *find(struct session_set *set, uint64_t run, const union endpoint *peer) {
     for (uint64_t i = 0; i < set->count; i++)
         if (is_under_way(&set->list[i]) && set->list[i].transfer.plan.run == run &&
@@ -181,6 +184,8 @@ static struct session *find_free(struct session_set *set) {
     return under_way < set->options->parallel ? free_slot : NULL;
 }
 
+/* Refuses a plan that exceeds --max-streams, --max-bytes or --max-time. Returns NULL, or text that
+ * is valid until the next call of this thread. */
 static const char *check_limits(const struct receive_options *options,
                                 const struct transfer_plan *plan) {
     static _Thread_local char error[160];

@@ -31,7 +31,7 @@ struct direction_totals {
 };
 struct direction_totals direction_totals_of(const struct direction *direction);
 
-/* Returns the report of a stream's sender, else of its receiver; NULL if there is none. */
+/* Returns the report of a stream's sender, else of its receiver; NULL if it has not arrived. */
 const struct stream_report *stream_report_of(const struct stream *stream, bool sender);
 /* Adds counts and CPU times, but neither times nor errors. */
 void stream_report_add(struct stream_report *sum, const struct stream_report *one);

@@ -4,6 +4,8 @@
 #include "common/json.h"
 #include "report/report.h"
 
+/* Sums the counters of all streams. Missing blocks are those below the highest number, as far as
+ * this end can see. */
 static struct live_sums sum_of(struct direction *direction) {
     struct live_sums sum = {0};
     for (uint32_t i = 0; i < direction->count; i++) {

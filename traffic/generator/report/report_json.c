@@ -17,6 +17,7 @@ static int64_t or_null(uint64_t value) {
     return value ? (int64_t)value : -1;
 }
 
+/* Times and rates of one end. The rate is null if the duration is unknown. */
 static void put_rates(struct json *json, const struct transfer *transfer,
                       const struct stream_report *report, bool sender) {
     double rate = report_bytes_per_s(transfer, report, sender);
@@ -30,6 +31,7 @@ static void put_rates(struct json *json, const struct transfer *transfer,
     json_decimal(json, "cpu_system_s", seconds(report->cpu_system_ns), true);
 }
 
+/* An object with a member for each kind of error. */
 static void put_errors(struct json *json, const char *errors) {
     struct error_counts counts = {0};
     error_counts_add(&counts, errors);
@@ -63,6 +65,7 @@ static void put_receiver(struct json *json, const struct transfer *transfer,
     json_count(json, "host_dropped", (int64_t)report->dropped_plus_1 - 1);
 }
 
+/* A list of all streams at one end. A stream without a report has only its number. */
 static void put_streams(struct json *json, const struct direction *direction, bool sender) {
     json_open(json, "streams", '[');
     for (uint32_t i = 0; i < direction->count; i++) {
@@ -213,6 +216,7 @@ static void put_socket(struct json *json, const struct socket_plan *plan) {
     json_count(json, "mss", or_null(plan->mss));
 }
 
+/* The plan as it was run, with the defaults filled in. */
 static void put_plan(struct json *json, const struct transfer *transfer, const char *host) {
     const struct transfer_plan *plan = &transfer->plan;
     char address[ADDRESS_SIZE];
@@ -249,6 +253,7 @@ static void put_plan(struct json *json, const struct transfer *transfer, const c
     json_close(json, '}');
 }
 
+/* The file and both checksums; `same` is null if one of them is unknown. */
 static void put_content(struct json *json, const struct transfer *transfer) {
     const struct content *content = &transfer->content;
     if (!transfer->plan.content)

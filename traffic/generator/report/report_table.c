@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "report/report.h"
 
+/* Formats bytes per second in the unit of -f, else in both usual units. */
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = rate_unit_of(style->format);
     if (rate <= 0) /* a single datagram or batch has no duration */
@@ -27,6 +28,7 @@ static void put_line(const struct report_style *style, const struct transfer *tr
             ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9);
 }
 
+/* Without the sender's report, only blocks below the highest number are known to be missing. */
 static void put_loss(const struct report_style *style, const struct direction_totals *totals) {
     const struct stream_report *got = &totals->receiver;
     int64_t lost = blocks_lost(totals->sender_known, &totals->sender, got);
@@ -50,6 +52,8 @@ static void put_loss(const struct report_style *style, const struct direction_to
     fputc('\n', style->out);
 }
 
+/* One line for each stream if there are several: of its receiver if it reported, else of its
+ * sender. */
 static void put_streams(const struct report_style *style, const struct direction *direction) {
     char who[24];
     for (uint32_t i = 0; direction->count > 1 && i < direction->count; i++) {
@@ -84,6 +88,7 @@ static void put_content(const struct report_style *style, const struct content *
             (unsigned long long)content->bytes, same, content->kept ? ", written" : "");
 }
 
+/* A rate above the link's rate is not that of the wire, and must not be quoted as such. */
 static void put_warnings(const struct report_style *style, const struct transfer *transfer) {
     double link = (double)transfer->link_bps / 1e6;
     if (transfer_exceeds_link(transfer, false) > 0)

@@ -44,6 +44,7 @@ struct send_options {
 static const char *const direction_words[] = {"forward", "reverse", "both", NULL};
 static const char *const path_mtu_words[] = {"system", "do", "dont", "want", "probe", NULL};
 
+/* A rate is in bits or in blocks per second; the last one that is given counts. */
 static bool take_rate(void *into, const char *value, const char **expected) {
     struct transfer_plan *plan = &((struct send_options *)into)->plan;
     *expected = "a rate as in 10k, 1.9M, 1G or 100pps";
@@ -70,6 +71,7 @@ static const struct code_point code_points[] = {
     {"af42", 36}, {"af43", 38}, {"ef", 46},   {"va", 44},   {"le", 1},
 };
 
+/* A number, or the name of a code point. */
 static bool take_dscp(void *into, const char *value, const char **expected) {
     uint64_t *to = &((struct send_options *)into)->plan.socket.dscp_plus_1, number;
     *expected = "0 to 63, or a name as in ef, af41, cs1";
@@ -173,7 +175,7 @@ static const struct option_row rows[] = {
 
 static const struct command_line command = {
     .description = "Sends numbered blocks over TCP or UDP to `@ receive`, and\n"
-                   "reports what both ends saw.\n",
+                   "reports the figures of both ends.\n",
     .usage = "@ send HOST [options]\n",
     .rows = rows,
     .count = sizeof rows / sizeof *rows,
@@ -324,6 +326,8 @@ static enum outcome prove_key(struct sender *sender, const char *own_nonce,
     return outcome;
 }
 
+/* Exchanges nonces. Both ends must have a key, or none, because a sender with a key expects the
+ * receiver to prove it. */
 static enum outcome greet(struct sender *sender) {
     char line[LINE_SIZE];
     bool has_key = sender->options.key != NULL;
@@ -343,6 +347,7 @@ static enum outcome greet(struct sender *sender) {
     return has_key ? prove_key(sender, own.nonce, peer.nonce) : OUTCOME_READY;
 }
 
+/* Sends the plan. The receiver announces its UDP ports before "ready". */
 static enum outcome ask(struct sender *sender) {
     char line[LINE_SIZE];
     transfer_plan_to_line(&sender->transfer.plan, line);
@@ -418,6 +423,7 @@ static int interrupted_code(void) {
     return exchange_interrupted == SIGTERM ? EXIT_TERMINATED : EXIT_INTERRUPTED;
 }
 
+/* Runs the transfer. Returns the exit code. */
 static int run(struct sender *sender) {
     struct transfer *transfer = &sender->transfer;
     const struct send_options *options = &sender->options;

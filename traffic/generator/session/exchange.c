@@ -85,6 +85,7 @@ static void read_lines(struct exchange *exchange) {
     }
 }
 
+/* Waits for a line, the end of a thread, or the next tick. */
 static void wait_for_lines(struct exchange *exchange) {
     struct transfer *transfer = exchange->transfer;
     struct pollfd two[] = {
@@ -220,6 +221,8 @@ static void note_received_blocks(struct exchange *exchange) {
     exchange->last_bytes = bytes;
 }
 
+/* A peer that sends neither lines nor blocks for CONTROL_SILENCE_NS is gone, even if its host keeps
+ * the connection. */
 static void keep_control_alive(struct exchange *exchange) {
     if (exchange->peer_gone)
         return;

@@ -60,6 +60,7 @@ static const struct line_field stop_fields[] = {
     {"reason", offsetof(struct message, reason), FIELD_WORD, STOP_REASONS, stop_reasons},
     {"text", offsetof(struct message, text), FIELD_TEXT, 200, NULL}};
 
+/* Sets `*stream`, or returns the reason why the message names none of this transfer. */
 static const char *find_stream(struct transfer *transfer, const struct message *message,
                                struct stream **stream) {
     struct direction *direction = &transfer->directions[message->direction];
@@ -69,11 +70,12 @@ static const char *find_stream(struct transfer *transfer, const struct message *
     return NULL;
 }
 
+/* Reports are accepted until "end", so that counts cannot change afterwards. */
 static const char *take_sent(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
     if (!error && (stream->direction->is_sending || stream->direction->ended))
-        error = "a report of what the other end does not send";
+        error = "a report about blocks that the peer does not send";
     if (!error)
         stream->peer = message->report;
     return error;
@@ -83,7 +85,7 @@ static const char *take_received(struct transfer *transfer, const struct message
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);
     if (!error && (!stream->direction->is_sending || stream->direction->peer_done))
-        error = "a report of what the other end does not receive";
+        error = "a report about blocks that the peer does not receive";
     if (!error)
         stream->peer = message->report;
     return error;
@@ -98,7 +100,7 @@ static void keep_checksum(struct transfer *transfer, const struct message *messa
 static const char *take_end(struct transfer *transfer, const struct message *message) {
     struct direction *direction = &transfer->directions[message->direction];
     if (!direction->is_active || direction->is_sending)
-        return "the end of what the other end does not send";
+        return "an end of blocks that the peer does not send";
     keep_checksum(transfer, message);
     direction->ended_ns = monotonic_ns();
     pthread_mutex_lock(&transfer->lock);
@@ -112,13 +114,14 @@ static const char *take_end(struct transfer *transfer, const struct message *mes
 static const char *take_done(struct transfer *transfer, const struct message *message) {
     struct direction *direction = &transfer->directions[message->direction];
     if (!direction->is_active || !direction->is_sending)
-        return "the end of what the other end does not receive";
+        return "an end of blocks that the peer does not receive";
     keep_checksum(transfer, message);
     direction->peer_done = true;
     direction->stop = true;
     return NULL;
 }
 
+/* Accepted only before the start: the UDP sockets are connected then. */
 static const char *take_port(struct transfer *transfer, const struct message *message) {
     struct stream *stream;
     const char *error = find_stream(transfer, message, &stream);

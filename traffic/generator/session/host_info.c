@@ -25,6 +25,7 @@ static bool ask_interface(int fd, const char *name, void *answer) {
     return !ioctl(fd, SIOCETHTOOL, &request);
 }
 
+/* Unknown drivers are treated as virtual, because a wrong bound is worse than no bound. */
 static bool is_nominal(int fd, const char *name) {
     struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
     if (!ask_interface(fd, name, &driver))

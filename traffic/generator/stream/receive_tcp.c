@@ -63,6 +63,7 @@ static size_t take_head(struct tcp_receiver *receiver, const uint8_t *bytes, siz
     return piece;
 }
 
+/* Compares the pattern, or writes content at its place in the file. Returns the bytes used. */
 static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
     const struct transfer_plan *plan = receiver->plan;
     size_t left = receiver->header.length - receiver->offset, piece = count < left ? count : left;
@@ -76,6 +77,7 @@ static size_t take_body(struct tcp_receiver *receiver, const uint8_t *bytes, siz
     return piece;
 }
 
+/* Divides bytes into headers and bodies, and counts each complete block. */
 static void take_bytes(struct tcp_receiver *receiver, const uint8_t *bytes, size_t count) {
     while (count) {
         bool in_head = receiver->offset < BLOCK_HEADER_BYTES;

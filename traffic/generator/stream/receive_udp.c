@@ -82,6 +82,8 @@ static void take_content(struct udp_receiver *receiver, const struct block_heade
                  bytes + BLOCK_HEADER_BYTES, header->length - BLOCK_HEADER_BYTES);
 }
 
+/* Takes one datagram. Returns whether it is a block of this transfer. Duplicates are compared too,
+ * but their bytes do not count. */
 static bool take_block(struct udp_receiver *receiver, const uint8_t *bytes, size_t count,
                        int64_t received_ns) {
     struct block_header header;
@@ -196,6 +198,7 @@ static bool take_batch(struct udp_receiver *receiver, unsigned count) {
     return true;
 }
 
+/* The kernel overwrites the ancillary buffers' lengths, so they are set for each call. */
 static int receive_batch(struct udp_receiver *receiver, int flags) {
     bool has_control = receiver->has_timestamps || receiver->plan->offload;
     for (unsigned i = 0; has_control && i < receiver->room; i++) {
@@ -216,6 +219,8 @@ static uint64_t dropped_plus_1(int fd) {
     return (uint64_t)values[SK_MEMINFO_DROPS] + 1;
 }
 
+/* Allocates a batch of buffers: as many as fit into BATCH_BYTES. Returns false if memory ran out.
+ */
 static bool begin(struct udp_receiver *receiver, struct stream *stream) {
     const struct transfer_plan *plan = &stream->direction->transfer->plan;
     int one = 1;

@@ -113,6 +113,8 @@ static bool write_out(struct tcp_sender *sender) {
     return true;
 }
 
+/* Alternates between filling and sending the buffer. A block that is longer than the buffer is
+ * continued before the pace is considered. */
 static void send_all(struct tcp_sender *sender) {
     struct block_source *source = &sender->source;
     for (;;) {

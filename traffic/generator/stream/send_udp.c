@@ -72,6 +72,7 @@ static uint32_t make_messages(struct udp_sender *sender, uint32_t from) {
     return count;
 }
 
+/* Counts the blocks of `messages` messages, which begin at `*at`, and moves `*at` behind them. */
 static void note_sent(struct udp_sender *sender, uint32_t *at, uint32_t messages) {
     uint32_t end = *at + messages * sender->segments;
     end = end < sender->count ? end : sender->count;
@@ -93,6 +94,8 @@ static bool give_up_offload(struct udp_sender *sender, int number) {
     return true;
 }
 
+/* Sends the batch, retrying where send_errors_handle() allows it. Returns false if the stream
+ * cannot go on. */
 static bool send_batch(struct udp_sender *sender) {
     uint32_t at = 0;
     if (!sender->times.first_ns)

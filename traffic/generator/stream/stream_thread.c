@@ -108,6 +108,7 @@ static uint64_t to_ns(struct timeval time) {
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }
 
+/* Measures the CPU time of this thread, which is the cost of the stream. */
 static void *stream_main(void *context) {
     struct stream *stream = context;
     struct direction *direction = stream->direction;

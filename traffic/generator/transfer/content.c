@@ -148,6 +148,7 @@ static bool is_part_name(const char *name) {
            !strcmp(name + begin + PART_DIGITS, PART_END);
 }
 
+/* Removes the file if it is a regular file of this user that no receiver has locked. */
 static void sweep_one(int folder, const char *name) {
     struct stat status;
     int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -231,6 +232,8 @@ static bool give_name(const struct content *content) {
            !unlinkat(at, content->temporary, 0);
 }
 
+/* Flushes the bytes before the rename and the directory after it, so that a crash leaves the old
+ * file or the whole new one. */
 static bool keep(struct content *content) {
     if (fsync(content->fd))
         return false;

@@ -155,6 +155,7 @@ int endpoint_listen(const union endpoint *at, const struct local_plan *local,
     return fd;
 }
 
+/* Waits for the connection. Returns 0, or -1 with errno set. */
 static int finish_connect(int fd, uint64_t limit_ns) {
     struct pollfd one = {.fd = fd, .events = POLLOUT};
     int failure = 0;
@@ -181,6 +182,7 @@ int endpoint_connect(const union endpoint *to, const struct local_plan *local,
     return fd;
 }
 
+/* Binds to the first free port of the range. Returns 0, or -1 with errno set. */
 static int bind_in_range(int fd, union endpoint *at, const struct local_plan *local) {
     endpoint_set_port(at, 0);
     if (!local->port_first)

@@ -15,6 +15,7 @@ static bool direction_is_active(const struct transfer_plan *plan, enum direction
            (plan->direction == DIRECTION_REVERSE) == (name == DIRECTION_REVERSE);
 }
 
+/* Allocates the streams of a direction if it is active. */
 static bool begin_direction(struct transfer *transfer, enum direction_name name) {
     struct direction *direction = &transfer->directions[name];
     direction->transfer = transfer;

@@ -66,8 +66,7 @@ static const struct option_row rows[] = {
     FLAG(NULL, 't', transmit, "transmit"),
     FLAG(NULL, 'r', receive, "receive"),
     FLAG(NULL, 'u', udp, "UDP instead of TCP"),
-    FLAG(NULL, 's', pattern,
-         "send a pattern and drop what is received, instead of stdin and stdout"),
+    FLAG(NULL, 's', pattern, "send a pattern and drop received data, instead of stdin and stdout"),
     TAKEN(NULL, 'l', "BYTES", take_length,
           "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
     TAKEN(NULL, 'n', "COUNT", take_count, "number of buffers to send with -s [2048]"),
@@ -138,6 +137,7 @@ static const char *find_contradiction(const struct ttcp_options *options) {
     return NULL;
 }
 
+/* Two operands are read, because a second one needs a message of its own. */
 static void read_options(struct ttcp_options *options, int argc, char **argv) {
     const char *operands[2] = {0};
     *options = (struct ttcp_options){.length = 8192,

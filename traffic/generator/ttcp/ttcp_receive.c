@@ -77,7 +77,7 @@ static bool write_output(struct receiver *receiver, const uint8_t *data, size_t 
     return true;
 }
 
-/* Begins a transfer in a free slot. If there is none, returns NULL. */
+/* Begins a transfer in a free slot. Returns NULL if all are in use. */
 static struct incoming *open_incoming(struct receiver *receiver, int fd,
                                       const union endpoint *peer) {
     for (unsigned i = 0; i < receiver->max; i++) {
@@ -93,6 +93,8 @@ static struct incoming *open_incoming(struct receiver *receiver, int fd,
     return NULL;
 }
 
+/* Ends a transfer and reports it. With -c and -R over UDP, marks without data are not a transfer.
+ */
 static void close_incoming(struct receiver *receiver, struct incoming *incoming,
                            const char *ended_by, bool complete) {
     const struct ttcp_options *options = receiver->options;
@@ -136,6 +138,7 @@ static void accept_connection(struct receiver *receiver, int socket) {
         close(fd);
 }
 
+/* Reads until the socket is empty, or MAX_READS times. */
 static void read_stream(struct receiver *receiver, struct incoming *incoming) {
     for (unsigned i = 0; i < MAX_READS && incoming->is_open; i++) {
         ssize_t got = recv(incoming->fd, receiver->data, receiver->options->length, 0);
@@ -178,6 +181,7 @@ static void take_mark(struct receiver *receiver, struct incoming *incoming) {
     incoming->heard_ns = incoming->transfer.times.first_ns;
 }
 
+/* A datagram of another sender is ignored while a transfer runs, unless -R allows several. */
 static void read_datagrams(struct receiver *receiver, int socket) {
     size_t length = receiver->options->length;
     for (unsigned i = 0; i < MAX_READS && !receiver->done; i++) {
@@ -214,6 +218,7 @@ static int poll_timeout_ms(const struct receiver *receiver) {
     return idle_ms && idle_ms < POLL_MS ? (int)idle_ms : (int)POLL_MS;
 }
 
+/* Waits for sockets and serves those that are ready; then ends silent transfers. */
 static void serve_once(struct receiver *receiver) {
     struct pollfd polled[SOCKETS + MAX_INCOMING];
     bool udp = receiver->options->udp, has_slot = receiver->open < receiver->max;
@@ -270,6 +275,7 @@ static int open_sockets(struct receiver *receiver) {
     return 0;
 }
 
+/* Ends open transfers. With -c and -R a signal is the normal end. */
 static int exit_code(struct receiver *receiver) {
     const struct ttcp_options *options = receiver->options;
     int stopped_by = exchange_interrupted;

@@ -46,6 +46,7 @@ void ttcp_print_settings(const struct ttcp_options *options, const uint8_t *data
     fflush(out);
 }
 
+/* The lines and their wording are those of ttcp, so that scripts which parse them keep working. */
 static void print_lines(FILE *out, const struct ttcp_options *options,
                         const struct ttcp_transfer *transfer, double real) {
     const char *role = options->transmit ? "-t" : "-r";

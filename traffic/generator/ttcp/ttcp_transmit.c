@@ -53,6 +53,8 @@ static bool send_buffer(struct ttcp_transfer *transfer, int fd, const uint8_t *d
     return true;
 }
 
+/* Marks may be lost like any datagram; several with a pause between them reach the receiver unless
+ * the path is down. */
 static void send_marks(int fd, unsigned count) {
     struct ttcp_transfer ignored = {0};
     for (unsigned i = 0; i < count; i++) {
@@ -85,6 +87,7 @@ static size_t next_datagram(struct source *source, size_t length) {
     return rest <= MARK_BYTES ? length - (MARK_BYTES + 1 - rest) : length;
 }
 
+/* Returns the bytes of the next buffer in `source->data`; 0 if all was sent. */
 static size_t next_buffer(const struct ttcp_options *options, struct source *source) {
     if (options->pattern)
         return options->continuous || source->left-- ? options->length : 0;

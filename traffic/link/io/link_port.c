@@ -91,6 +91,7 @@ static void restore_tag(struct port_frame *frame, const struct tpacket_auxdata *
     frame->size += 4;
 }
 
+/* Reads the timestamp and the VLAN tag of a frame from its ancillary data. */
 static void take_control(struct link_port *port, struct port_frame *frame, struct msghdr *message) {
     for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
         if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_TIMESTAMPNS) {

@@ -81,6 +81,8 @@ static void send_batch(struct link_worker *worker, struct link_packet **packets,
     }
 }
 
+/* Returns the number of packets that were due; at most a batch, so that arrivals are read in
+ * between. */
 static unsigned send_due(struct link_worker *worker, int64_t now_ns) {
     struct link_packet *packets[PORT_BATCH];
     unsigned count = 0;
@@ -100,6 +102,7 @@ static void learn_lateness(struct link_worker *worker, int64_t late_ns) {
         worker->late_ns = 0;
 }
 
+/* Sleeps until a frame arrives or the next packet is due. */
 static void sleep_until_due(struct link_worker *worker, int64_t now_ns) {
     int64_t wait = link_direction_next_ns(&worker->direction);
     bool timed = wait - now_ns < MAX_SLEEP_NS;

@@ -46,6 +46,7 @@ static bool push(struct delay_line *line, struct link_packet *packet) {
     return true;
 }
 
+/* Removes the root: the last leaf moves down to its place. */
 static struct link_packet *pop(struct delay_line *line) {
     struct link_packet *first = line->heap[0], *moved = line->heap[--line->count];
     uint32_t at = 0;
@@ -78,6 +79,7 @@ static double jitter_ns(const struct delay_line *line, uint64_t index) {
            cos(2 * M_PI * random_share(line->seed, DRAW_JITTER_SECOND, index));
 }
 
+/* A negative sum of delay and jitter counts as 0. */
 static int64_t out_time(struct delay_line *line, const struct link_packet *packet,
                         int64_t sent_ns) {
     const struct link_spec *spec = line->spec;

@@ -31,7 +31,7 @@ int64_t delay_line_next_ns(const struct delay_line *line);
 
 /* Returns the next packet that leaves by `now_ns`, or NULL. */
 struct link_packet *delay_line_take(struct delay_line *line, int64_t now_ns);
-/* Returns any packet, whenever it leaves; NULL if there is none. */
+/* Returns any packet, whenever it leaves; NULL if the line is empty. */
 struct link_packet *delay_line_empty(struct delay_line *line);
 
 #endif

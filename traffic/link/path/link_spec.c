@@ -226,6 +226,8 @@ static bool take_whole(const struct setting *setting, enum unit_kind kind, uint6
            (setting->max == 0 || *at <= (uint64_t)setting->max);
 }
 
+/* Parses the value into its member. Returns false if it is not of the kind or outside the bounds.
+ */
 static bool take(const struct setting *setting, struct link_spec *spec, char *text) {
     void *at = (char *)spec + setting->offset;
     switch (setting->kind) {

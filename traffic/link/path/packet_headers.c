@@ -80,6 +80,7 @@ static void cut_to(struct cursor *cursor, uint32_t bytes) {
         cursor->left = bytes;
 }
 
+/* RFC 791. A total length below the header length (segmentation offload sets 0) is ignored. */
 static bool identify_ip4(struct cursor cursor, struct truth_record *truth) {
     if (cursor.left < 20)
         return false;
@@ -128,6 +129,7 @@ static bool is_of_the_link(const struct cursor *cursor, const struct truth_recor
     return (type >= 130 && type <= 137) || type == 143;
 }
 
+/* RFC 8200. At most MAX_EXTENSIONS extension headers are followed. */
 static bool identify_ip6(struct cursor cursor, struct truth_record *truth) {
     if (cursor.left < 40)
         return false;
@@ -191,6 +193,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
+/* RFC 792 and RFC 1191: type 3, code 4, with the MTU of the link. */
 static uint32_t answer_ip4(const struct link_packet *packet, uint16_t mtu, const uint8_t *from,
                            uint8_t *frame) {
     uint32_t quote = least(packet->truth.ip_bytes, ICMP4_QUOTE);
@@ -212,6 +215,7 @@ static uint32_t answer_ip4(const struct link_packet *packet, uint16_t mtu, const
     return ETHERNET_BYTES + 28 + quote;
 }
 
+/* RFC 4443, section 3.2: type 2, with the MTU of the link. */
 static uint32_t answer_ip6(const struct link_packet *packet, uint16_t mtu, const uint8_t *from,
                            uint8_t *frame) {
     uint32_t quote = least(packet->truth.ip_bytes, ICMP6_QUOTE);

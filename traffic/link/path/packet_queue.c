@@ -178,6 +178,7 @@ static struct link_packet *codel_begin(struct packet_queue *queue, struct link_p
     return packet;
 }
 
+/* dequeue() of RFC 8289, 5.5. */
 static struct link_packet *codel_take(struct packet_queue *queue, int64_t now_ns) {
     bool ok_to_drop;
     struct link_packet *packet = codel_head(queue, now_ns, &ok_to_drop);

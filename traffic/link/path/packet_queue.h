@@ -38,7 +38,7 @@ struct packet_queue {
 void packet_queue_init(struct packet_queue *queue, const struct link_spec *spec, uint64_t seed);
 
 /* Takes a packet and returns FATE_DELIVERED, or returns the reason for dropping it. `busy_bytes`
- * are those of the packet that is being sent; 0 if there is none. */
+ * are those of the packet that is being sent; 0 if the server is idle. */
 enum fate packet_queue_put(struct packet_queue *queue, struct link_packet *packet,
                            uint32_t busy_bytes);
 

@@ -42,6 +42,8 @@ static bool is_named_as_capture(const char *path) {
     return strcasestr(name, ".pcap") || strcasestr(name, ".cap");
 }
 
+/* Decides by the first four bytes. Compressed files are captures only if their name contains
+ * ".pcap" or ".cap". */
 static bool is_capture(const char *path) {
     uint8_t bytes[4];
     uint32_t magic;
@@ -101,7 +103,7 @@ static FILE *open_file(const char *path) {
     return fd < 0 ? fopen(path, "wbe") : fdopen(fd, "wb");
 }
 
-/* Returns the oldest filled block; NULL if there is none and the log ends. */
+/* Returns the oldest filled block; NULL if all are written and the log ends. */
 static struct truth_block *wait_for_block(struct truth_log *log) {
     pthread_mutex_lock(&log->lock);
     while (!log->first && !log->ending)
@@ -120,6 +122,8 @@ static void give_back(struct truth_log *log, struct truth_block *block) {
     pthread_mutex_unlock(&log->lock);
 }
 
+/* Writes blocks until the log ends. An error is kept, and writing goes on, so that producers never
+ * block. */
 static void *write_blocks(void *context) {
     struct truth_log *log = context;
     struct truth_block *block;

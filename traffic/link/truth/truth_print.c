@@ -63,6 +63,8 @@ static void print_id(const struct truth_record *record) {
     putchar('\n');
 }
 
+/* A file that ends within a record was cut short: the records before it are printed, and the exit
+ * code shows it. */
 static int print_records(const char *path, FILE *file) {
     struct truth_header header;
     struct truth_record record;
