@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks come from the kernel directly, so that a freed arena leaves the process. */
+/* Memory comes from the kernel directly, so that what is freed leaves the process at once. */
 #include "base/arena.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/huge_pages.h"
-
 #define SMALL_CHUNKS 1 /* small tables take no huge pages */
+
+/* More is asked for than needed, so that a part of it is aligned; what is around that is given
+ * back. */
+void *huge_pages_map(size_t size, bool huge) {
+    size_t asked = huge ? size + HUGE_PAGE : size;
+    uint8_t *mapped = mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    if (!huge)
+        return mapped;
+    size_t before = (HUGE_PAGE - (uintptr_t)mapped % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(mapped, before);
+    if (HUGE_PAGE - before)
+        munmap(mapped + before + size, HUGE_PAGE - before);
+    huge_pages_ask(mapped + before, size);
+    return mapped + before;
+}
+
+void huge_pages_ask(void *memory, size_t size) {
+    madvise(memory, size, MADV_HUGEPAGE);
+}
 
 static bool arena_grow(struct arena *arena) {
     if (arena->chunk_count == arena->chunk_room) {

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Append-only bytes in chunks, addressed by a 64-bit offset that stays valid. */
+/* Memory in huge pages, and an arena of it: append-only bytes in chunks, addressed by a 64-bit
+ * offset that stays valid.
+ *
+ * State that is accessed in random order costs fewer TLB misses in huge pages, and fewer page
+ * faults when it is first used. The kernel may give small pages instead. */
 #ifndef WIRETALE_ARENA_H
 #define WIRETALE_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define HUGE_PAGE ((size_t)2 << 20) /* bytes */
+
+/* `size` zero bytes, or NULL; to be released with munmap(). If `huge`, they are aligned to a huge
+ * page; otherwise the pages are small until huge_pages_ask(), so that a little used range costs
+ * little. */
+void *huge_pages_map(size_t size, bool huge);
+
+/* Asks for huge pages wherever a whole one of the range has not been touched yet. */
+void huge_pages_ask(void *memory, size_t size);
 
 #define ARENA_CHUNK (2u << 20) /* bytes; nothing larger can be reserved at once */
 

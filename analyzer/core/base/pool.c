@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/huge_pages.h"
+#include "base/arena.h"
 
 #define SIZE_LEAST ((size_t)32)        /* bytes; a free block holds the address of the next */
 #define SIZE_MOST  ((size_t)128 << 10) /* larger blocks are malloc's */

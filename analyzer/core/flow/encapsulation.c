@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash_seed.h"
+#include "flow/hash.h"
 
 #define BUCKETS_LEAST 256u
 #define CHUNK_PATHS   256u

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/hash_seed.h"
-#include "base/huge_pages.h"
+#include "base/arena.h"
+#include "flow/hash.h"
 
 #define SLAB_BITS   12
 #define SLAB_FLOWS  (1u << SLAB_BITS)

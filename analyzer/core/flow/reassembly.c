@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash_seed.h"
+#include "flow/hash.h"
 
 #define NONE        UINT32_MAX
 #define BUCKETS     65536u

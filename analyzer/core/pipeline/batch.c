@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "base/huge_pages.h"
+#include "base/arena.h"
 
 #define GROUP_BITS 14 /* of the hash: flows that share them are taken together */
 #define GROUPS     (1u << GROUP_BITS)

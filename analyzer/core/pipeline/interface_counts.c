@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "pipeline/interface_counts.h"
 #include "pipeline/bpf_filter.h"
+#include "pipeline/interface_counts.h"
 
 #define JUMBO_BYTES 9216 /* the largest frame that switches commonly carry */
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/bytes.h"
-#include "base/huge_pages.h"
 
 #define BATCHES         2u /* one is filled while the other is taken */
 #define BATCHES_GROWING 4u

@@ -5,7 +5,7 @@
 
 #include "base/vocabulary.h"
 #include "export/column_pack.h"
-#include "python/module.h"
+#include "python/binding.h"
 
 static PyObject *text_object(const struct table *table, int64_t number) {
     size_t size;

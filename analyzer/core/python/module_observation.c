@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "observation/observation_stream.h"
-#include "python/module.h"
+#include "python/binding.h"
 
 struct observations_object {
     PyObject_HEAD PyObject *encoded; /* tuple of bytes: the paths */

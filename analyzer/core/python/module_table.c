@@ -7,7 +7,7 @@
 #include "export/arrow_stream.h"
 #include "export/packet_pack.h"
 #include "export/table_json.h"
-#include "python/module.h"
+#include "python/binding.h"
 
 #define JSON_PIECE ((size_t)1 << 18)
 

@@ -14,9 +14,9 @@
 #define WIRETALE_TCP_STREAM_H
 
 #include "base/bytes.h"
+#include "base/histogram.h"
 #include "base/range_set.h"
 #include "decode/headers.h"
-#include "flow/histogram.h"
 #include "sequence/tcp_blocks.h"
 #include "tcp/unacked_segments.h"
 

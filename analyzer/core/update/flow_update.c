@@ -195,13 +195,17 @@ static NOINLINE void list_packet(struct updater *updater, const struct flow *flo
     row_set_if(&row, packets_payload_bytes, seen->payload_known,
                seen->payload_bytes + seen->reset_bytes);
     row_set_if(&row, packets_fragment_offset, seen->fragment, seen->fragment_offset);
-    if (effect->positions_known)
+    if (effect->positions_known) {
         row_set(&row, packets_unique_bytes, effect->unique_bytes);
-    row_set_if(&row, packets_sequence, effect->positions_known, effect->sequence);
-    row_set_if(&row, packets_acknowledged, effect->acknowledges, effect->acknowledged);
+        row_set(&row, packets_sequence, effect->sequence);
+    }
+    if (effect->acknowledges)
+        row_set(&row, packets_acknowledged, effect->acknowledged);
     row_set_if(&row, packets_window, effect->window >= 0, effect->window);
-    row_set_if(&row, packets_sack_start, effect->reports, effect->sack_start);
-    row_set_if(&row, packets_sack_end, effect->reports, effect->sack_end);
+    if (effect->reports) {
+        row_set(&row, packets_sack_start, effect->sack_start);
+        row_set(&row, packets_sack_end, effect->sack_end);
+    }
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantiles against sorted samples. */
-#include "flow/histogram.h"
+#include "base/histogram.h"
 
 #include "common/check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the module*.c, the only files that know Python, have of each other. */
-#ifndef WIRETALE_MODULE_H
-#define WIRETALE_MODULE_H
+/* Shared by the files of this folder, the only ones that include Python.h. */
+#ifndef WIRETALE_BINDING_H
+#define WIRETALE_BINDING_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -3,7 +3,7 @@
  * (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html). */
 #include <stdlib.h>
 
-#include "python/module.h"
+#include "python/binding.h"
 
 void binding_disown(void *owner) {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -47,4 +47,29 @@ PyObject *binding_schema_capsule(struct ArrowSchema *schema) {
     free(held);
     schema->release(schema);
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+}
+
+/* Frees an instance of one of the heap types. */
+void binding_free_object(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+/* Flow numbers as an array to be freed with PyMem_Free, NULL with an exception set. */
+uint32_t *binding_flow_numbers(PyObject *list, size_t *count) {
+    Py_ssize_t size = PyList_Size(list);
+    uint32_t *flows = size < 0 ? NULL : PyMem_Calloc((size_t)size + 1, sizeof *flows);
+    if (size >= 0 && !flows)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; flows && i < size; i++) {
+        unsigned long number = PyLong_AsUnsignedLong(PyList_GetItem(list, i));
+        flows[i] = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+    }
+    *count = size < 0 ? 0 : (size_t)size;
+    if (!PyErr_Occurred())
+        return flows;
+    PyMem_Free(flows);
+    return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Octaves of the histogram are allocated when a sample falls into them: a path's round trips lie
  * within a few. */
-#include "flow/histogram.h"
+#include "base/histogram.h"
 
 #include <string.h>
 
