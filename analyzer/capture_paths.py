@@ -109,7 +109,7 @@ def foreign_note(path: Path) -> str:
 def captures_in(folder: Path) -> list[str]:
     """Returns the captures in a folder and its subfolders by name, as far as they are readable.
 
-    Raises InputError if there are none. Warns with SkippedFileWarning of captures in foreign formats.
+    Raises InputError if the folder has no captures. Warns with SkippedFileWarning of captures in foreign formats.
     """
     try:
         os.scandir(folder).close()
@@ -130,7 +130,7 @@ def captures_in(folder: Path) -> list[str]:
 
 
 def check_path(given: str | bytes | os.PathLike[str]) -> str:
-    """Returns a path as text. Raises UsageError if it is none."""
+    """Returns a path as text. Raises UsageError if it cannot be one."""
     try:
         path = os.fsdecode(given)
     except TypeError:

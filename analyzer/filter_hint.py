@@ -214,7 +214,7 @@ def is_display_filter(text: str) -> bool:
 
 
 def display_filter_hint(text: str) -> str | None:
-    """Returns a hint with the equivalent capture filter, or why there is none; None if the text is no display filter."""
+    """Returns a hint with the equivalent capture filter, or the reason without; None if the text is no display filter."""
     if not is_display_filter(text):
         return None
     parsed = DisplayFilter(text)

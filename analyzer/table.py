@@ -89,7 +89,7 @@ class Table:
         """Returns a column as a little-endian typed array of (value - offset) / divisor.
 
         Codes are those of `array`: b B H i I f d. Null is NaN, or the greatest number of an integer code. `delta`
-        returns differences from the previous value; `flows` (ascending) selects the rows of these flows.
+        returns differences from the previous value; `flows`, which must ascend, selects the rows of these flows.
         """
         return self._core.packed([(name, code, offset, divisor, delta)], flows)[0]
 

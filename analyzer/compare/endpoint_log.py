@@ -38,7 +38,7 @@ class EndpointLog:
 
 
 def whole_number(value: object) -> int | None:
-    """Returns a count; None if the value is none."""
+    """Returns a count; None if the value is something else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -53,7 +53,7 @@ def objects_in(text: str) -> Iterator[Any]:
 
 
 def read_reports(path: str) -> list[dict[str, Any]]:
-    """Returns the reports in a file without interval lines. Raises InputError if there are none."""
+    """Returns the reports in a file without interval lines. Raises InputError without any."""
     try:
         if Path(path).stat().st_size > LOG_BYTES_MAX:
             raise InputError(

@@ -138,8 +138,8 @@ def overlapping(transfers: Transfers) -> list[Row]:
     title="Several capture points read as one",
     severity="warning",
     unit="packets",
-    computed="Two files or interfaces overlap for half of the shorter one's time, and 10 packets or more, a fifth of "
-    "those with data, occur again as copies (directions.network_duplicates, blocks_duplicate).",
+    computed="Two files or interfaces must overlap for half of the shorter one's time, and 10 packets or more, a "
+    "fifth of those with data, must occur again as copies (directions.network_duplicates, blocks_duplicate).",
     unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, the "
     "copies are reported as mirror duplicates instead.",
     weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",

@@ -149,8 +149,8 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     title="Connections reset after an idle period",
     severity="warning",
     unit="connections",
-    computed="Flows in the state reset, both directions of which were idle for 30 s or more until one end resumed, "
-    "and a RST came within 5 s. An end that sends a RST out of its own idle period does not count.",
+    computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed, "
+    "and the RST must follow within 5 s. An end that sends a RST out of its own idle period does not count.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
     sentence="{count:connection was|connections were} reset after an idle period of up to {longest}: a NAT or "
@@ -197,8 +197,8 @@ def stuck_bytes(transfers: Transfers, row: Row) -> int:
     title="Path MTU black hole",
     severity="warning",
     unit="seconds",
-    computed="Segments of 1,200 bytes or more were retransmitted three times or more, in two RTOs or more, no segment "
-    "of that size was ever acknowledged, and the other end answers small packets. Outstanding bytes are those of the "
+    computed="Segments of 1,200 bytes or more must be retransmitted three times or more, in two RTOs or more, none of "
+    "that size may be acknowledged, and the other end must answer small packets. Outstanding bytes are those of the "
     "last time bin.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
     sentence="{name} retransmitted segments of {size:byte} {times:time}, and none was acknowledged, while small "
@@ -316,7 +316,7 @@ def ecn_ignored(transfers: Transfers) -> Matches:
     title="Keep-alives without an answer",
     severity="warning",
     unit="seconds",
-    computed="Three keep-alives or more after the other end's last packet.",
+    computed="Three keep-alives or more must follow the other end's last packet.",
     unknown="Whether the other end is down or the path dropped the connection.",
     sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}: the other end is down, or a "
     "middlebox dropped the connection.",
@@ -350,8 +350,8 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     title="Small maximum segment size",
     severity="info",
     unit="percent",
-    computed="The MSS option in the receiver's SYN is 1,400 bytes or less, in a transfer of 1 MB or more. The cost is "
-    "the additional share of header bytes, compared with an MSS of 1,460.",
+    computed="The MSS option in the receiver's SYN must be 1,400 bytes or less, in a transfer of 1 MB or more. The "
+    "cost is the additional share of header bytes, compared with an MSS of 1,460.",
     unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
     sentence="{name} sends segments of at most {mss:byte}, because the receiver or a router set that MSS (Ethernet "
     "allows 1,460): headers take {share} more of the link.",

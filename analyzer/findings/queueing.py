@@ -52,8 +52,8 @@ def bit_rate(size: float, ns: float) -> float:
     title="Standing queue (bufferbloat)",
     severity="warning from 30 ms, else info",
     unit="seconds",
-    computed="With 30 RTT samples or more: the median RTT exceeds the least by 5 ms or more, and by at least the RTT "
-    "of the path. The queue in bytes is throughput times that delay.",
+    computed="With 30 RTT samples or more: the median RTT must exceed the least by 5 ms or more, and by at least the "
+    "RTT of the path. The queue in bytes is throughput times that delay.",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue.",
     sentence="{name} has an RTT of {usual} under load (99th percentile {high}), {least} without: a queue after the "
@@ -130,9 +130,9 @@ def overload_of(transfers: Transfers, one: Transfer) -> Overload | None:
     title="More offered than the path carries",
     severity="warning",
     unit="percent",
-    computed="2% of the numbered packets or more are missing, half of the time bins or more have losses, and the "
-    "received rate is level: it varies by less than 25% and (below 25% of loss) by less than half of the variance "
-    "that random losses cause. The offer is the received packets plus the missing numbers.",
+    computed="2% of the numbered packets or more must be missing, half of the time bins or more must have losses, and "
+    "the received rate must be level: it varies by less than 25% and (below 25% of loss) by less than half of the "
+    "variance that random losses cause. The offer is the received packets plus the missing numbers.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
     sentence="{name} offered {offered}, and {received} arrived, level all the time: more than the path before the "
     "capture point carries. {share} was lost.{delay}",
@@ -186,7 +186,7 @@ def jitter(transfers: Transfers) -> Matches:
     severity="info",
     unit="percent",
     computed="Transfers of 1 s or more with six losses or more: the rate of the fullest 1% of the time bins (20 ms or "
-    "less each) is four times the mean or more.",
+    "less each) must be four times the mean or more.",
     unknown="Bursts shorter than a bin.",
     sentence="{name} sends in bursts: {peak} in the fullest {width}, {factor} times its mean of {usual}, and loses "
     "packets.",
@@ -269,8 +269,8 @@ def rates_together(transfers: Transfers, members: Sequence[Transfer]) -> tuple[l
     title="Unequal shares of the path",
     severity="info",
     unit="percent",
-    computed="Transfers of 1 MB or more between the same two hosts that overlap for half of the shorter duration: "
-    "their rates in the common time, and Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8.",
+    computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The "
+    "finding compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8.",
     unknown="Whether they share a bottleneck at all, and the other traffic on it.",
     sentence="{count} transfers from {source} to {destination} shared {total}{time} unequally: {shares}; Jain's index "
     "is {index} (1 is equal).{mixed}",
@@ -326,9 +326,9 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     severity="info",
     unit="bytes",
     computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
-    "common time, with preambles, checksums and gaps: together 98.5% to 101% of an Ethernet speed (10 Mbit/s to 100 "
-    "Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its time bins, "
-    "which must be level.",
+    "common time, with preambles, checksums and gaps: together they must reach 98.5% to 101% of an Ethernet speed (10 "
+    "Mbit/s to 100 Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its "
+    "time bins, which must be level.",
     unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
     "offload merged count once.",
     sentence="{who} an Ethernet of {speed}: {share} is payload ({payload}), {overhead} is headers, preambles, "

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All rules in the order of their findings, and the ranking of findings.
 
-Rules read columns, never packets, and claim nothing that the tables leave null. A healthy capture has no warning.
+Rules must read columns, never packets, and must claim nothing that the tables leave null. A healthy capture must have no
+warning, and costs nothing, because rules run at the end of every analysis.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ ORDERED = sorted(RULES.values(), key=lambda rule: LAST.index(rule.code) if rule.
 
 
 def page_of(code: str) -> Page:
-    """Returns the rule of a code. Raises UsageError if there is none."""
+    """Returns the rule of a code. Raises UsageError if no rule has it."""
     if code not in RULES:
         near = " or ".join(name for name in sorted(RULES) if code and code.split("-")[0] in name.split("-"))
         hint = f" (did you mean {near}?)" if near else ""

@@ -171,8 +171,8 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     title="Receive window limited (1 window per RTT)",
     severity="warning",
     unit="seconds",
-    computed="Goodput times the RTT of the path (from the handshake) is within 20% of the median receive window, "
-    "without loss, and the capture point is nearer to the receiver.",
+    computed="Goodput times the RTT of the path (from the handshake) must be within 20% of the median receive window, "
+    "without loss, and the capture point must be nearer to the receiver.",
     unknown="Whether a congestion window of the same size was the limit.",
     sentence="{name} reached {rate}, one receive window ({window}) per RTT ({rtt}): the window is probably the limit. "
     "The capture point is too near the receiver to see it full.",
@@ -290,8 +290,8 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, float | None]]:
     title="Congestion window limited by loss",
     severity="warning",
     unit="seconds",
-    computed="Data was in flight most of the time, segments were lost, RTTs did not grow, and the goodput is within a "
-    "factor of 3 of 1.22 MSS / (RTT sqrt(p)), the rate of Reno with that loss (Mathis et al. 1997).",
+    computed="Data must be in flight most of the time, segments must be lost, RTTs must not grow, and the goodput "
+    "must be within a factor of 3 of 1.22 MSS / (RTT sqrt(p)), the rate of Reno with that loss (Mathis et al. 1997).",
     unknown="The rate of CUBIC and BBR, which reach more on long paths. The cause of each loss.",
     sentence="{name} reached {rate}: with {loss} of its segments lost and an RTT of {rtt}, the congestion window of "
     "Reno allows about {allowed}. RTTs did not grow, so loss, not a full queue, limits the rate.",
@@ -324,9 +324,9 @@ def path_reason(one: Transfer) -> str:
     title="Limited by the path's rate",
     severity="info",
     unit="seconds",
-    computed="Data was in flight for 70% of transfer time or more, in a transfer of 1 MB and 1 s or more, and loss "
-    "does not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and flight_bytes "
-    "show it.",
+    computed="Data must be in flight for 70% of transfer time or more, in a transfer of 1 MB and 1 s or more, and "
+    "loss must not explain the rate. A healthy bulk transfer has this finding. The series throughput_bps and "
+    "flight_bytes show it.",
     unknown=NEAR_RECEIVER
     + "A sender that limits its congestion window (pacing, BBR, a small send buffer) looks the same.",
     sentence="{name} had data in flight for {share} of transfer time, at {rate}: {reason}.",

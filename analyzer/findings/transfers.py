@@ -72,7 +72,7 @@ class Bins(NamedTuple):
     window_bytes: list[float]
 
     def wire_bytes_within(self, start_ns: float, end_ns: float) -> list[float]:
-        """Returns the wire bytes of the bins that lie wholly within a span."""
+        """Returns the wire bytes of the bins that are wholly within a span."""
         bins = zip(self.start_ns, self.wire_bytes, strict=True)
         return [size for at, size in bins if at >= start_ns and at + self.width_ns <= end_ns]
 
@@ -246,7 +246,7 @@ class Transfers:
         return {word: number for number, word in enumerate(_core.vocabulary())}
 
     def events(self, flows: list[int], *names: str) -> Iterator[tuple[Any, ...]]:
-        """Returns these columns of the events of some flows (ascending); words as numbers, null numbers as NaN.
+        """Returns these columns of the events of some flows, which must ascend; words are numbers, null numbers NaN.
 
         Events stay packed: millions of Python objects would take more memory than the analysis.
         """

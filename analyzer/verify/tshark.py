@@ -179,7 +179,7 @@ def running(*command: str) -> Iterator[Run]:
 
 
 class Dissector:
-    """The installed tshark. Raises MissingToolError if there is none."""
+    """The installed tshark. Raises MissingToolError without it."""
 
     def __init__(self) -> None:
         program = shutil.which("tshark")
