@@ -33,7 +33,7 @@ def heed_signals() -> None:
     """Who was started in the background or by nohup ignores signals, and so would every program that is tested."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, lambda number, frame: None)  # what is caught, a new program does not inherit
+            signal.signal(number, lambda number, frame: None)  # a caught signal is not ignored in new programs
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
@@ -97,7 +97,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Page]:
-    """An empty page; what is opened in it is a tests/support/report_page.py."""
+    """An empty page (tests/support/report_page.py)."""
     opened = browser.new_page(viewport=VIEW)
     opened.set_default_timeout(90_000)
     yield Page(opened)

@@ -46,7 +46,7 @@ def test_a_file_given_twice_is_refused(samples: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_impossible_paths_are_refused(path: str) -> None:
     with pytest.raises(wiretale.UsageError, match="expected a file, a folder, or -"):
         wiretale.analyze(path)
 
@@ -69,7 +69,7 @@ def as_nobody() -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
-def test_what_may_not_be_read_is_told_and_not_left_out(samples: Path) -> None:
+def test_unreadable_files_are_reported_and_not_left_out(samples: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sample captures and their truth are what their script makes, stay small, are described, and agree."""
+"""The sample captures and their truth equal the script's output, stay small, are described, and agree."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ COUNTED_IN = {
     "block_out_of_order": "blocks_out_of_order",
     "block_duplicate": "blocks_duplicate",
 }
-# What frames do not tell: it is counted for all packets, the plain ones too.
+# Counted for all packets, also those without a frame in the truth.
 OF_ALL_PACKETS = {"unique_bytes", "blocks", "fragments", "fragmented_datagrams"}
 
 
@@ -131,7 +131,7 @@ def test_truth_counts_are_the_sums_of_its_frames(truth: Any) -> None:
     for frame in truth["frames"].values():
         for column, value in columns_of(frame):
             sums[frame["flow"], frame["direction"], column] += value
-        if frame["verdict"] == "acked_unseen_segment":  # an acknowledgment tells it of the other direction
+        if frame["verdict"] == "acked_unseen_segment":  # an ACK shows it for the other direction
             sums[frame["flow"], 1 - frame["direction"], "unseen_bytes"] += frame["bytes"]
     told = {
         (row["flow"], row["direction"], column): value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links can carry: the published figures, and arithmetic done another way."""
+"""Capacities of links: the published figures, and arithmetic done another way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ G1 = theory.Link(1_000_000_000)
 
 
 def told(row: dict[str, str]) -> dict[str, Any]:
-    """What is computed for a published row."""
+    """Computes a published row."""
     block = int(row["input"]) if row["quantity"] == "frames_per_block" else None
     rate = parse_rate(row["input"]) if "b/s" in row["input"] else 10**9
     return theory_object(theory.Link(rate), ("tcp", "udp"), block, "test")
@@ -46,7 +46,7 @@ def test_every_published_row_is_checked() -> None:
 @pytest.mark.parametrize("mtu", [576, 1006, 1500, 9000])
 def test_fragments_are_those_that_scapy_makes(size: int, mtu: int) -> None:
     made = [len(p) for p in fragment(IP() / UDP() / Raw(bytes(size)), (mtu - 20) // 8 * 8)]
-    # Scapy's last fragment holds whole units alone, ours what the MTU takes; these sizes part them alike
+    # Scapy's last fragment holds whole units alone, wiretale's fills the MTU; these sizes are split alike
     link = theory.Link(10**9, mtu)
     ours = [size for size, count in theory.fragment_sizes(link, size + 8) for _ in range(count)]
     assert sum(ours) - 20 * len(ours) == size + 8 and max(ours) <= mtu
@@ -107,7 +107,7 @@ def test_a_stream_is_never_slower_than_blocks_alone() -> None:
         theory.Link(0),
     ],
 )
-def test_what_cannot_be_is_refused(link: theory.Link) -> None:
+def test_impossible_options_are_refused(link: theory.Link) -> None:
     with pytest.raises(UsageError):
         theory.check_link(link)
 

@@ -116,7 +116,7 @@ def test_a_time_shown_is_a_time_read(ns: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "12:00", "2026-13-01", "1e9", "--1", "1.5.2"])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_wrong_times_are_refused(text: str) -> None:
     with pytest.raises(wiretale.UsageError):
         parse_time(text)
 

@@ -124,7 +124,7 @@ def test_a_plan_refuses_the_others(wiretale_run: Any, tmp_path: Path, kind: str,
     assert done.returncode == 2 and "expected" in done.stderr and done.stderr.count("\n") == 1
 
 
-# Options of the C programs, each followed by an option that none has: it is what is refused if the spelling is taken.
+# Options of the C programs, each followed by an unknown option, which is refused if the spelling is accepted.
 OPTIONS = {
     ("rate", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--udp", "--rate"),
     ("size", "send"): ("wiretale-traffic", "send", "192.0.2.1", "--bytes"),

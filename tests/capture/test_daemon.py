@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-capture on a real link: what it writes, names, rotates, counts, tells, and what it may no longer do."""
+"""wiretale-capture on a real link: files, names, rotation, counters, status, and dropped privileges."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink, t
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), "--status", str(status)) as daemon:
         link.send(1000)
         wait_counted(status, written=1000)
-        assert not finished(folder)  # what can be seen is finished
+        assert not finished(folder)  # visible files are finished
         assert not daemon.stop(signal.SIGINT)
         said = daemon.said()
     (file,) = finished(folder)
@@ -92,7 +92,7 @@ def test_files_of_all_kinds_have_the_right_counts(
     assert told["captured_bytes"] == 300 * (40 if "-s" in options else 64)
 
 
-def test_any_tells_the_direction_of_each_packet(link: CaptureLink, tmp_path: Path) -> None:
+def test_any_stores_the_direction_of_each_packet(link: CaptureLink, tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     with link.daemon(tmp_path, "-i", "any", "-w", str(folder), "ether proto 0x88b5") as daemon:
         link.send(20)
@@ -327,7 +327,7 @@ def test_an_interface_is_waited_for_and_may_go_and_come(link: CaptureLink, tmp_p
     assert packets_in(*finished(folder)) == 300 == total(daemon.said())["written"]
 
 
-def test_the_list_tells_numbers_that_can_be_captured_on(link: CaptureLink, tmp_path: Path) -> None:
+def test_the_list_has_numbers_that_can_be_captured_on(link: CaptureLink, tmp_path: Path) -> None:
     inside = ("ip", "netns", "exec", link.tracer)
     listed = json.loads(output(*inside, str(PROGRAM), "--list", "--json"))
     assert listed["schema"] == "wiretale.interfaces/1"
@@ -369,7 +369,7 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink, tmp_path: Path) -
     assert "50000 packets received" in daemon.said() and not path.exists()
 
 
-def test_the_service_manager_is_told(link: CaptureLink, tmp_path: Path) -> None:
+def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> None:
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     manager.settimeout(60)
     manager.bind(str(tmp_path / "notify"))
@@ -442,7 +442,7 @@ def test_an_ordinary_user_learns_the_one_command(link: CaptureLink, tmp_path: Pa
         ("-i lo -w /tmp/x -j never", "no such time source"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
+def test_contradictory_options_are_refused_in_one_line(link: CaptureLink, options: str, said: str) -> None:
     done = subprocess.run([PROGRAM, *options.split()], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert said in done.stderr and done.stderr.count("\n") == 1

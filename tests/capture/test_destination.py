@@ -41,7 +41,7 @@ def test_a_killed_capture_leaves_the_older_file_whole(link: CaptureLink, tmp_pat
         link.send(5)
         assert not daemon.process.wait(timeout=60)
     assert packets_in(file) == 5
-    if owner:  # what the killed one recorded has a name of its own; in root's folder nobody recovers it
+    if owner:  # the killed one's packets have a name of their own; in root's folder they are not recovered
         assert packets_in(tmp_path / "trace-1.pcapng") == 10
 
 
@@ -61,7 +61,7 @@ def killed(link: CaptureLink, tmp_path: Path, *options: str, packets: int = 10) 
 def test_a_compressed_file_of_that_name_costs_no_killed_capture(
     link: CaptureLink, tmp_path: Path, suffix: str, name: str
 ) -> None:
-    """It is another capture: that what was killed is in it would be seen by its bytes."""
+    """It is another capture: the killed one's packets would show in its bytes."""
     folder = tmp_path / "captures"
     folder.mkdir()
     os.chown(folder, ORDINARY, ORDINARY)
@@ -77,8 +77,8 @@ def test_a_compressed_file_of_that_name_costs_no_killed_capture(
     assert packets_in(folder / name) == 10 and not list(folder.glob(".*.part"))
 
 
-def test_only_what_is_there_twice_is_removed(link: CaptureLink, tmp_path: Path) -> None:
-    """Copies of what a kill in the middle of compression leaves, and foreign files of such names."""
+def test_only_duplicates_are_removed(link: CaptureLink, tmp_path: Path) -> None:
+    """Copies of files that a kill in the middle of compression leaves, and foreign files of such names."""
     folder = tmp_path / "captures"
     folder.mkdir()
     os.chown(folder, ORDINARY, ORDINARY)
@@ -168,7 +168,7 @@ def test_the_lock_of_a_killed_capture_holds_no_other_user_up(link: CaptureLink, 
         assert not daemon.process.wait(timeout=60)
     assert packets_in(folder / "x.pcapng") == 5 and not lock.exists()
     lock.write_text("")
-    lock.chmod(0o600)  # nobody may read it
+    lock.chmod(0o600)  # unreadable
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder / "x.pcapng"), "--overwrite", ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 5
     assert f"the lock file {lock} cannot be opened: Permission denied" in daemon.said()
@@ -221,7 +221,7 @@ def lead(path: Path, target: str, owner: int) -> None:
 
 
 @pytest.mark.parametrize("theirs", [True, False])
-def test_links_of_others_lead_only_to_what_is_theirs(link: CaptureLink, tmp_path: Path, theirs: bool) -> None:
+def test_links_of_others_lead_only_to_files_of_theirs(link: CaptureLink, tmp_path: Path, theirs: bool) -> None:
     place = tmp_path / "place"
     place.mkdir()
     os.mkfifo(place / "fifo")
@@ -305,7 +305,7 @@ STREAMS = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link")
 def test_standard_output_by_its_names_is_a_stream(link: CaptureLink, tmp_path: Path, name: str, kind: str) -> None:
     (tmp_path / "link").symlink_to("/dev/stdout")
     file = tmp_path / "stream.pcapng"
-    where = str(tmp_path / name)  # an absolute name stays what it is
+    where = str(tmp_path / name)  # an absolute name stays unchanged
     with file.open("wb") as out:
         target = out if kind == "file" else subprocess.PIPE
         with link.daemon(tmp_path, "-i", "in0", "-w", where, "-c", "50", stdout=target) as daemon:
@@ -320,7 +320,7 @@ def test_standard_output_by_its_names_is_a_stream(link: CaptureLink, tmp_path: P
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "descriptor"])
 @pytest.mark.parametrize("linked", [False, True])
-def test_what_is_no_file_gets_the_stream(link: CaptureLink, tmp_path: Path, kind: str, linked: bool) -> None:
+def test_devices_and_pipes_get_the_stream(link: CaptureLink, tmp_path: Path, kind: str, linked: bool) -> None:
     node, file = tmp_path / "node.pcapng", tmp_path / "stream.pcapng"
     listener = socket.socket(socket.AF_UNIX)
     read_end, write_end = os.pipe()

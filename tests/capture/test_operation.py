@@ -179,7 +179,7 @@ def connected(path: Path) -> socket.socket:
     return client
 
 
-def test_clients_that_do_not_read_lock_nobody_out(link: CaptureLink, tmp_path: Path) -> None:
+def test_clients_that_do_not_read_lock_no_other_out(link: CaptureLink, tmp_path: Path) -> None:
     status = tmp_path / "status"
     options = ("-i", "in0", "-w", str(tmp_path / "captures"), "--status", str(status))
     with link.daemon(tmp_path, *options) as daemon:
@@ -193,7 +193,7 @@ def test_clients_that_do_not_read_lock_nobody_out(link: CaptureLink, tmp_path: P
             reading.line()
             late.line()
         for client in silent:
-            while client.recv(65536):  # what it was sent before, and then the end
+            while client.recv(65536):  # data sent before, and then the end
                 pass
             client.close()
         link.send(10)
@@ -294,7 +294,7 @@ def test_no_wait_depends_on_the_time_of_day(link: CaptureLink, tmp_path: Path) -
     options = ("-b", "packets:50", "--status", str(status))
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder), *options) as daemon:
         wait_counted(status)
-        folder.chmod(0o555)  # what is finished cannot get its name: it is tried again each second
+        folder.chmod(0o555)  # a finished file cannot get its name: it is tried again each second
         link.send(60)
         daemon.wait_said("tried again")
         seen: list[int] = []

@@ -36,7 +36,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make install` puts into an empty system."""
+    """Files that `make install` puts into an empty system."""
     if why_not := missing():
         pytest.skip(why_not)
     if not CAPTURE.is_dir() or not shutil.which("make"):
@@ -79,7 +79,7 @@ def test_the_unit_is_sandboxed(root: Path) -> None:
 
 
 def generate(root: Path, to: Path, defined: str) -> tuple[str, str]:
-    """What the generator makes of a line of the defaults file, and what it says."""
+    """Files of systemd's generator for a line of the defaults file, and its messages."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir()
     defaults = to / "defaults"
@@ -171,7 +171,7 @@ def test_the_man_page_has_every_option(root: Path) -> None:
         assert not done.stderr and "SYNOPSIS" in done.stdout
 
 
-def test_the_package_has_what_apt_needs(package: Path) -> None:
+def test_the_package_has_the_fields_that_apt_needs(package: Path) -> None:
     control = output("dpkg-deb", "-f", str(package))
     fields = dict(line.split(": ", 1) for line in control.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
     assert (fields["Package"], fields["Version"]) == ("wiretale-capture", __version__)
@@ -195,7 +195,7 @@ def test_the_package_installs_and_leaves_cleanly(package: Path) -> None:
     package.parent.chmod(0o755)
     is_busy = False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-y"]  # somebody else may be installing
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "-y"]  # another installation may be running
     install = [*apt, "install", "--no-install-recommends", str(package)]
     subprocess.run(install, check=True, capture_output=True, timeout=600, env=environment)
     try:

@@ -32,7 +32,7 @@ from capture_link import (
 
 pytestmark = pytest.mark.xdist_group("live")
 
-# A command that tries to send a frame on each descriptor that it has, and tells of them.
+# A command that tries to send a frame on each of its descriptors, and lists them.
 INTRUDER = """
 import json, os, socket, sys
 links, told = {}, {}
@@ -50,7 +50,7 @@ for name, leads_to in links.items():
 with open(sys.argv[1], "w") as file:
     json.dump(told, file)
 """
-# An upload that takes until somebody lets it go on.
+# An upload that waits until it is released.
 UPLOAD = """
 import os, sys, time
 place = os.path.dirname(sys.argv[0])
@@ -92,7 +92,7 @@ def packet_sockets(link: CaptureLink) -> int:
 def test_a_command_has_no_descriptor_of_the_capture(link: CaptureLink, tmp_path: Path) -> None:
     told, folder = tmp_path / "told", tmp_path / "captures"
     command = f"{sys.executable} -S {script(tmp_path, INTRUDER)} {told}"
-    read_end, write_end = os.pipe()  # nor one that the capture got from whoever started it
+    read_end, write_end = os.pipe()  # nor one that the capture inherited
     options = (
         "-i",
         "in0",
@@ -173,7 +173,7 @@ def test_the_capture_keeps_no_descriptor_of_who_starts_it(link: CaptureLink, tmp
         options = ("-i", "in0", "-w", f"/dev/fd/{stream.fileno()}", "-c", "10")
         with link.daemon(tmp_path, *options, pass_fds=(write_end, stream.fileno())) as daemon:
             os.close(write_end)
-            assert select.select([read_end], [], [], 10)[0] and not os.read(read_end, 1)  # nobody has the other end
+            assert select.select([read_end], [], [], 10)[0] and not os.read(read_end, 1)  # the other end is closed
             assert daemon.process.poll() is None
             link.send(10)
             assert not daemon.process.wait(timeout=60)
@@ -211,7 +211,7 @@ def test_a_set_user_id_bit_is_refused(bit: int) -> None:
 
 
 def test_the_status_socket_alone_is_given_away(link: CaptureLink, tmp_path: Path) -> None:
-    """Its folder's owner exchanges the folder all the time; what is root's elsewhere stays root's."""
+    """Its folder's owner exchanges the folder all the time; root's files elsewhere stay unchanged."""
     theirs, secret = tmp_path / "theirs", tmp_path / "secret"
     for folder in (theirs, secret):
         folder.mkdir()
@@ -293,9 +293,7 @@ def test_one_file_that_is_removed_ends_the_capture(link: CaptureLink, tmp_path: 
 
 
 @pytest.mark.parametrize("options", [["-C", "1MB"], ["-z"]])
-def test_what_needs_several_files_is_refused_in_a_folder_of_roots(
-    link: CaptureLink, tmp_path: Path, options: list[str]
-) -> None:
+def test_rotation_is_refused_in_a_folder_of_root(link: CaptureLink, tmp_path: Path, options: list[str]) -> None:
     where = str(tmp_path / "trace.pcapng")
     with link.daemon(tmp_path, "-i", "in0", "-w", where, *options, ready=None) as daemon:
         assert daemon.process.wait(timeout=60) == 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-capture when things go wrong: killed, no disk, no folder, no reader. It goes on, counts, and never lies."""
+"""wiretale-capture in trouble: killed, no disk, no folder, no reader. It continues and its counters stay right."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def left_behind(link: CaptureLink, tmp_path: Path, folder: Path, packets: int) -
     return left
 
 
-def test_the_next_start_mends_what_a_kill_left(link: CaptureLink, tmp_path: Path) -> None:
+def test_the_next_start_recovers_files_after_a_kill(link: CaptureLink, tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     left = left_behind(link, tmp_path, folder, 500)
     with left.open("ab") as file:
@@ -82,7 +82,7 @@ def test_the_next_start_mends_what_a_kill_left(link: CaptureLink, tmp_path: Path
     assert mended.name == left.name[1:].removesuffix(".part")
     (told,) = captures_of(mended)
     assert (told["packets"], told["damage"]) == (500, None)
-    assert (told["received"], told["dropped_kernel"]) == (None, None)  # nobody knows
+    assert (told["received"], told["dropped_kernel"]) == (None, None)  # unknown
     assert "500 packets" in daemon.said() and not list(folder.glob(".*"))
 
 
@@ -96,10 +96,10 @@ def test_kills_at_any_time_leave_readable_files_and_no_wrong_count(link: Capture
             daemon.stop(signal.SIGKILL)
             sender.kill()
             sender.wait(timeout=60)
-        for left in folder.glob(".*.part"):  # as it is, before anybody mends it
+        for left in folder.glob(".*.part"):  # before it is recovered
             assert wiretale.analyze(left).totals["packets"] >= 0
     with link.daemon(tmp_path, "-i", "in0", "-w", str(folder)) as daemon:
-        assert not daemon.stop()  # what was left is mended all the same
+        assert not daemon.stop()  # the rest is recovered all the same
     files = finished(folder)
     assert not list(folder.glob(".*")) and len(files) > KILLS
     mended = []
@@ -247,7 +247,7 @@ def test_a_folder_that_disappears_ends_a_confined_capture(link: CaptureLink, tmp
         assert daemon.process.wait(timeout=60) == 4
     assert f"the directory {folder} is gone" in daemon.said() and "start it again" in daemon.said()
     check_counts(daemon, 100, 100)  # those of the file that was removed
-    with link.daemon(tmp_path, *options) as daemon:  # what a service manager does
+    with link.daemon(tmp_path, *options) as daemon:  # as a service manager does
         link.send(100)
         assert not daemon.stop()
     assert packets_in(*finished(folder)) == 100
@@ -272,7 +272,7 @@ def test_a_folder_that_disappears_is_used_again_without_the_sandbox(link: Captur
     assert packets_in(*finished(folder)) == 100
 
 
-def test_a_permission_that_is_lost_is_told_in_one_line(link: CaptureLink, tmp_path: Path) -> None:
+def test_a_lost_permission_is_one_line(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     folder.mkdir()
     os.chown(folder, ORDINARY, ORDINARY)
@@ -361,7 +361,7 @@ def test_a_filter_that_looks_beyond_the_snap_length_leaves_nothing_out(
         assert daemon.stop() == 0
     assert packets_in(*finished(tmp_path / "out")) == 2000
     counted = statistics_of(finished(tmp_path / "out")[0])
-    assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: nobody knows
+    assert counted["Accepted Packets"] == 2000 and "Received Packets" not in counted  # before the filter: unknown
     assert captures_of(*finished(tmp_path / "out"))[0]["received"] == 2000
     lengths = output("tshark", "-r", str(finished(tmp_path / "out")[0]), "-T", "fields", "-e", "frame.cap_len")
     assert set(lengths.split()) == {snaplen}
@@ -411,7 +411,7 @@ def full_pipe() -> tuple[int, int]:
     return reading, writing
 
 
-def test_messages_that_nobody_reads_hold_nothing_up(link: CaptureLink, tmp_path: Path) -> None:
+def test_messages_that_are_not_read_block_nothing(link: CaptureLink, tmp_path: Path) -> None:
     folder, status = tmp_path / "captures", tmp_path / "status"
     inside = ["ip", "netns", "exec", link.tracer, str(PROGRAM)]
     options = ["-i", "in0", "-w", str(folder), "--interval", "1ms", "--status", str(status)]

@@ -14,7 +14,7 @@ from capture_link import PROGRAM
 from checkout import UNIT_SPELLINGS
 
 PARTS = ["usage", "arguments", "interfaces", "packets", "files", "end", "program", "signals", "examples", "exit codes"]
-# The options that take a quantity of a kind, with what stands before it.
+# The options that take a quantity of a kind, with the words before it.
 OPTION = {"size": ("--buffer", ""), "time": ("--interval", ""), "count": ("-b", "files:")}
 
 
@@ -65,7 +65,7 @@ def test_a_full_device_is_an_error(option: str) -> None:
         ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
     ],
 )
-def test_an_option_that_there_is_not_is_told_in_one_line(given: str, said: str) -> None:
+def test_an_unknown_option_is_one_line(given: str, said: str) -> None:
     done = run(*given.split())
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture daemon as root of a user namespace, who is an ordinary user outside and can become nobody else."""
+"""The capture daemon as root of a user namespace, which is an ordinary user outside and cannot change to another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capture_link import PROGRAM, finished, packets_in
 ORDINARY = 65534
 ENTER = ("unshare", "--user", "--map-root-user", "--mount", "--net")
 NET_RAW = 1 << 13
-# Captures loopback, sends one datagram, and says what the daemon may once it captures.
+# Captures loopback, sends one datagram, and prints the daemon's privileges while it captures.
 SCRIPT = """
 ip link set lo up
 "$0" -i lo --immediate -w "$1" $2 2> "$1/said" & daemon=$!
@@ -60,7 +60,7 @@ def place() -> Iterator[Path]:
 
 
 def capture(place: Path, *options: str) -> tuple[int, dict[str, list[str]], str]:
-    """Exit code, what the daemon's status showed while it captured, what it said."""
+    """Exit code, the daemon's status while it captured, its output."""
     words = [str(place / "program"), str(place / "captured"), " ".join(options)]
     command = [*ordinary(), *ENTER, "sh", "-c", SCRIPT, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")

@@ -72,7 +72,7 @@ def test_the_program_ends_with_all_written_and_every_handler_run(samples: Path, 
     assert json.loads(done.stdout.removesuffix("tail"))["schema"] and done.stdout.endswith("}\ntail")
 
 
-def test_what_was_printed_before_an_interruption_is_written() -> None:
+def test_output_before_an_interruption_is_written() -> None:
     source = (
         "import atexit; from wiretale import cli\n"
         "def interrupted(command, arguments): print('row'); raise KeyboardInterrupt\n"
@@ -240,7 +240,7 @@ def test_a_report_on_stdout_is_the_report(samples: Path) -> None:
         assert not done.stderr and not (samples / "-").exists()
 
 
-def test_standard_input_is_read_once_whatever_files_there_are(samples: Path, tmp_path: Path) -> None:
+def test_standard_input_is_read_once_beside_files(samples: Path, tmp_path: Path) -> None:
     (tmp_path / "-").touch()
     with (samples / "tcp_losses.pcap").open("rb") as file:
         arguments = [*WIRETALE, "analyze", "-", "-q", "--report", "x.html"]
@@ -285,7 +285,9 @@ def wait_idle(process: subprocess.Popen[str], pipe: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_the_reading_and_shows_what_was_read(samples: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_ctrl_c_ends_the_reading_and_shows_the_results_so_far(
+    samples: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = subprocess.Popen(
@@ -370,7 +372,7 @@ def test_a_terminal_gets_colour_and_no_color_takes_it(samples: Path) -> None:
     assert "\x1b[1;31m" not in on_terminal(NO_COLOR="1")
 
 
-def test_info_says_what_the_file_says(wiretale_run: Any, samples: Path) -> None:
+def test_info_shows_the_file_s_own_metadata(wiretale_run: Any, samples: Path) -> None:
     done = wiretale_run("info", samples / "two_interfaces.pcapng")
     assert done.returncode == 0
     for text in ("tun0", "dropped by the kernel", "dumpcap 4.4", "Two interfaces of one host"):
@@ -378,7 +380,7 @@ def test_info_says_what_the_file_says(wiretale_run: Any, samples: Path) -> None:
     assert wiretale_run("info", samples / "damaged.pcap").returncode == 3
 
 
-def test_doctor_names_what_it_checks(wiretale_run: Any) -> None:
+def test_doctor_names_each_check(wiretale_run: Any) -> None:
     done = wiretale_run("doctor", "--json")
     checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
     assert {"Python", "duckdb", "libpcap", "capturing", "disk"} <= set(checks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wiretale doctor says of this machine."""
+"""wiretale doctor on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_versions_are_compared_as_numbers() -> None:
     assert doctor.version_numbers("1.10.2rc1") == (1, 10, 2) > (1, 9)
 
 
-def test_every_line_that_is_not_well_says_what_mends_it(wiretale_run: Any) -> None:
+def test_every_failed_check_names_its_remedy(wiretale_run: Any) -> None:
     done = wiretale_run("doctor", "--json")
     for check in json.loads(done.stdout)["checks"]:
         assert check["state"] in ("ok", "note", "warning", "missing")
@@ -49,7 +49,7 @@ def test_offloads_are_those_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(("module", "words"), [("rich", "rich is missing"), ("wiretale.analyzer._core", "native core")])
-def test_what_is_missing_is_said_in_one_line(samples: Path, module: str, words: str) -> None:
+def test_a_missing_part_is_one_line(samples: Path, module: str, words: str) -> None:
     code = f"import sys; sys.modules[{module!r}] = None\nfrom wiretale.cli import main\nsys.exit(main(sys.argv[1:]))"
     arguments = [sys.executable, "-c", code, "analyze", str(samples / "vlan_ipv6.pcap")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, env=dict(os.environ))

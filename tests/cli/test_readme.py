@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md shows what the commands print, and its command lines are ones that work."""
+"""README.md shows the output of the commands, and its command lines work."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wireshark(text: str) -> str | None:
 
 
 def comparable(text: str) -> list[str]:
-    """Lines, without what another machine prints otherwise: the version of Wireshark."""
+    """Lines without parts that differ by machine: the version of Wireshark."""
     return [re.sub(r"Wireshark \d+(\.\d+)+", "Wireshark VERSION", line).rstrip() for line in text.splitlines()]
 
 
@@ -60,7 +60,7 @@ def test_the_readme_has_the_output_of_the_main_commands() -> None:
 
 
 @pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.split()[2])
-def test_the_output_is_what_the_command_prints(wiretale_run: Any, block: str) -> None:
+def test_the_output_equals_the_command_s(wiretale_run: Any, block: str) -> None:
     command, *shown = block.splitlines()
     words = shlex.split(command.removeprefix("$ wiretale "))
     if words[0] == "verify" and shutil.which("tshark") is None:

@@ -71,7 +71,7 @@ def test_zoom_reaches_single_packets(page: Page, tmp_path: Path) -> None:
     page.until("document.getElementById('plot').data.find(t => t.meta === 'data').customdata.length < 20")
     assert set(range(10_001, 10_006)) <= set(page.frames("data")) <= set(range(10_001, 10_007))
     low, high = page.page.evaluate("document.getElementById('plot')._fullLayout.yaxis2.range")
-    assert 990_000 < low < high < 1_010_000  # of the 2 MB, what is in view
+    assert 990_000 < low < high < 1_010_000  # of the 2 MB, the part in view
     assert page.complaints == []
 
 

@@ -46,7 +46,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> N
 
 @cache
 def short_plan() -> list[str]:
-    """A plan without captures, on a port that nobody else uses."""
+    """A plan without captures, on a port of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -168,7 +168,7 @@ def test_a_page_replaces_no_input(files: Files, page_to: Callable[..., Words]) -
 
 
 @each_page
-def test_a_page_replaces_a_capture_only_if_told_to(files: Files, page_to: Callable[..., Words]) -> None:
+def test_a_page_replaces_a_capture_only_with_overwrite(files: Files, page_to: Callable[..., Words]) -> None:
     capture = files["folder"] / "capture.html"
     shutil.copy(files["other.pcap"], capture)
     before = capture.read_bytes()
@@ -422,7 +422,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @each_page
-def test_a_full_disk_leaves_what_was_there(files: Files, page_to: Callable[..., Words], small_disk: Path) -> None:
+def test_a_full_disk_leaves_the_older_file(files: Files, page_to: Callable[..., Words], small_disk: Path) -> None:
     (small_disk / "page.html").write_text("good")
     refused(run(*page_to(small_disk / "page.html")), UNWRITABLE, "No space left on device")
     assert [path.name for path in small_disk.iterdir()] == ["page.html"]

@@ -199,7 +199,7 @@ def color_of(page: Page, kind: str) -> Color:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_limits_can_be_told_apart_by_the_color_blind(page: Page, reports: dict[str, Path], scheme: str) -> None:
+def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, Path], scheme: str) -> None:
     page.page.emulate_media(color_scheme=scheme)
     page.open(reports["analyze"])
     colors = {kind: color_of(page, kind) for kind in LIMITS}
@@ -287,7 +287,7 @@ LEGENDS = """[...document.querySelectorAll('.js-plotly-plot')].map(plot => {
 
 
 def check_legends(page: Page) -> None:
-    """No legend lies over the data."""
+    """No legend covers data."""
     for plot, legend, panels, _ in page.page.evaluate(LEGENDS):
         assert legend <= panels, (plot, legend, panels)
 

@@ -75,14 +75,14 @@ def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytes
 
 
 def lost_so_far(one: Opened, place: str, frame: int) -> list[float]:
-    """Segments lost at a place until one is sent again in a frame."""
+    """Segments lost at a place until one is retransmitted in a frame."""
     lost = [row for row in one.trace.events.rows() if row["flow"] == one.flow and row["place"] == place]
     lost = [row for row in lost if row["kind"].endswith("retransmission") and not row["spurious"]]
     return [number for number, row in enumerate(lost, start=1) if row["frame"] == frame]
 
 
 def packet_heights(row: Row) -> list[float]:
-    """Where a packet may stand: its place in the stream, what it acknowledges, the window's edge, else its size."""
+    """Heights at which a packet may be drawn: its position in the stream, its ACK, the window's edge, else its size."""
     if row["sequence"] is None and row["acknowledged"] is None:
         return [row["payload_bytes"]]
     found = [row["sequence"], row["acknowledged"], row["payload_bytes"]]

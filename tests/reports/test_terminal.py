@@ -47,7 +47,7 @@ def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, command: str) -> None:
-    """Losses too few for a warning are told, and not denied in the next line."""
+    """Losses too few for a warning are named, and the next line does not deny them."""
     said = {name: wiretale_run(command, samples / name).stdout for name in ("vlan_ipv6.pcap", "window_full.pcap")}
     assert (
         "No problem is visible" in said["vlan_ipv6.pcap"] and "No other problem is visible" in said["window_full.pcap"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends or receives blocks over UDP, and prints what wiretale-traffic would: python block_ends.py send|receive COUNT.
+"""Sends or receives blocks over UDP, and prints the report of wiretale-traffic: python block_ends.py send|receive COUNT.
 
 The receiver answers each tenth block, and rests for a while in the middle, so that its socket overflows.
 """
@@ -41,7 +41,7 @@ def send(count: int) -> dict[str, object]:
             if wait > 0:
                 time.sleep(wait)
         time.sleep(0.5)
-        with contextlib.suppress(ConnectionRefusedError):  # it was told, and is gone
+        with contextlib.suppress(ConnectionRefusedError):  # the receiver got the end and is gone
             for _ in range(20):
                 sender.send(END)
                 time.sleep(0.3)  # the receiver's buffer is small
@@ -49,7 +49,7 @@ def send(count: int) -> dict[str, object]:
 
 
 def receive(count: int) -> dict[str, object]:
-    """Until the end is told."""
+    """Receives until the sender's end marker."""
     before, got, rested = snmp()["RcvbufErrors"], set(), False
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)

@@ -95,7 +95,7 @@ class CaptureLink:
         self.wait_up(interface, there)
 
     def wait_up(self, interface: str, there: str) -> None:
-        """The kernel notices a carrier some time after it is there; what is sent before is lost."""
+        """The kernel notices a carrier with a delay; packets sent before are lost."""
         ends = ((self.sender, there), (self.tracer, interface))
         wait_until(
             lambda: all("state UP" in output("ip", "-n", name, "link", "show", end) for name, end in ends),
@@ -180,7 +180,7 @@ def wait_counted(status: Path, **least: int) -> dict[str, Any]:
     """The first line of --status in which each of these has come so far, and nothing waits in the queue."""
     until = time.monotonic() + 120
     while True:
-        client = StatusClient(status)  # who has just come is told at once
+        client = StatusClient(status)  # a new client gets a message at once
         line = client.line()
         client.close()
         if not line["queued"] and all(line[name] >= count for name, count in least.items()):
@@ -190,12 +190,12 @@ def wait_counted(status: Path, **least: int) -> dict[str, Any]:
 
 
 def finished(folder: Path, suffix: str = ".pcapng") -> list[Path]:
-    """What was published, in the order of names."""
+    """Published files, in the order of names."""
     return sorted(path for path in folder.iterdir() if path.name.endswith(suffix) and not path.name.startswith("."))
 
 
 def captures_of(*files: Path) -> list[dict[str, Any]]:
-    """What `wiretale info` tells of each interface of each file; damage is an answer, too."""
+    """`wiretale info` of each interface of each file; damage is an answer, too."""
     done = subprocess.run(
         [sys.executable, "-m", "wiretale", "info", "--json", *map(str, files)],
         capture_output=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same packets at several capture points, with known fate: what each point's capture holds of them."""
+"""The same packets at several capture points, with known fate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rewrite = Callable[[Packet], Iterable[Packet]]
 
 @dataclass
 class Clock:
-    """What a point's clock shows: its offset and skew against the true time, and a step."""
+    """A point's clock: its offset and skew against the true time, and a step."""
 
     offset_ns: int = 0
     skew_ppm: float = 0.0
@@ -81,7 +81,7 @@ def udp(
     source: tuple[str, int] = ("10.0.0.1", 5000),
     target: tuple[str, int] = ("10.0.1.1", 6000),
 ) -> bytes:
-    """A datagram; forwards unless told otherwise. Made by hand: tests need thousands."""
+    """A datagram, forward by default. Made by hand, because tests need thousands."""
     ends = b"".join(bytes(map(int, address.split("."))) for address in (source[0], target[0]))
     datagram = struct.pack(">HHHH", source[1], target[1], 8 + len(payload), 0) + payload
     return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), ip_id % 65536, 0, 64, 17, 0) + ends + datagram
@@ -137,7 +137,7 @@ def in_fragments(size: int = 1480) -> Rewrite:
 
 
 def log(path: Path, **members: Any) -> Path:
-    """What wiretale-traffic prints with --json."""
+    """The report of wiretale-traffic --json."""
     path.write_text(json.dumps({"schema": "wiretale.send/1", **members}) + "\n")
     return path
 

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 class DrawnTable:
-    """What rules ask of a table, over plain rows."""
+    """The methods of a table that rules use, over plain rows."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.held = rows

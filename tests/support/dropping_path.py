@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three network namespaces in a row, of which the middle one drops and delays what it is told to; captures at both ends."""
+"""Three network namespaces in a row, of which the middle one drops and delays; captures at both ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import needs
 
 SENDER, RECEIVER = "10.213.1.1", "10.213.2.1"
-PORT = "41235"  # nobody's usual one
+PORT = "41235"  # not registered
 SNAPLEN = 128
 PROGRAMS = ("ip", "nft", "tc", "ethtool", "sysctl", "tcpdump", "chrt", "taskset", "iperf3", "iperf")
 COUNTED = re.compile(r"tcpdump: (\d+) packets? captured, (\d+) packets? received by filter, .*\n")
@@ -110,7 +110,7 @@ class DroppingPath:
             self.run(self.router, "nft", f"{rule} {last} meta priority set 1:20")
 
     def dropped(self) -> int:
-        """By what was asked for; queues must have dropped nothing."""
+        """Packets dropped by the rule; queues must have dropped none."""
         queues = self.run(self.router, "tc", "-s", "qdisc", "show", "dev", "right")
         assert "(dropped 0," in queues, queues
         said = re.search(r"packets (\d+)", self.run(self.router, "nft", "list counter inet path dropped"))
@@ -118,7 +118,7 @@ class DroppingPath:
         return int(said[1])
 
     def tcp_count(self, what: str) -> int:
-        """What the sender's TCP counted since the path was made."""
+        """A counter of the sender's TCP since the path was made."""
         for file in ("snmp", "netstat"):
             lines = [line.split() for line in self.run(self.sender, "cat", f"/proc/net/{file}").splitlines()]
             for heads, values in zip(lines[::2], lines[1::2], strict=True):
@@ -127,7 +127,7 @@ class DroppingPath:
         raise KeyError(what)
 
     def listens(self) -> bool:
-        """Whether somebody listens at the receiver's port."""
+        """Whether a socket listens at the receiver's port."""
         files = ("/proc/net/tcp", "/proc/net/udp")
         return f":{int(PORT):04X} 00000000:0000" in self.run(self.receiver, "cat", *files)
 
@@ -139,7 +139,7 @@ class DroppingPath:
         return all(line.split()[3] in DONE for line in lines if line and "local_address" not in line)
 
     def transfer(self, server: list[str], client: list[str]) -> tuple[str, str]:
-        """One transfer to the receiver: what both programs said. The server is woken first, lest it count late."""
+        """One transfer to the receiver; returns both outputs. The server has priority, so that it counts in time."""
         command = self.inside(self.receiver, "chrt", "-f", "50", *server)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
@@ -157,14 +157,14 @@ class DroppingPath:
     def capturing(self, name: str, file: Path) -> Iterator[None]:
         """A capture at an end; it is an error if it lost a packet."""
         log = file.with_suffix(".log")
-        # Without --immediate-mode, libpcap would keep for itself what it holds when it is stopped.
+        # Without --immediate-mode, libpcap would drop its buffer when it is stopped.
         options = f"-i path -n -p -U --immediate-mode -B 16384 -s {SNAPLEN} -Z root -w".split()
         with log.open("w") as errors:
             process = subprocess.Popen(self.inside(name, "tcpdump", *options, str(file), "ip"), stderr=errors)
         try:
             wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")
             yield
-            time.sleep(0.2)  # what came last
+            time.sleep(0.2)  # for the last packets
             wait_until(lambda: has_caught_up(process, log), "tcpdump has written what it took")
         finally:
             process.send_signal(signal.SIGINT)

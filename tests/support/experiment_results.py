@@ -20,7 +20,7 @@ def built_in(name: str, trials: int | None = None) -> Plan:
 
 
 def report_of(test: Case, number: int, lost: int = 0) -> Row:
-    """What wiretale-traffic would report of a session, with rates that tell sessions and trials apart."""
+    """A report as of wiretale-traffic, with a rate of its own for each session and trial."""
     session = test.sessions[number]
     seconds = session.seconds or 1.0
     mbit = (session.rate_bps or 50e6 * (number + 1) * (1 + test.trial / 10)) / 1e6

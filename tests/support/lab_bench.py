@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the lab share: its programs, packets to send through it, and what its truth and captures say of them."""
+"""Parts that tests of the lab share: programs, packets to send, and their rows in the truth and in captures."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def last_json(text: str) -> dict[str, Any]:
 
 
 class Sent:
-    """What was seen of packets that were sent through a link."""
+    """Packets that were sent through a link, in the truth and in captures."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

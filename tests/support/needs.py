@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests need of a machine beyond Python. Each function returns the reason why it is not here, or None; a test that needs it
+"""Needs of tests beyond Python. Each function returns the reason why one is missing, or None; a test that needs it
 is skipped with that reason: `skip_without(needs.root(), needs.programs("ip"))` in a test or fixture, `marked(...)` for a file."""
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Connection:
     wire: Wire
     port: int = 40000
     ends: tuple[str, str] = ("10.0.0.1", "10.0.0.2")
-    received: list[int] = field(default_factory=lambda: [0, 0])  # what each side acknowledges
+    received: list[int] = field(default_factory=lambda: [0, 0])  # acknowledged by each side
 
     def send(
         self,

@@ -50,7 +50,7 @@ PHASES = (
     (10, 5_000_000, 4_000_000_000),  # and long nothing
     (1500, 800_000, 30_000_000),  # too much again, after more than 16 intervals
     (900, 500_000, 0),  # twice too much
-    (700, 1_008_000, 0),  # exactly what it carries
+    (700, 1_008_000, 0),  # exactly its capacity
 )
 
 
@@ -211,7 +211,7 @@ CASES: tuple[tuple[str, int, Callable[[], Codel | Red]], ...] = (
 
 
 def drops(case: int) -> dict[int, str]:
-    """Number of each dropped packet, and by what."""
+    """Number of each dropped packet, and the reason."""
     _, slower, make = CASES[case]
     model = make()
     for packet in traffic(slower):
@@ -229,7 +229,7 @@ def c_table(name: str, numbers: list[int]) -> list[str]:
 
 
 def c_text() -> str:
-    """The header: what the models say."""
+    """The header with the drops of the models."""
     lines = [
         "/* SPDX-License-Identifier: Apache-2.0 */",
         "/* Made by tests/support/queue_model.py: models of RED and CoDel, from their papers. */",

@@ -27,7 +27,7 @@ def many_flows(path: Path, count: int = 3000) -> Path:
 
 
 def analyze_report(folder: Path) -> Path:
-    """Findings, limits and marks of a transfer beside 3,000 flows, drops told by the interface."""
+    """Findings, limits and marks of a transfer beside 3,000 flows, and drops of the interface."""
     captures = [SAMPLES / "tcp_losses.pcap", SAMPLES / "capture_drops.pcapng", many_flows(folder / "many.pcap")]
     return wiretale.analyze(*captures).report(folder / "analyze.html")
 

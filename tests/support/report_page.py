@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report in a real browser, used as a person does: with the mouse at the pixels of what is drawn, and with keys."""
+"""A report in a real browser, used as a person does: with the mouse at drawn pixels, and with keys."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Point(NamedTuple):
 
 
 class Page:
-    """An open report and what the browser said about it."""
+    """An open report and the browser's messages about it."""
 
     def __init__(self, page: Any) -> None:
         self.page = page

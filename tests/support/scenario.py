@@ -50,7 +50,7 @@ class Scenario:
     about: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     packets: list[str] = field(default_factory=list)
-    counters: dict[tuple[str, str], dict[str, int | None]] = field(default_factory=dict)  # by end and what is lacking
+    counters: dict[tuple[str, str], dict[str, int | None]] = field(default_factory=dict)  # by end and lacking evidence
     checks: list[tuple[str, str, str]] = field(default_factory=list)  # path, operator, values
 
     def variants(self) -> Iterator[str]:

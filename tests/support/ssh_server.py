@@ -14,7 +14,7 @@ from pathlib import Path
 
 SECONDS = 60
 SYSTEM = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
-# Dropbear takes the home folder and the shell from the system's files alone: it runs where others lie over them.
+# Dropbear takes the home folder and the shell from the system's files alone: it runs with an overlay of them.
 OVERLAID = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/shells && shift 2 && exec "$@"'
 
 
@@ -68,7 +68,7 @@ def make_key(file: Path) -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path, port: int, path: str) -> Iterator[list[str]]:
-    """The server; gives the options with which `ssh` reaches it. `path` is PATH of what it starts."""
+    """The server; gives the options with which `ssh` reaches it. `path` is PATH of its commands."""
     folder.mkdir(mode=0o700)
     make_key(folder / "user")
     command = (openssh if found("sshd") else dropbear)(folder, port, path)

@@ -99,7 +99,7 @@ class TracedPath:
                 log_file = file.with_suffix(".log")
                 wait_until(lambda log_file=log_file: "listening on" in log_file.read_text(), "tcpdump listens")
             yield list(files.values())
-            time.sleep(0.3)  # what came last
+            time.sleep(0.3)  # for the last packets
             for name, process in processes.items():
                 log_file = files[name].with_suffix(".log")
                 wait_until(lambda p=process, log=log_file: has_caught_up(p, log), "tcpdump has written what it took")

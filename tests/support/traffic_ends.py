@@ -19,7 +19,7 @@ from wiretale.traffic.program import find_program
 
 Report = dict[str, Any]
 SECONDS = 60  # that anything may take on a machine that is busy with others
-# Below the ports that the kernel gives to whoever asks for any (from 32768), and apart for each process of tests.
+# Below the kernel's ephemeral ports (from 32768), and separate for each process of tests.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
 FIRST_PORT, PORTS = 12_000 + 2000 * WORKER, 2000
 places = itertools.count(os.getpid() * 31)
@@ -36,7 +36,7 @@ def assert_sound(errors: str) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody has it, nor what is left of a connection."""
+    """Whether the port is free, also of connections in TIME-WAIT."""
     with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         try:
             stream.bind(("", port))
@@ -47,7 +47,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """One that nobody is given by chance between this look at it and its use."""
+    """A port that the kernel assigns to no other program before its use."""
     candidates = (FIRST_PORT + next(places) % PORTS for _ in range(PORTS))
     return next(port for port in candidates if is_free(port))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small model of a TCP transfer over a network that loses, delays and copies, with a log of what became of each packet.
+"""A small model of a TCP transfer over a network that loses, delays and copies, with a log of each packet's fate.
 
 The sender has SACK, timestamps, fast retransmission and a timer; the receiver acknowledges every segment, with SACK and
 DSACK. The capture point is somewhere between. Times are in microseconds.
@@ -22,7 +22,7 @@ GAP = 200
 
 @dataclass(frozen=True)
 class Fate:
-    """What the network does to one packet."""
+    """The network's actions on one packet."""
 
     lost: str = ""  # "", "upstream" or "downstream" of the capture point
     late: int = 0  # added on the way to the capture point
@@ -45,7 +45,7 @@ class Sent:
 
 @dataclass
 class Transfer:
-    """Runs the model; `stored` and `acks` are what the capture holds."""
+    """Runs the model; `stored` and `acks` are in the capture."""
 
     segments: int
     fate: Callable[[int, int], Fate]  # of a segment and attempt
@@ -186,7 +186,7 @@ class Transfer:
     # --- the capture
 
     def talk(self) -> Talk:
-        """What the capture point saw, after a handshake."""
+        """The packets at the capture point, after a handshake."""
         talk = Talk()
         there = 2 * (self.to_capture + self.to_receiver) / 1000
         talk.open(rtt=there, near=2 * self.to_capture / 1000)
@@ -200,14 +200,14 @@ class Transfer:
 
 @dataclass
 class Truth:
-    """What a capture that holds everything can know."""
+    """Counters that a complete capture must show."""
 
     again: int = 0  # sendings after the first
     hidden: int = 0  # of them, lost before, yet in order when they came here
     upstream: int = 0  # gaps filled by one that was not overtaken
     late: int = 0
     copies: int = 0
-    needless: set[int] = field(default_factory=set)  # segments sent again though a sending before arrived
+    needless: set[int] = field(default_factory=set)  # segments retransmitted though an earlier transmission arrived
 
 
 def truth_of(transfer: Transfer) -> Truth:

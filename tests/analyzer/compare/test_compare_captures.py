@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several capture points of one path: what was lost where, against what the path did."""
+"""Several capture points of one path: the place of each loss, against the true fate of every packet."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stages(ledger: Ledger) -> dict[str, int]:
 
 
 def answer_now_and_then(points: Points, seconds: float, path_ns: int = 5 * MS) -> None:
-    """Packets on the way back, so that the clocks can be told."""
+    """Packets on the way back, from which the clocks are estimated."""
     for n in range(int(seconds * 50)):
         sent = START_NS + n * 20 * MS
         middle = sent + path_ns // 2
@@ -75,7 +75,7 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
         assert {row["n"] for row in rows if row["place"] == "after_tracer"} == after - before
 
 
-def test_what_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
+def test_a_packet_that_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 300, {"before": {5}, "tracer": {10, 11, 12}, "after": {20}})
     with compare_captures(*map(str, points.write(tmp_path))) as comparison:
@@ -85,7 +85,7 @@ def test_what_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
         assert any("tracer's capture missed 3" in note for note in comparison.notes)
 
 
-def test_logs_tell_what_captures_cannot(tmp_path: Path) -> None:
+def test_logs_add_losses_that_captures_cannot_show(tmp_path: Path) -> None:
     points = Points()
     lost = {"before": set(range(100, 110)), "after": set(range(200, 225)), "capture": set(range(300, 304))}
     blocks_with_fates(points, 997, lost)
@@ -109,7 +109,7 @@ def test_logs_tell_what_captures_cannot(tmp_path: Path) -> None:
         assert (found.sent, found.arrived) == (1000, arrived - 8)
 
 
-def test_kernel_and_application_are_told_apart(tmp_path: Path) -> None:
+def test_kernel_and_application_are_kept_apart(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 500, {"after": {7}})
     receiver = log(tmp_path / "r.json", test={"run": RUN}, receiver={"blocks_received": 480, "host_dropped": 15})
@@ -174,7 +174,7 @@ def test_a_clock_that_is_set_is_found(tmp_path: Path) -> None:
         assert {round(delay.summary["median"] / MS) for delay in comparison.delays} == {5}
 
 
-def test_one_direction_tells_no_offset(tmp_path: Path) -> None:
+def test_one_direction_gives_no_offset(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"), {"receiver": Clock(3_200_000_000)})
     for n in range(1000):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, START_NS + (n + 5) * MS + n % 3 * MS])
@@ -199,7 +199,7 @@ def handshake(points: Points, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 6], ids=["ids", "no-ids"])
-def test_a_retransmission_is_told_from_its_original(tmp_path: Path, version: int) -> None:
+def test_a_retransmission_is_distinguished_from_its_original(tmp_path: Path, version: int) -> None:
     points = Points()
     handshake(points, version=version)
     fates = []
@@ -243,7 +243,7 @@ def test_translated_addresses_are_the_same_flow(tmp_path: Path) -> None:
         assert not [note for note in comparison.notes if "only the" in note]
 
 
-def test_super_segments_are_cut_into_what_the_wire_had(tmp_path: Path) -> None:
+def test_super_segments_are_split_as_on_the_wire(tmp_path: Path) -> None:
     points = Points()
     handshake(points)
     lost = {3: "before", 17: "after", 44: "before"}
@@ -286,7 +286,7 @@ def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_identifications_that_wrap_still_tell_equal_payloads_apart(tmp_path: Path, step: int) -> None:
+def test_ids_that_wrap_still_distinguish_equal_payloads(tmp_path: Path, step: int) -> None:
     points, count = Points(("sender", "receiver")), 100_000
     lost = set(dice(5).sample(range(count), 700))
     template = bytearray(udp(b"\0" * 64))
@@ -330,7 +330,7 @@ def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
         assert len({row["flow"] for row in comparison.flows}) == 3
 
 
-def test_an_acknowledgment_proves_what_the_last_capture_missed(tmp_path: Path) -> None:
+def test_an_acknowledgment_proves_that_the_last_capture_missed_data(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"))
     handshake(points)
     for n in range(50):

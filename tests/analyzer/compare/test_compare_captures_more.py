@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several capture points: what makes packets hard to find again, and sums that always balance."""
+"""Several capture points: packets that are hard to match, and sums that always balance."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compared(points: Points, folder: Path, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("snaplen", [68, 96])
-def test_short_captures_are_matched_by_what_is_left(tmp_path: Path, snaplen: int) -> None:
+def test_short_captures_are_matched_by_the_bytes_left(tmp_path: Path, snaplen: int) -> None:
     points = Points(("sender", "receiver"))
     for n in range(200):
         payload = struct.pack(">Q", n * 7919).ljust(800, b"x")
@@ -46,7 +46,7 @@ def test_short_captures_are_matched_by_what_is_left(tmp_path: Path, snaplen: int
         assert (ledger_of(comparison, "packets").sent, ledger_of(comparison, "packets").lost) == (200, {"network": 1})
 
 
-def test_blocks_that_hardware_segments_are_each_told(tmp_path: Path) -> None:
+def test_blocks_that_hardware_segments_are_counted_singly(tmp_path: Path) -> None:
     points, lost = Points(("sender", "receiver")), {3, 11, 12}
     for n in range(0, 40, 4):
         sent = START_NS + n * MS
@@ -116,7 +116,7 @@ def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> N
         assert (found.sent, found.copies, found.lost) == (100, 0, {"after_tracer": 1})
 
 
-def test_the_tracer_and_a_log_tell_of_a_stream(tmp_path: Path) -> None:
+def test_the_tracer_and_a_log_describe_a_stream(tmp_path: Path) -> None:
     points = Points(("tracer",))
     stream = b"".join(block(RUN, 0, n, 500) for n in range(60))
     for n in range(30):
@@ -137,7 +137,7 @@ def test_the_tracer_and_a_log_tell_of_a_stream(tmp_path: Path) -> None:
 
 
 def test_packets_of_one_host_head_one_way(tmp_path: Path) -> None:
-    """The receiver answers with more than it got: what goes which way is told by the round trip."""
+    """The receiver answers with more than it got; the round trip shows the direction."""
     points = Points(("sender", "receiver"), {"receiver": Clock(-7_000_000_000)})
     for n in range(50):
         sent = START_NS + n * 10 * MS
@@ -169,7 +169,7 @@ Fate = st.sampled_from(["arrives", "before", "after", "unseen", "twice"])
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(fates=st.lists(Fate, min_size=1, max_size=30), seed=st.integers(0, 2**16), equal=st.booleans())
-def test_what_was_sent_arrived_or_was_lost_somewhere(tmp_path: Path, fates: list[str], seed: int, equal: bool) -> None:
+def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: list[str], seed: int, equal: bool) -> None:
     points, chance = Points(), dice(seed)
     for n, fate in enumerate(fates):
         sent = START_NS + n * 10 * MS + chance.randrange(MS)
@@ -200,7 +200,7 @@ COUNTS = st.one_of(st.none(), st.integers(0, 1000))
 @given(
     counts=st.tuples(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS), dropped=COUNTS, own=st.booleans(), unseen=COUNTS
 )
-def test_every_ledger_balances_whatever_logs_claim(
+def test_every_ledger_balances_with_any_logs(
     counts: tuple[int | None, ...], dropped: int | None, own: bool, unseen: int | None
 ) -> None:
     names = ("planned", "sent", "sender", "tracer", "receiver", "received")
@@ -229,7 +229,7 @@ def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None
 
 
 def pcapng(path: Path, packets: list[tuple[int, bytes]], dropped: int) -> Path:
-    """Raw IP packets, and statistics that tell of drops (isb_osdrop)."""
+    """Raw IP packets, and statistics with drops (isb_osdrop)."""
 
     def chunk(kind: int, body: bytes) -> bytes:
         size = 12 + len(body)
@@ -246,7 +246,7 @@ def pcapng(path: Path, packets: list[tuple[int, bytes]], dropped: int) -> Path:
 
 
 @pytest.mark.parametrize("received", [None, 97])
-def test_what_the_last_capture_dropped_is_not_the_networks(tmp_path: Path, received: int | None) -> None:
+def test_drops_of_the_last_capture_are_no_network_loss(tmp_path: Path, received: int | None) -> None:
     points = Points(("sender", "receiver"))
     for n in range(100):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, None if n % 20 == 3 else START_NS + (n + 5) * MS])
@@ -261,7 +261,7 @@ def test_what_the_last_capture_dropped_is_not_the_networks(tmp_path: Path, recei
         assert ledger_of(comparison, "blocks").lost == ({"network": 3} if received else {"capture": 4, "network": 1})
 
 
-def test_each_end_is_believed_of_what_it_did_itself() -> None:
+def test_each_end_is_believed_about_its_own_actions() -> None:
     sent = {"test": {"run": 1, "count": 9}, "sender": {"blocks_sent": 9}, "receiver": {"blocks_received": 1}}
     got = {"test": {"run": 1}, "sender": {"blocks_sent": 4}, "receiver": {"blocks_received": 8, "host_dropped": 1}}
     merged = merge_reports(sent, got)

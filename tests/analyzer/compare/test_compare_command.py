@@ -49,15 +49,13 @@ def test_the_answer_comes_first(captures: list[Path], wiretale_run: Runner) -> N
     assert "at most ±5 ms off" in done.stdout
 
 
-def test_captures_without_a_packet_in_common_are_told_so_first(wiretale_run: Runner) -> None:
+def test_captures_without_a_common_packet_are_reported_first(wiretale_run: Runner) -> None:
     done = wiretale_run("compare", SAMPLES / "udp_fragments.pcap", SAMPLES / "udp_blocks.pcap")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("The captures have no packet in common")
 
 
-def test_places_read_as_one_are_told_before_copies_are_blamed_on_the_network(
-    captures: list[Path], wiretale_run: Runner
-) -> None:
+def test_two_places_read_as_one_are_found_before_network_duplicates(captures: list[Path], wiretale_run: Runner) -> None:
     told = json.loads(wiretale_run("explain", captures[0], captures[1], "--json").stdout)
     first = next(row for row in told["findings"] if row["code"] in ("several-points", "blocks-duplicate"))
     assert (first["code"], first["scope"]) == ("several-points", "capture") and "wiretale compare" in first["advice"]
@@ -81,7 +79,7 @@ def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
     assert "blocks-duplicate" in codes and "several-points" not in codes
 
 
-def test_reports_to_groups_of_the_link_tell_nothing_of_the_clocks(wiretale_run: Runner, tmp_path: Path) -> None:
+def test_reports_to_link_local_groups_are_no_clock_samples(wiretale_run: Runner, tmp_path: Path) -> None:
     points = Points(roles=("sender", "receiver"))
     for n in range(100):
         sent = START_NS + n * 10 * MS

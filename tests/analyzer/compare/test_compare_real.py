@@ -41,7 +41,7 @@ def ledger_of(comparison: Comparison, unit: str) -> Ledger:
 
 
 def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> tuple[str, str]:
-    """What both programs printed."""
+    """Returns the output of both programs."""
     with subprocess.Popen(
         path.inside("receiver", *server), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -84,7 +84,7 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
             assert delay.absolute and -delay.error_ns <= delay.summary["min"] < 50e6  # type: ignore[operator]
 
 
-def test_segments_lost_and_sent_again_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
+def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath, tmp_path: Path) -> None:
     if not shutil.which("iperf3"):
         pytest.skip("needs iperf3: .ci/packages test")
     what = "tcp dport 5201 meta length > 400"

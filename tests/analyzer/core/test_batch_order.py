@@ -40,13 +40,13 @@ def rows_of(path: Path, table: str, packets: str = "none") -> list[dict[str, Any
 
 
 def transfer(wire: Wire, number: int, chance: Random, start: float) -> None:
-    """One connection: some segments are lost and sent again, some come late; now and then the same ports begin anew."""
+    """One connection: some segments are lost and retransmitted, some come late; now and then the same ports begin anew."""
     talk = Connection(wire, port=20000 + number % 250, ends=(f"10.1.{number % 7}.1", f"10.2.{number % 250}.2"))
     talk.open(start, rtt=10)
     at, ms = 0, start + 12
     for _ in range(chance.randrange(2, 25)):
         ms += chance.random() * 3
-        if chance.random() < 0.1:  # lost before the capture, reported, sent again
+        if chance.random() < 0.1:  # lost before the capture, reported, retransmitted
             talk.data(ms + 0.1, at + MSS).ack(ms + 5, at, options=sack((at + MSS, at + 2 * MSS)))
             talk.data(ms + 12, at).ack(ms + 17, at + 2 * MSS)
             at, ms = at + 2 * MSS, ms + 17
@@ -132,7 +132,7 @@ def test_rows_are_the_same_over_several_batches(tmp_path: Path) -> None:
         assert by_flow[name] == in_order[name], name
 
 
-def test_rows_do_not_depend_on_which_thread_took_what(tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_the_thread(tmp_path: Path) -> None:
     path = write_with_steps(entangled(), tmp_path / "entangled.pcap")
     repeat(path, 8)
     first = tables_of(path, "none")
@@ -151,7 +151,7 @@ def test_flows_are_numbered_by_their_first_packets_and_events_follow_the_capture
     events = rows_of(path, "events")
     first_of = dict(enumerate(firsts))
     assert len(firsts) > 400 and firsts == sorted(firsts)
-    during = [row for row in events if not str(row["kind"]).startswith("block")]  # those may tell of earlier packets
+    during = [row for row in events if not str(row["kind"]).startswith("block")]  # those may be about earlier packets
     frames = [row["frame"] for row in during]
     assert frames == sorted(frames)
     assert all(row["frame"] >= first_of[row["flow"]] for row in during)

@@ -36,7 +36,7 @@ def capture(
 
 
 def counts(trace: wiretale.Trace) -> dict[str, Any]:
-    """What is not 0."""
+    """The counters that are not 0."""
     row = trace.directions.rows()[0]
     return {name: row[name] for name in COUNTS if row[name]}
 
@@ -137,7 +137,7 @@ def test_a_mirror_that_stores_each_packet_again_hides_nothing(tmp_path: Path, ap
 
 
 @pytest.mark.parametrize("payload", [iperf3(5, 5.0), rtp(5)])
-def test_the_same_packet_all_the_time_is_nobodys(tmp_path: Path, payload: bytes) -> None:
+def test_one_constant_packet_belongs_to_no_application(tmp_path: Path, payload: bytes) -> None:
     trace = capture([(float(k), payload) for k in range(40)], tmp_path / "same.pcap")
     assert trace.flows.column("application") == [None]
 
@@ -152,7 +152,7 @@ def test_rtp_with_another_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("payload", [b"\0" * 100, bytes(range(100)), b"GET / HTTP/1.1\r\n\r\n", b"WTB1" + b"\xff" * 60])
-def test_other_payloads_are_nobodys(tmp_path: Path, payload: bytes) -> None:
+def test_other_payloads_belong_to_no_application(tmp_path: Path, payload: bytes) -> None:
     trace = capture([(float(k), payload) for k in range(40)], tmp_path / "other.pcap")
     assert trace.flows.column("application") == [None] and counts(trace) == {} and len(trace.blocks) == 0
 
@@ -202,7 +202,7 @@ def test_a_block_that_is_not_whole_is_unfinished(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("snaplen", [66, 98])
 def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
-    """98 bytes hold the block's header after the packet's; 66 do not: then their length must be told."""
+    """98 bytes hold the block's header after the packet's; 66 do not, so their length must be given."""
     path = tmp_path / "cut.pcap"
     wrpcap(str(path), blocked_talk(lost=25).in_order(), snaplen=snaplen)
     told = wiretale.analyze(path, block_size=LENGTH)
@@ -211,7 +211,7 @@ def test_blocks_of_a_cut_capture(tmp_path: Path, snaplen: int) -> None:
     assert len(wiretale.analyze(path).blocks) == (6 if snaplen == 98 else 0)
 
 
-def test_a_told_length_makes_no_block_of_less(tmp_path: Path) -> None:
+def test_a_given_length_makes_no_shorter_block(tmp_path: Path) -> None:
     """A control connection beside the blocks, whose payload was not captured either."""
     talk = Talk().open().data(30, 0, 300).send(50, 1, 0, 200, 300).ack(51, 300)
     path = tmp_path / "control.pcap"

@@ -145,7 +145,7 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
 @pytest.mark.parametrize(
     "told, counts",
     [
-        ({4: 100, 5: 3, 6: 100, 7: 7, 8: 80}, (100, 7, 3, 13)),  # what nobody else has dropped, the program has
+        ({4: 100, 5: 3, 6: 100, 7: 7, 8: 80}, (100, 7, 3, 13)),  # the program dropped the rest
         ({6: 90, 7: 7, 8: 83}, (90, 7, None, 0)),
         ({4: 100, 6: 90, 8: 80}, (100, None, None, 10)),
         ({4: 100, 5: 4, 7: 7}, (100, 7, 4, None)),  # as other programs do
@@ -154,7 +154,7 @@ def test_sections_interfaces_link_types_statistics_and_comments(tmp_path: Path) 
         ({6: 2**64 - 2, 7: 2**64 - 3, 8: 0}, (-2, -3, None, 1)),
     ],
 )
-def test_what_the_statistics_leave_over_was_dropped_by_the_program(
+def test_the_rest_of_the_statistics_was_dropped_by_the_program(
     tmp_path: Path, told: dict[int, int], counts: tuple[int | None, ...]
 ) -> None:
     options = b"".join(option(code, struct.pack("<Q", count)) for code, count in told.items())
@@ -216,7 +216,7 @@ def test_files_that_are_none_are_one_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [0xFFFFFFFF, 0x7FFFFFFF, 300_000])
-def test_lengths_that_lie_are_damage(tmp_path: Path, length: int) -> None:
+def test_wrong_lengths_are_damage(tmp_path: Path, length: int) -> None:
     lie = struct.pack("<IIII", 1_700_000_000, 0, length, length) + b"short"
     (row,) = analyzed(tmp_path, pcap(PACKETS[:5]) + lie + pcap(PACKETS)[24:]).interfaces.rows()
     assert (row["packets"], row["damage_frame"]) == (5, 5)
@@ -276,7 +276,7 @@ def test_a_pipe_can_be_merged_with_a_file(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_packets(tmp_path: Path) -> None:
     """The most memory of a run over twice the packets of the same flows is within 8 MB: 11 bytes for each more.
 
-    Which thread takes what is chance, and with it the memory by some MB.
+    Threads take batches by chance, so the memory differs by some MB.
 
     The fewer ones fill both batches already (analyzer/core/pipeline/batch.h).
     """

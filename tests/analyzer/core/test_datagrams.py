@@ -91,7 +91,7 @@ def test_a_whole_datagram_is_complete_in_any_order(
     assert (out["payload_bytes"], out["data_packets"]) == (10_000, 1)
 
 
-def test_overhead_is_what_the_later_fragments_cost(analyze: Analyze) -> None:
+def test_overhead_is_the_size_of_the_later_fragments_headers(analyze: Analyze) -> None:
     pieces = datagram(10_000)
     trace = analyze(spread(pieces))
     each = 14 + 20 + 24  # Ethernet and IPv4 headers; preamble, FCS and gap
@@ -126,7 +126,7 @@ def test_a_missing_first_fragment_leaves_the_ports_unknown(analyze: Analyze) -> 
     assert (out["incomplete_datagrams"], out["goodput_bps"]) == (1, 0)
 
 
-def test_copies_and_overlaps_are_told_apart(analyze: Analyze) -> None:
+def test_copies_and_overlaps_are_distinguished(analyze: Analyze) -> None:
     pieces = datagram(5000)
     copied = only(analyze(spread([pieces[0], pieces[1], pieces[1], *pieces[2:]])))
     assert (copied["duplicates"], copied["overlaps"], copied["state"]) == (1, 0, "complete")
@@ -169,7 +169,7 @@ def test_a_fragmented_tcp_segment_fills_its_stream(analyze: Analyze) -> None:
         assert (out["unique_bytes"], out["retransmitted_bytes"], out["gap_bytes"]) == (4100, 0, 0)
 
 
-def test_a_first_fragment_that_cannot_hold_its_header_is_no_flow_of_lies(analyze: Analyze) -> None:
+def test_a_first_fragment_that_cannot_hold_its_header_makes_no_flow(analyze: Analyze) -> None:
     tiny = IP(src="10.0.0.1", dst="10.0.0.2", id=3, proto=6, flags="MF") / Raw(raw(TCP(sport=1, dport=2))[:8])
     trace = analyze([(0, tiny)])
     out = trace.directions.rows()[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which packets make a conversation, what is counted of it, and how it is drawn over time."""
+"""Which packets make a conversation, its counters, and its series over time."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_filter_and_times_leave_out_and_count(analyze: Analyze) -> None:
     assert by_time.interfaces.rows()[0]["packets"] == 3
 
 
-def test_what_is_no_ip_is_counted(analyze: Analyze) -> None:
+def test_frames_without_ip_are_counted(analyze: Analyze) -> None:
     trace = analyze([(0, ether(ARP())), (1, udp()), (2, Ether(type=0x88CC) / Raw(b"1"))])
     (capture,) = trace.interfaces.rows()
     assert (capture["packets"], capture["not_ip"], len(trace.flows)) == (3, 2, 1)

@@ -101,7 +101,7 @@ def test_another_format_names_editcap(wiretale_run: Any, tmp_path: Path, name: s
         (b"P" * 99, "50 50 50 50"),
     ],
 )
-def test_what_is_no_capture_is_told_by_its_first_bytes(
+def test_foreign_formats_are_recognized_by_their_first_bytes(
     wiretale_run: Any, tmp_path: Path, content: bytes, found: str
 ) -> None:
     file = tmp_path / "README.md"

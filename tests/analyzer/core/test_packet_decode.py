@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the decoder makes of packets: against packets crafted by Scapy, and against tshark on hundreds of captures."""
+"""Decoded packets, against packets crafted by Scapy, and against tshark on hundreds of captures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OUTER4, OUTER6 = IP(src="192.0.2.1", dst="192.0.2.2"), IPv6(src="2001:db8::1", d
 WLAN = Dot11(type=2, subtype=0, addr1="02:00:00:00:00:02", addr2="02:00:00:00:00:01", FCfield=1)
 QOS = Dot11(type=2, subtype=8, addr1="02:00:00:00:00:02", addr2="02:00:00:00:00:01", FCfield=1) / Dot11QoS()
 
-# name: link type, what stands before the inner IP packet, the path
+# name: link type, bytes before the inner IP packet, the path
 ENCAPSULATIONS: dict[str, tuple[int, Packet | None, str | None]] = {
     "ethernet": (1, ETHERNET, None),
     "vlan": (1, ETHERNET / Dot1Q(vlan=5), "vlan 5"),
@@ -90,7 +90,7 @@ def test_every_encapsulation_leads_to_the_inner_packet(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(("family", "version"), [(2, 4), (30, 6), (24, 6), (10, 6)])
-def test_loopback_tells_the_version_by_the_family(tmp_path: Path, family: int, version: int) -> None:
+def test_loopback_shows_the_version_by_the_family(tmp_path: Path, family: int, version: int) -> None:
     assert decoded(tmp_path, Loopback(type=family) / INNER[version], 0)["ip_version"] == version
 
 
@@ -181,7 +181,7 @@ def by_wiretale(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def difference(ours: dict[str, Any] | None, theirs: dict[str, list[str]]) -> str | None:
-    """What the two say differently of a frame."""
+    """Differences between both programs about a frame."""
     protocols = (theirs["frame.protocols"] or [""])[0].split(":")
     if ours is None:
         has_ip = {"ip", "ipv6"} & set(protocols) and protocols[0] not in OTHER_LINKS

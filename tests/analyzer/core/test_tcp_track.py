@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the core keeps of TCP conversations, against captures crafted segment by segment."""
+"""Columns of TCP conversations, against captures crafted segment by segment."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_midstream_start_takes_the_first_segment_as_base(analyze: Analyze) -> 
     assert client["rtt_ns_min"] == 10_000_000
 
 
-def test_one_direction_alone_leaves_null_what_takes_both(analyze: Analyze) -> None:
+def test_one_direction_alone_leaves_two_way_columns_null(analyze: Analyze) -> None:
     talk = Conversation()
     for i in range(20):
         talk.send(i, 0, "PA", 100 * i, 0, 100)
@@ -257,13 +257,13 @@ def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analy
     assert (out["limit_timeout_ns"], back["limit_timeout_ns"]) == (1_000_000_000, 1_000_000_000)
 
 
-def test_a_syn_or_fin_sent_again_is_no_share_of_the_data(analyze: Analyze) -> None:
+def test_a_retransmitted_syn_or_fin_is_no_share_of_the_data(analyze: Analyze) -> None:
     talk = Conversation().handshake().send(100, 1, "FA", 0, 0).send(320, 1, "FA", 0, 0)
     sentences = [row["sentence"] for row in analyze(talk).findings.rows() if row["code"] == "lost-downstream"]
     assert len(sentences) == 1 and "lost 1 segment, or its ACK, between capture point and receiver" in sentences[0]
 
 
-def test_a_syn_ack_tells_the_initiator_when_the_syn_was_missed(analyze: Analyze) -> None:
+def test_a_syn_ack_shows_the_initiator_if_the_syn_was_missed(analyze: Analyze) -> None:
     talk = Conversation().send(0, 1, "SA", -1, 0).send(1, 0, "A", 0, 0)
     (flow,) = analyze(talk).flows.rows()
     assert (flow["source_port"], flow["initiator_evidence"], flow["handshake_rtt_ns"]) == (

@@ -23,7 +23,7 @@ Write = Callable[..., Path]
 
 
 def transfer(count: int = 40, lost: frozenset[int] = frozenset(), rtt: float = 20.0, gap: float = 2.0) -> Talk:
-    """Segments and their acknowledgments at the sender; those lost are sent again after three duplicates."""
+    """Segments and their acknowledgments at the sender; those lost are retransmitted after three duplicate ACKs."""
     talk = Talk().open(rtt)
     for n in range(count):
         talk.data(30 + n * gap, n * 1000)
@@ -117,7 +117,7 @@ def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
     }
 
 
-def test_a_flow_without_partner_is_told(write: Write) -> None:
+def test_a_flow_without_partner_is_reported(write: Write) -> None:
     one, two = write("a.pcap", transfer()), write("b.pcap", transfer(), with_ports(transfer(5), 77, "10.0.0.9"))
     pairs = diff_runs(load_run(str(one)), load_run(str(two))).flows
     assert [(p.before is None, p.after.label.split()[1]) for p in pairs if not p.evidence and p.after] == [
@@ -168,7 +168,7 @@ def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
     found = diff_runs(load_run(str(before)), load_run(str(after)))
     assert change(found, "goodput").percent == pytest.approx(-10)
     assert change(found, "block_loss").difference == pytest.approx(10)
-    assert change(found, "host_dropped").difference is None  # the first run does not tell
+    assert change(found, "host_dropped").difference is None  # unknown in the first run
     assert [pair.evidence for pair in found.flows] == ["ends"]
 
 
@@ -235,7 +235,7 @@ def test_thresholds_hold_as_they_say(tmp_path: Path, text: str, holds: bool | No
         "goodput<abc",
     ],
 )
-def test_what_is_no_threshold_is_refused(text: str) -> None:
+def test_wrong_thresholds_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--fail-if"):
         parse_condition(text)
 

@@ -48,7 +48,7 @@ def test_each_rule_has_a_page() -> None:
         assert all((rule.title, rule.severity, rule.computed, rule.unknown, rule.sentence, rule.advice)), rule.code
 
 
-def test_findings_of_the_capture_say_what_they_make_doubtful() -> None:
+def test_findings_of_the_capture_name_the_results_in_doubt() -> None:
     for page in registry.CHAPTERS["The capture itself"]:
         assert page.weakens, page.code
 
@@ -127,7 +127,7 @@ def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
     assert sum(fit_limits(limits, 60).values()) == 70
 
 
-def test_what_was_sent_again_adds_up(samples: Path) -> None:
+def test_retransmitted_bytes_add_up(samples: Path) -> None:
     for sample in CAPTURES:
         for row in wiretale.analyze(sample).findings.rows():
             told = re.search(r"lost (\d+) .*\(retransmitted: ([^)]*)\)", row["sentence"])

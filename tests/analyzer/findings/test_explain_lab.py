@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real transfers over a real bottleneck: what limited each is known, and wiretale has to say it."""
+"""Real transfers over a real bottleneck: the limit of each is known, and wiretale must name it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def path() -> Iterator[DroppingPath]:
 
 
 class Told:
-    """What wiretale says of the larger flow that was captured at one end."""
+    """wiretale's explanation of the larger flow that was captured at one end."""
 
     def __init__(self, file: Path) -> None:
         trace = wiretale.analyze(file)
@@ -50,7 +50,7 @@ class Told:
 def transfer(
     path: DroppingPath, folder: Path, rate: int, queue: int, *options: str, dropped: int = 0
 ) -> tuple[Told, Told]:
-    """iperf3 over a link of this rate and queue: as told at the sender and at the receiver."""
+    """iperf3 over a link of this rate and queue, as explained at the sender and at the receiver."""
     path.run(
         path.router, *f"tc class change dev right parent 1: classid 1:10 htb rate {rate}mbit burst 2k cburst 2k".split()
     )
@@ -63,11 +63,11 @@ def transfer(
     return Told(ends[0]), Told(ends[1])
 
 
-def test_a_deep_queue_is_told_at_the_sender(path: DroppingPath, tmp_path: Path) -> None:
+def test_a_deep_queue_is_found_at_the_sender(path: DroppingPath, tmp_path: Path) -> None:
     sender, receiver = transfer(path, tmp_path, SLOW, DEEP)
     assert "bufferbloat" in sender.warned
     assert "the path's rate" in sender.first.headline
-    assert "bufferbloat" not in receiver.codes  # the queue lies before it
+    assert "bufferbloat" not in receiver.codes  # the queue is upstream of it
 
 
 def test_a_link_with_room_has_no_queue(path: DroppingPath, tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ def test_a_link_with_room_has_no_queue(path: DroppingPath, tmp_path: Path) -> No
     assert "the sender's application" in sender.first.headline and "the sender's application" in receiver.first.headline
 
 
-def test_a_small_receive_buffer_is_told_at_the_sender(path: DroppingPath, tmp_path: Path) -> None:
+def test_a_small_receive_buffer_is_found_at_the_sender(path: DroppingPath, tmp_path: Path) -> None:
     sender, _ = transfer(path, tmp_path, FAST, DEEP, "-w", "8K")
     assert "receive-window-limited" in sender.codes and "the receiver's window" in sender.first.headline
 
 
-def test_an_offer_above_the_rate_is_told_at_the_receiver(path: DroppingPath, tmp_path: Path) -> None:
+def test_an_offer_above_the_rate_is_found_at_the_receiver(path: DroppingPath, tmp_path: Path) -> None:
     def check() -> None:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
         sender, receiver = transfer(path, folder, SLOW, SHORT, "-u", "-b", "10M", "-l", "1200")
@@ -91,7 +91,7 @@ def test_an_offer_above_the_rate_is_told_at_the_receiver(path: DroppingPath, tmp
     undisturbed(check, tries=3)  # a sender that is held up offers bursts instead of a rate
 
 
-def test_random_loss_is_told_with_its_place(path: DroppingPath, tmp_path: Path) -> None:
+def test_random_loss_is_found_with_its_place(path: DroppingPath, tmp_path: Path) -> None:
     sender, receiver = transfer(path, tmp_path, FAST, DEEP, dropped=20)
     assert "lost-downstream" in sender.warned and "lost-upstream" in receiver.warned
     assert "lost-upstream" not in sender.codes and "udp-above-path" not in receiver.codes

@@ -24,7 +24,7 @@ Found = Callable[[Wire], dict[str, Row]]
 
 @pytest.fixture
 def found(tmp_path: Path) -> Found:
-    """The first finding of each code in what was on a wire, by rank."""
+    """The first finding of each code, by rank."""
 
     def run(wire: Wire) -> dict[str, Row]:
         first: dict[str, Row] = {}
@@ -111,7 +111,7 @@ def test_a_silence_in_which_the_sender_may_have_had_nothing_to_send_is_no_outage
 # --- which transfers matter
 
 
-def test_a_control_connection_comes_after_what_it_controls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wire = small_writes(41.0)
     steady(connection(wire, port=41000), 1200)
     path = str(wire.write(tmp_path / "wire.pcap"))
@@ -140,7 +140,7 @@ def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: py
 # --- limits
 
 
-def test_a_window_that_is_always_full_is_told(found: Found) -> None:
+def test_a_window_that_is_always_full_is_found(found: Found) -> None:
     one = connection(window=160)
     flights(one, 20, 14, window=160)  # 160 << 7 is 20,480 bytes: 14 segments
     row = found(one.wire)["receive-window-limited"]
@@ -167,7 +167,7 @@ def many_large_and_a_small_one_that_waits() -> Wire:
     return wire
 
 
-def test_a_window_is_told_of_a_flow_that_is_not_among_the_largest(found: Found) -> None:
+def test_a_window_limit_is_found_in_a_flow_that_is_not_among_the_largest(found: Found) -> None:
     row = found(many_large_and_a_small_one_that_waits())["receive-window-limited"]
     assert "10.0.0.1:40000 → " in row["sentence"] and 0.1 < row["cost"] < 0.3
 
@@ -201,14 +201,14 @@ def test_a_closed_window_says_so(samples: Path) -> None:
 
 
 def near_receiver(gap: float) -> Wire:
-    """Data every `gap` ms where each is acknowledged at once; the handshake tells the whole round trip of 100 ms."""
+    """Data every `gap` ms where each is acknowledged at once; the handshake shows the whole RTT of 100 ms."""
     one = connection(rtt=100.0, near=99.9, window=160)
     for i in range(600):
         one.data(110 + i * gap, i * MSS).ack(110.1 + i * gap, (i + 1) * MSS, window=160)
     return one.wire
 
 
-def test_one_window_a_round_trip_is_told_near_the_receiver(found: Found) -> None:
+def test_one_window_per_rtt_is_found_near_the_receiver(found: Found) -> None:
     rows = found(near_receiver(100 / 14))
     assert "20.5 kB" in rows["window-per-round-trip"]["sentence"]
 
@@ -238,7 +238,7 @@ def small_writes(held: float, wire: Wire | None = None) -> Wire:
     return one.wire
 
 
-def test_small_writes_that_wait_for_delayed_acknowledgments_are_told(found: Found) -> None:
+def test_small_writes_that_wait_for_delayed_acks_are_found(found: Found) -> None:
     row = found(small_writes(41.0))["delayed-ack"]
     assert row["severity"] == "warning" and row["cost"] > 1.5 and "TCP_NODELAY" in row["advice"]
 
@@ -259,7 +259,7 @@ def test_requests_that_wait_for_answers_are_no_delayed_acks(found: Found) -> Non
 
 
 def lossy(every: int, delay: Callable[[float], float] | None = None, count: int = 900) -> Wire:
-    """A bulk transfer that loses each so-many-th segment beyond this point and mends it fast."""
+    """A bulk transfer that loses every nth segment downstream and retransmits it fast."""
     one, now, lost = connection(Wire(by_time=True)), 30.0, -1
     for i in range(count):
         now += 2.3
@@ -279,7 +279,7 @@ def lossy(every: int, delay: Callable[[float], float] | None = None, count: int 
     return one.wire
 
 
-def test_a_rate_that_loss_explains_is_told(found: Found) -> None:
+def test_a_rate_that_loss_explains_is_found(found: Found) -> None:
     rows = found(lossy(60))
     assert "loss-limited-window" in warned(rows)
     assert "1.53%" in rows["loss-limited-window"]["sentence"]
@@ -291,7 +291,7 @@ def test_few_losses_do_not_explain_a_rate(found: Found) -> None:
     assert not {"loss-limited-window", "recovery-limited"} & set(rows)
 
 
-def test_a_path_that_is_always_in_use_is_told_without_warning(found: Found) -> None:
+def test_a_path_that_is_always_in_use_is_no_warning(found: Found) -> None:
     one = connection()
     steady(one, 900)
     rows = found(one.wire)
@@ -311,7 +311,7 @@ def bursts_of_work(pause: float, rounds: int = 30) -> Wire:
     return one.wire
 
 
-def test_a_sender_with_nothing_to_send_is_told_without_warning(found: Found) -> None:
+def test_a_sender_without_data_is_no_warning(found: Found) -> None:
     rows = found(bursts_of_work(80.0))
     assert rows["sender-idle"]["severity"] == "info" and 2.0 < rows["sender-idle"]["cost"] < 3.2 and not warned(rows)
 
@@ -322,7 +322,7 @@ def test_a_sender_that_is_let_go_by_acknowledgments_is_not_idle(found: Found) ->
     assert "sender-idle" not in found(one.wire)
 
 
-def test_slow_start_that_takes_most_of_a_transfer_is_told(found: Found) -> None:
+def test_slow_start_that_takes_most_of_a_transfer_is_found(found: Found) -> None:
     one, at, now = connection(rtt=100.0, window=4096), 0, 110.0
     for flight in (10, 20, 40, 80):
         for i in range(flight):
@@ -355,7 +355,7 @@ def test_fast_retransmissions_are_no_stall(samples: Path) -> None:
     assert "timeout-stalls" not in wiretale.analyze(samples / "fast_retransmissions.pcap").findings.column("code")
 
 
-def test_bytes_sent_again_are_summed(found: Found) -> None:
+def test_retransmitted_bytes_are_summed(found: Found) -> None:
     row = found(lossy(60))["retransmission-cost"]
     assert row["cost"] == 14 * MSS and row["cost_unit"] == "bytes"
     assert "retransmission-cost" not in found(lossy(420))
@@ -364,7 +364,7 @@ def test_bytes_sent_again_are_summed(found: Found) -> None:
 # --- queues
 
 
-def test_a_queue_that_stands_is_told_in_time_and_bytes(found: Found) -> None:
+def test_a_standing_queue_is_given_in_time_and_bytes(found: Found) -> None:
     one = connection()
     steady(one, 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0))
     row = found(one.wire)["bufferbloat"]
@@ -401,16 +401,16 @@ def through_a_queue(count: int, gap: float = 2.0, service: float = 2.5, room: in
     return wire
 
 
-def test_an_offer_above_the_path_s_rate_is_told(found: Found) -> None:
+def test_an_offer_above_the_path_s_rate_is_found(found: Found) -> None:
     row = found(through_a_queue(4000))["udp-above-path"]
     assert row["severity"] == "warning" and row["cost"] == pytest.approx(20, abs=2) and row["cost_unit"] == "percent"
 
 
-def test_an_overfull_queue_is_told_with_its_delay(found: Found) -> None:
+def test_an_overfull_queue_is_found_with_its_delay(found: Found) -> None:
     assert "wait up to 49.5 ms in the full queue" in found(through_a_queue(4000))["udp-above-path"]["sentence"]
 
 
-def test_a_policer_makes_nobody_wait(found: Found) -> None:
+def test_a_policer_delays_no_packet(found: Found) -> None:
     row = found(numbered(4000, lambda i: i % 5 != 2))["udp-above-path"]
     assert "queue" not in row["sentence"]
 
@@ -429,13 +429,13 @@ def test_a_single_outage_is_no_offer_above_the_rate(found: Found) -> None:
     assert "udp-above-path" not in found(numbered(4000, lambda i: not 2000 <= i < 2600))
 
 
-def test_jitter_is_told_from_5_ms_on(found: Found) -> None:
+def test_jitter_is_a_finding_from_5_ms_on(found: Found) -> None:
     rows = found(numbered(1000, lambda i: True, lambda i: 60.0, late=50.0))
     assert rows["jitter"]["cost"] == pytest.approx(0.0167, abs=0.005) and rows["jitter"]["severity"] == "info"
     assert "jitter" not in found(numbered(1000, lambda i: True, lambda i: 60.0, late=8.0))
 
 
-def test_bursts_that_lose_are_told(found: Found) -> None:
+def test_bursts_that_lose_are_found(found: Found) -> None:
     def keep(i: int) -> bool:
         return i % 100 != 60 or i > 3900
 
@@ -475,7 +475,7 @@ LINE_MS = 1538 * 8 / 100e3  # of such a frame at 100 Mbit/s
 
 
 @pytest.mark.parametrize("flows", [1, 3])
-def test_a_full_wire_is_told_with_what_payload_it_has(found: Found, flows: int) -> None:
+def test_a_full_wire_is_reported_with_its_payload(found: Found, flows: int) -> None:
     row = found(paced(LINE_MS, flows))["wire-full"]
     assert "Ethernet of 100 Mbit/s" in row["sentence"] and "95.7% is payload (95.7 Mbit/s)" in row["sentence"]
     assert row["severity"] == "info" and row["cost"] == 6000 * 66
@@ -493,7 +493,7 @@ def test_a_mean_of_100_mbit_s_in_bursts_fills_no_wire(found: Found) -> None:
     assert "wire-full" not in found(wire)
 
 
-def test_an_even_share_is_not_told(found: Found) -> None:
+def test_an_even_share_is_no_finding(found: Found) -> None:
     assert "unfair-share" not in found(side_by_side(1500, 1400))
 
 
@@ -621,7 +621,7 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
     assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
 
 
-def test_fragments_that_a_queue_has_no_room_for_are_told_from_those_lost_by_chance(found: Found) -> None:
+def test_fragments_dropped_by_a_full_queue_are_distinguished_from_random_loss(found: Found) -> None:
     dice = random.Random(6)
     room = [dice.randint(3, 6) for _ in range(60)]
     row = found(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
@@ -664,7 +664,7 @@ def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
     assert "datagram-incomplete" in rows and "loss-amplified" not in rows
 
 
-def test_fragmentation_tells_the_largest_payload_without(found: Found) -> None:
+def test_fragmentation_names_the_largest_payload_without_it(found: Found) -> None:
     row = found(fragmented(lambda n, i: False))["fragmentation"]
     assert "at most 1,472 bytes" in row["advice"] and "300 more frames" in row["sentence"]
     assert row["severity"] == "info" and "saves no bytes" in row["sentence"]
@@ -676,7 +676,7 @@ def test_fragmentation_tells_the_largest_payload_without(found: Found) -> None:
 # --- connections
 
 
-def test_a_syn_that_is_answered_at_the_second_try_is_told(found: Found) -> None:
+def test_a_syn_that_is_answered_at_the_second_try_is_found(found: Found) -> None:
     one = Connection(Wire())
     one.send(0, 0, -1, flags=SYN, options=b"")
     one.open(ms=1000)
@@ -700,7 +700,7 @@ def ended(silence_s: float) -> Wire:
     return one.send(70 + silence_s * 1000, 1, 0, flags=RST).wire
 
 
-def test_a_reset_after_a_long_silence_is_told(found: Found) -> None:
+def test_a_reset_after_a_long_silence_is_found(found: Found) -> None:
     rows = found(ended(600))
     assert (
         rows["idle-reset"]["severity"] == "warning" and "10 min" in rows["idle-reset"]["sentence"]
@@ -730,7 +730,7 @@ def probed(answered: bool) -> Wire:
     return one.wire
 
 
-def test_keep_alives_without_answer_are_told(found: Found) -> None:
+def test_keep_alives_without_answer_are_found(found: Found) -> None:
     assert found(probed(False))["keep-alive-unanswered"]["severity"] == "warning"
 
 
@@ -767,7 +767,7 @@ def told_by_icmp(code: int) -> Wire:
     return one.wire.ip(31, "10.0.0.9", "10.0.0.1", 1, struct.pack("!BBHHH", 3, code, 0, 0, 1400) + quoted)
 
 
-def test_path_mtu_discovery_is_told(found: Found) -> None:
+def test_path_mtu_discovery_is_found(found: Found) -> None:
     assert found(told_by_icmp(4))["path-mtu"]["severity"] == "info"
 
 
@@ -776,7 +776,7 @@ def test_an_unreachable_host_is_no_path_mtu(found: Found) -> None:
     assert "icmp-errors" in rows and "path-mtu" not in rows
 
 
-def test_a_small_mss_is_told_for_bulk(found: Found) -> None:
+def test_a_small_mss_is_found_for_bulk(found: Found) -> None:
     one = connection(mss=1200)
     steady(one, 1000, 2.0, size=1200)
     assert found(one.wire)["mss-clamped"]["severity"] == "info"
@@ -793,7 +793,7 @@ def marked(echoed: bool) -> Wire:
     return one.wire
 
 
-def test_marks_without_echo_are_told(found: Found) -> None:
+def test_marks_without_echo_are_found(found: Found) -> None:
     assert "ecn-ignored" in warned(found(marked(False)))
 
 
@@ -802,7 +802,7 @@ def test_marks_with_echo_are_not(found: Found) -> None:
     assert "ecn-ignored" not in rows and rows["congestion-marks"]["severity"] == "info"
 
 
-def test_packets_that_are_mostly_headers_are_told(found: Found) -> None:
+def test_packets_that_are_mostly_headers_are_found(found: Found) -> None:
     small, large = Wire(), Wire()
     for i in range(1200):
         small.udp(i, bytes(32))
@@ -835,8 +835,8 @@ def test_a_healthy_transfer_gives_no_warning(wire: Wire, found: Found) -> None:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_copies_of_unknown_origin_are_told_without_warning(found: Found, again: bool) -> None:
-    one = Connection(Wire())  # without SACK, which would tell
+def test_duplicates_of_unknown_origin_are_no_warning(found: Found, again: bool) -> None:
+    one = Connection(Wire())  # without SACK, which would report it
     one.send(0, 0, -1, flags=SYN, options=NO_SCALE).send(20, 1, -1, flags=SYN | ACK, ack=0, options=NO_SCALE).data(
         20, 0, 0
     )
@@ -855,7 +855,7 @@ def pcapng_block(kind: int, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("simple", [True, False])
-def test_packets_without_time_are_told(tmp_path: Path, simple: bool) -> None:
+def test_packets_without_time_are_found(tmp_path: Path, simple: bool) -> None:
     frame = Wire().udp(0, bytes(50)).packets[0][1]
     head = pcapng_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)) + pcapng_block(
         1, struct.pack("<HHI", 1, 0, 0)
@@ -870,13 +870,13 @@ def test_packets_without_time_are_told(tmp_path: Path, simple: bool) -> None:
 
 
 @pytest.mark.parametrize(("filter", "refused"), [("ether host 02:00:00:00:00:01", True), ("ip", False)])
-def test_a_filter_that_does_not_fit_an_interface_is_told(samples: Path, filter: str, refused: bool) -> None:
+def test_a_filter_that_does_not_fit_an_interface_is_reported(samples: Path, filter: str, refused: bool) -> None:
     trace = wiretale.analyze(samples / "two_interfaces.pcapng", filter=filter)
     assert ("filter-refused" in trace.findings.column("code")) == refused
 
 
 @pytest.mark.parametrize(("link_type", "known"), [(1, True), (147, False)])
-def test_link_types_that_are_not_read_are_told(tmp_path: Path, link_type: int, known: bool) -> None:
+def test_unsupported_link_types_are_reported(tmp_path: Path, link_type: int, known: bool) -> None:
     path = Wire().udp(0, bytes(50)).write(tmp_path / "wire.pcap")
     data = bytearray(path.read_bytes())
     data[20] = link_type
@@ -885,7 +885,7 @@ def test_link_types_that_are_not_read_are_told(tmp_path: Path, link_type: int, k
 
 
 @pytest.mark.parametrize(("pieces", "evicted"), [(65_000, False), (66_000, True)])
-def test_too_many_open_datagrams_are_told(tmp_path: Path, pieces: int, evicted: bool) -> None:
+def test_too_many_open_datagrams_are_a_finding(tmp_path: Path, pieces: int, evicted: bool) -> None:
     wire = Wire()
     for i in range(pieces):
         address = bytes([10, 1 + i // 65536, i // 256 % 256, i % 256])
@@ -896,7 +896,7 @@ def test_too_many_open_datagrams_are_told(tmp_path: Path, pieces: int, evicted: 
 
 
 @pytest.mark.parametrize("corrupt", [True, False])
-def test_a_block_that_is_not_what_it_says_is_an_error(found: Found, corrupt: bool) -> None:
+def test_a_block_with_a_wrong_length_is_an_error(found: Found, corrupt: bool) -> None:
     wire = Wire()
     for i in range(10):
         data = bytearray(block(i, 200, sent_ms=i))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every finding's display filter, run by Wireshark over the file that the finding is about, selects what it is about."""
+"""Every finding's display filter, run by Wireshark over the finding's file, selects frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is no
 
 
 def selected(capture: Path, display_filter: str) -> list[int]:
-    """Numbers of the frames that Wireshark selects; what it complains of in a damaged file is no matter."""
+    """Numbers of the frames that Wireshark selects; its warnings about a damaged file are ignored."""
     command = ["tshark", "-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0 or "malformed" in run.stderr or "damaged" in run.stderr or "cut short" in run.stderr, run

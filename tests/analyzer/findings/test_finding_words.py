@@ -101,7 +101,7 @@ def test_words_agree_with_every_count() -> None:
         (20, 4, 9, "lost 20 of 100 numbered packets (20%) before the capture point, in 4 runs of at most 9."),
     ],
 )
-def test_losses_are_told_as_they_lie(lost: int, runs: int, longest: int, words: str) -> None:
+def test_losses_are_reported_by_place(lost: int, runs: int, longest: int, words: str) -> None:
     ends = {"source": "10.0.0.1", "source_port": 1, "destination": "10.0.0.2", "destination_port": 2}
     row = {
         "data_packets": 100,

@@ -130,7 +130,7 @@ def test_evictions(tmp_path: Path) -> None:
     assert "flows-evicted" in wiretale.analyze(path, max_flows=10).findings.column("code")
 
 
-def test_what_is_not_shown_one_by_one_is_summed_up(tmp_path: Path) -> None:
+def test_findings_beyond_the_limit_are_summed_up(tmp_path: Path) -> None:
     path = tmp_path / "repeats.pcap"
     twice = [
         ether(A / TCP(sport=4000 + flow, dport=80, flags="PA", seq=100 + 10 * (i // 2), ack=500) / Raw(b"x" * 10))

@@ -48,7 +48,7 @@ def is_low(assessment: Assessment, kind: str) -> bool:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
-    """Packets and their fates are of chance, and a busy machine delays them: what is low once is looked at again."""
+    """Packets and their fates are random, and a busy machine delays them: a low score is measured again."""
     needs.skip_without(missing(), needs.programs("tshark", "tcptrace"), needs.network_namespaces())
     folder = tmp_path_factory.mktemp("accuracy")
     for turn in range(TURNS):
@@ -73,7 +73,7 @@ def test_wireshark_is_not_ahead(found: Assessment, kind: str) -> None:
     assert own >= other
 
 
-def test_what_cannot_be_determined_is_not_guessed(found: Assessment) -> None:
+def test_an_undetermined_order_is_not_guessed(found: Assessment) -> None:
     said = [count for counter in found.tally.undecidable.values() for count in counter.items()]
     wrong = sum(count for answer, count in said if answer == "wrong")
     assert wrong <= 0.2 * max(sum(count for _, count in said), 30), found.tally.undecidable

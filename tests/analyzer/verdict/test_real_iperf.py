@@ -22,9 +22,9 @@ from dropping_path import PORT, RECEIVER, DroppingPath, dropping_path, missing
 pytestmark = pytest.mark.xdist_group("live")
 
 Row = dict[str, Any]
-# Not what iperf3 begins with, nor what iperf2 ends with: negative numbers.
+# Neither iperf3's first packet nor iperf2's last ones, which have negative numbers.
 UDP_DATA, UDP_END = "udp length > 200 @th,64,1 0", "udp length > 200 @th,64,1 1"
-TCP_DATA = f"tcp dport {PORT} meta length > 400"  # not what iperf3 controls itself with
+TCP_DATA = f"tcp dport {PORT} meta length > 400"  # not iperf3's control connection
 UDP_HEADERS, UDP_PROTOCOL = 14 + 20 + 8, 14 + 9
 # The server takes the time when it has been woken, the capture when the packet came. That differs by some µs; the path
 # delays packets by ms, of which 10 % are more.
@@ -42,7 +42,7 @@ def path() -> Iterator[DroppingPath]:
 
 
 def keep(folder: Path, *said: str) -> None:
-    """For a look at what failed, where WIRETALE_KEEP names a folder."""
+    """Keeps the files of a failed test if WIRETALE_KEEP names a folder."""
     if kept := os.environ.get("WIRETALE_KEEP"):
         (folder / "said.txt").write_text("\n".join(said))
         shutil.copytree(folder, Path(kept, folder.name), dirs_exist_ok=True)
@@ -79,7 +79,7 @@ def datagrams(file: Path, number: slice, sent: int) -> list[Datagram]:
                 seconds, rest = struct.unpack_from(">II", words, sent)
                 which = int.from_bytes(words[number], "big", signed=True)
                 found.append(Datagram(which, seconds * 10**6 + rest, meta.sec * 10**6 + meta.usec))
-    return [one for one in found if one.sent]  # not what iperf2's server answers
+    return [one for one in found if one.sent]  # not the answer of iperf2's server
 
 
 def jitter_ns(came: list[Datagram]) -> float:
@@ -91,7 +91,7 @@ def jitter_ns(came: list[Datagram]) -> float:
 
 
 def assert_lost(row: Row, came: list[Datagram], sent: int, dropped: int) -> None:
-    """Every packet dropped is told but those before the first that came and after the last: nothing tells of them here."""
+    """Every dropped packet is found, except those before the first and after the last that arrived."""
     numbers = [one.number for one in came]
     outside = (min(numbers) - 1) + (sent - max(numbers))
     assert (row["blocks"], row["blocks_lost"] + outside) == (len(came), dropped)
@@ -99,7 +99,7 @@ def assert_lost(row: Row, came: list[Datagram], sent: int, dropped: int) -> None
 
 
 def end_of_test(trace: wiretale.Trace) -> int:
-    """When the server was told that the test is over: the first byte that came alone on the control connection."""
+    """Time at which the server learned that the test is over: the first byte that came alone on the control connection."""
     control = next(row["flow"] for row in trace.flows.rows() if row["protocol"] == "tcp")
     rows = trace.packets([control]).rows()
     time_ns: int = next(row["time_ns"] for row in rows if row["direction"] == 0 and row["payload_bytes"] == 1)
@@ -136,7 +136,7 @@ def iperf3_over_udp(path: DroppingPath, tmp_path: Path, bits: int) -> tuple[floa
     came = datagrams(file, slice(8, 8 + bits // 8), 0)
     trace = wiretale.analyze(file)
     assert_lost(numbered(trace, "iperf3"), came, sent, path.dropped())
-    # The server reads no more once it is told that the test is over.
+    # The server stops reading once the client has ended the test.
     end = end_of_test(trace)
     counted = [one for one in came if one.came * 1000 < end]
     row = numbered(wiretale.analyze(file, end=end), "iperf3")
@@ -188,9 +188,9 @@ def positions(trace: wiretale.Trace) -> list[int]:
 
 
 def told(passed: list[int], lost: Collection[int]) -> int:
-    """How many lost segments a capture beside the receiver can tell by what was sent in their place.
+    """Number of lost segments that a capture beside the receiver can find by their retransmissions.
 
-    It takes a gap: the end of a burst that is lost, and comes again before what follows it, opens none.
+    That requires a gap: the end of a burst that is lost, and retransmitted before later data, opens no gap.
     """
     found: set[int] = set()
     highest = -1
@@ -202,7 +202,7 @@ def told(passed: list[int], lost: Collection[int]) -> int:
 
 
 def resent_until(trace: wiretale.Trace, time_ns: int) -> int:
-    """How many segments of the data were sent again."""
+    """Number of data segments that were retransmitted."""
     rows = trace.events.rows()
     again = [row for row in rows if row["kind"].endswith("retransmission") and row["time_ns"] <= time_ns]
     return sum(row["flow"] == data_flow(trace) for row in again)
@@ -235,7 +235,7 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     # iperf3 asks its kernel just before it says that the test is over, when the last segments are still under way.
     until = resent_until(sender, end_of_test(sender))
     assert until - json.loads(said)["end"]["sum_sent"]["retransmits"] in (0, 1)
-    # The receiver's side knows of one loss a segment: that of what was sent again itself does not show.
+    # The receiver's side shows one loss per segment: the loss of a retransmission is invisible there.
     row = receiver.directions.rows()[2 * data_flow(receiver)]
     assert row["lost_upstream"] == told(positions(receiver), lost)
     assert row["lost_downstream"] == 0  # a machine under load may reorder on the way here, between its processors

@@ -33,7 +33,7 @@ UDP_PAYLOAD, IP_PROTOCOL = 14 + 20 + 8, 14 + 9
 
 
 class Stream(NamedTuple):
-    """How it is made, and what it is."""
+    """The pipeline, and its payload."""
 
     elements: str
     ticks: int  # of its time stamps, a second
@@ -92,7 +92,7 @@ def jitter_ns(packets: list[Packet], ticks: int) -> float:
 
 
 def truth_of(sent: list[Packet], came: list[Packet], ticks: int, dropped: int) -> dict[str, Any]:
-    """What a capture of `came` can tell: of what was lost before the first or behind the last nothing."""
+    """Losses that a capture of `came` can show: none before the first or after the last packet."""
     numbers = [packet.number for packet in came]
     within = [packet.number for packet in sent if min(numbers) <= packet.number <= max(numbers)]
     assert len(sent) - len(came) == dropped  # both captures have it all
@@ -158,7 +158,7 @@ def run_stream(path: DroppingPath, stream: Stream) -> None:
         wait_until(path.listens, "the receiver listens")
         source = [LAUNCH, "-q", *stream.elements.split(), "!", "udpsink", f"host={RECEIVER}", f"port={PORT}"]
         path.run(path.sender, *ON_ONE, *source)
-        time.sleep(0.3)  # what is still in a queue
+        time.sleep(0.3)  # for packets still in a queue
     finally:
         receiver.send_signal(signal.SIGINT)
         try:

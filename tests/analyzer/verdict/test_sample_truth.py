@@ -13,7 +13,7 @@ import wiretale
 from checkout import SAMPLES
 
 TRUTHS = sorted(SAMPLES.glob("*.truth.json"))
-# Where one capture cannot tell all that the script knows: docs/verdicts.md, "What cannot be known".
+# Verdicts that one capture cannot show: docs/verdicts.md, "What cannot be determined".
 TOLD_OTHERWISE = {("lost_tail", "timeout_retransmission"): "suspected_timeout"}
 FRAME_VERDICTS = {
     *("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission", "out_of_order"),

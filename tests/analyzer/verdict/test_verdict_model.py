@@ -23,7 +23,7 @@ troubled = st.dictionaries(st.tuples(st.integers(0, 29), st.integers(0, 2)), fat
 
 
 def judge(transfer: Transfer) -> wiretale.Trace:
-    """The analysis of what the capture holds."""
+    """Analyzes the capture."""
     with tempfile.TemporaryDirectory() as folder:
         return wiretale.analyze(*write_pcap(transfer.talk().in_order(), Path(folder)))
 
@@ -32,7 +32,7 @@ def judge(transfer: Transfer) -> wiretale.Trace:
 @example({(0, 0): Fate(copied=True), (1, 0): Fate(late=900), (1, 1): Fate(late=900)}, 100, 14)
 @example({(0, 0): Fate(late=900), (0, 1): Fate(lost="downstream")}, 100, 5)
 @given(troubled, st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
-def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], near: int, segments: int) -> None:
+def test_verdicts_equal_the_log(troubled: dict[tuple[int, int], Fate], near: int, segments: int) -> None:
     plain = Fate()
     transfer = Transfer(segments, lambda s, a: troubled.get((s, a), plain), near, 10_000 - near).run()
     truth, trace = truth_of(transfer), judge(transfer)
@@ -43,7 +43,7 @@ def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], n
     assert out["payload_bytes"] == sum(out[part] for part in parts)
     assert out["unseen_bytes"] == 0 and out["ambiguous"] == 0
     if truth.hidden:
-        return  # in order when they came: who was late then cannot be told
+        return  # they arrived in order, so the late one is unknown
     copies = out["mirror_duplicates"] + out["network_duplicates"] + out["unknown_duplicates"]
     assert (out["retransmissions"], out["out_of_order"], copies) == (truth.again, truth.late, truth.copies)
     assert out["lost_upstream"] <= truth.upstream
@@ -54,7 +54,7 @@ def test_verdicts_are_what_the_log_says(troubled: dict[tuple[int, int], Fate], n
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sets(st.integers(0, 29)), st.sampled_from([100, 4000, 9900]), st.integers(5, 30))
-def test_what_the_capture_dropped_is_unseen_and_no_loss(dropped: set[int], near: int, segments: int) -> None:
+def test_packets_dropped_by_the_capture_are_unseen_and_no_loss(dropped: set[int], near: int, segments: int) -> None:
     transfer = Transfer(segments, lambda s, a: Fate(), near, 10_000 - near).run()
     transfer.stored = [sent for sent in transfer.stored if sent.segment not in dropped]
     out = judge(transfer).directions.rows()[0]

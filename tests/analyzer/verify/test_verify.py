@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale verify: pairs of verdicts and their reasons, Wireshark's own run, what both make of hostile input."""
+"""wiretale verify: pairs of verdicts and their reasons, Wireshark's own run, hostile input to both."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ UNKNOWN: list[tuple[dict[str, Any] | None, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("row", "words"), UNKNOWN)
-def test_what_no_rule_explains_is_said_to_be_unexplained(row: dict[str, Any] | None, words: tuple[str, ...]) -> None:
+def test_differences_without_a_rule_are_unexplained(row: dict[str, Any] | None, words: tuple[str, ...]) -> None:
     [difference] = compare({1: [row]} if row else {}, {1: flagged(*words)} if words else {}).differences
     assert (difference.rule, difference.reason) == (None, UNEXPLAINED)
 
@@ -205,7 +205,7 @@ def test_counts_are_of_frames() -> None:
     }
 
 
-def test_a_copy_explains_whatever_wireshark_makes_of_it() -> None:
+def test_a_duplicate_explains_every_verdict_of_wireshark() -> None:
     words = {"spurious_retransmission", "window_full", "acked_unseen_segment"}
     assert {pair.ours for pair in pairs({"mirror_duplicate"}, words)} == {"mirror_duplicate"}
     assert [pair.agree for pair in pairs({"mirror_duplicate", "window_full"}, words)].count(True) == 1
@@ -225,14 +225,14 @@ EARLIER = [
 
 
 @pytest.mark.parametrize(("kind", "word", "rule"), EARLIER)
-def test_what_happened_before_explains(kind: str, word: str, rule: str) -> None:
+def test_earlier_events_explain_differences(kind: str, word: str, rule: str) -> None:
     before, after = flagged("duplicate_ack"), flagged(word)
     both = [event(kind, 3), event("duplicate_ack", 3)]
     assert [d.rule for d in compare({3: both}, {3: before, 5: after}).differences if d.frame == 5] == [rule]
     assert [d.rule for d in compare({5: both}, {3: after, 5: before}).differences if d.frame == 3] == [None]
 
 
-def test_what_was_acknowledged_unseen_is_no_gap_and_told_once() -> None:
+def test_data_acknowledged_unseen_is_no_gap_and_one_event() -> None:
     ours = {3: [event("acked_unseen_segment", 3), event("gap", 3)]}
     theirs = {
         2: flagged("gap"),
@@ -247,7 +247,7 @@ def test_what_was_acknowledged_unseen_is_no_gap_and_told_once() -> None:
     assert rules == [(2, "gap", None), *again]
 
 
-def test_what_is_around_explains() -> None:
+def test_neighbouring_events_explain_differences() -> None:
     def rule(row: dict[str, Any] | None, words: tuple[str, ...], given: Around) -> str | None:
         [found] = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, given).differences
         return found.rule
@@ -269,7 +269,7 @@ def test_what_is_around_explains() -> None:
 
 @needs_tshark
 @pytest.mark.parametrize("which", ["cut", "acks", "recovery"])
-def test_what_only_half_was_captured_of_is_explained(tmp_path: Path, which: str) -> None:
+def test_half_captured_conversations_are_explained(tmp_path: Path, which: str) -> None:
     """A snap length that cuts SACK off, acknowledgments alone, and a capture that begins amid a recovery."""
     talk = Talk()
     if which != "recovery":
@@ -354,7 +354,7 @@ def test_events_come_in_the_order_of_frames(samples: Path) -> None:
     assert {frame: len(rows) for frame, rows in (first | rest).items()} == every
 
 
-def test_flows_that_only_a_vlan_tells_apart_are_known(samples: Path) -> None:
+def test_flows_that_differ_in_a_vlan_alone_are_known(samples: Path) -> None:
     known = around(traces.analyze(samples / "vlan_ipv6.pcap"))
     assert known.shared_flows == {0, 1, 3, 5}
     assert frozenset({("10.0.0.1", "40000"), ("10.0.0.2", "80")}) in known.shared_ends
@@ -362,7 +362,7 @@ def test_flows_that_only_a_vlan_tells_apart_are_known(samples: Path) -> None:
 
 
 @needs_tshark
-def test_wireshark_agrees_with_what_the_new_core_will_say(samples: Path) -> None:
+def test_wireshark_agrees_with_the_verdicts_of_a_sample(samples: Path) -> None:
     theirs = dict(Dissector().frames(str(samples / "tcp_losses.pcap")))
     ours = {frame: [event("duplicate_ack", frame)] for frame, said in theirs.items() if "duplicate_ack" in said.words}
     ours[160] = [event(FAST, 160, place="downstream", evidence="acks")]
@@ -423,7 +423,7 @@ def test_every_sample_is_compared(wiretale_run: Any, sample: Path) -> None:
 
 
 @needs_tshark
-def test_differences_are_listed_up_to_what_was_asked_for(wiretale_run: Any, samples: Path) -> None:
+def test_differences_are_listed_up_to_the_given_number(wiretale_run: Any, samples: Path) -> None:
     capture = samples / "vlan_ipv6.pcap"
     text = wiretale_run("verify", capture, "--differences", "2").stdout
     assert "in different VLANs or tunnels; wiretale" in " ".join(text.split()) and "and 14 more" in text
@@ -481,7 +481,7 @@ def test_the_users_wireshark_profile_does_not_count(wiretale_run: Any, samples: 
     assert found["kinds"]["duplicate_ack"]["both"] + found["kinds"]["duplicate_ack"]["wireshark_only"] == 47
 
 
-def test_what_cannot_be_compared_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+def test_an_impossible_comparison_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     text, pipe = tmp_path / "notes.txt", tmp_path / "pipe"
     text.write_text("this is no capture\n")
     os.mkfifo(pipe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans: the built-in ones are what the studies did, and what is wrong in a file is said with its place."""
+"""Plans: the built-in ones equal the studies, and errors name their place in the file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read(text: str, **options: Any) -> Plan:
     return read_plan(text, "plan.toml", "plan", **options)
 
 
-# --- what the studies did
+# --- the studies
 
 
 def test_s2_sends_the_blocks_of_the_controller_sweep_five_times() -> None:
@@ -138,7 +138,7 @@ def test_published_figures_are_those_that_the_package_carries() -> None:
         assert (theirs / name).read_bytes() == (PUBLISHED / name).read_bytes()
 
 
-# --- what a plan may say
+# --- the grammar of plans
 
 
 def test_sizes_and_rates_make_a_test_each_in_every_trial() -> None:
@@ -239,7 +239,7 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
         ("sender = 3" + GOOD, "[sender]: expected a table"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_table_and_key(text: str, says: str) -> None:
+def test_errors_name_file_table_and_key(text: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         read(text)
     assert str(error.value).startswith("plan.toml: ") and says in str(error.value)
@@ -285,7 +285,7 @@ def test_a_dry_run_prints_every_command_and_runs_none(wiretale_run: Run, tmp_pat
     assert all(subprocess.run(["sh", "-n", "-c", line.removesuffix("&")]).returncode == 0 for line in lines[:5])
 
 
-def test_a_dry_run_quotes_what_a_shell_would_take_apart(wiretale_run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_quotes_words_for_a_shell(wiretale_run: Run, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
         '[sender]\nssh="me@far"\n[receiver]\naddress="10.0.0.1"\nnetns="b"\n'

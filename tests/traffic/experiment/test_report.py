@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of an experiment: figures of what the table says, in a real browser, offline."""
+"""The report of an experiment: figures of the table, in a real browser, offline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def traces(figure: Row) -> dict[str, Row]:
     return {trace["name"]: trace for trace in figure["data"]}
 
 
-# --- what is drawn
+# --- figures
 
 
 def test_means_and_spread_are_those_of_the_trials(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_jains_index_is_one_for_equals_and_a_share_for_one_of_them() -> None:
     assert jain([0, 0]) is None
 
 
-def test_bytes_are_spread_over_the_bins_that_they_lie_in() -> None:
+def test_bytes_are_spread_over_the_bins_that_they_cross() -> None:
     assert spread([(0.0, 1.0, 100.0)], 0.5, 4) == pytest.approx([50, 50, 0, 0])
     assert spread([(0.25, 1.25, 100.0), (1.6, 1.7, 7.0)], 0.5, 4) == pytest.approx([25, 50, 25, 7])
     assert sum(spread([(0.1 * n, 0.1 * n + 0.37, 10.0) for n in range(20)], 0.2, 12)) == pytest.approx(200)
@@ -147,7 +147,7 @@ def test_flows_are_of_the_session_that_started_nearest() -> None:
         {"flow": 3, "direction": 0, "sent_ns": NOW + 7, "protocol": "tcp"},
         {"flow": 1, "direction": 0, "sent_ns": NOW + 1_000_000_100, "protocol": "tcp"},
         {"flow": 2, "direction": 0, "sent_ns": NOW + 8, "protocol": "udp"},
-        {"flow": 9, "direction": 0, "sent_ns": NOW + 60_000_000_000, "protocol": "tcp"},  # somebody else's
+        {"flow": 9, "direction": 0, "sent_ns": NOW + 60_000_000_000, "protocol": "tcp"},  # of another run
     ]
     sessions = [("tcp", NOW + 1_000_000_000, 1), ("tcp", NOW, 1), ("udp", NOW, 1)]
     assert assign(flows, sessions) == {(3, 0): 1, (1, 0): 0, (2, 0): 2}
@@ -183,7 +183,7 @@ def test_nothing_of_a_plan_or_a_program_becomes_markup(tmp_path: Path) -> None:
 
 
 def opened(browser: Any, path: Path) -> tuple[Any, list[str], list[str]]:
-    """The page when it is drawn, what the browser complained of, and what it asked for."""
+    """The drawn page, the browser's errors, and its requests."""
     page = browser.new_page(viewport={"width": 1200, "height": 900})
     page.set_default_timeout(90_000)
     complaints: list[str] = []
@@ -236,7 +236,7 @@ def test_the_buttons_show_each_trial_as_a_line(browser: Any, tmp_path: Path) -> 
     page.close()
 
 
-def test_failures_and_what_is_left_stand_in_the_page(browser: Any, tmp_path: Path) -> None:
+def test_the_page_has_failures_and_missing_trials(browser: Any, tmp_path: Path) -> None:
     folder = stored(built_in("quick"), tmp_path / "out", error="no route to host")
     next((folder / "raw").glob("udp-512*")).unlink()
     page, complaints, _ = opened(browser, write_page(read_outcome(folder), tmp_path / "page.html"))

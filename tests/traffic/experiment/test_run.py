@@ -81,7 +81,7 @@ def same(cell: str, value: float | None) -> bool:
 
 
 def assert_columns(folder: Path) -> None:
-    """Every line says what the raw report of its session says."""
+    """Every line equals the raw report of its session."""
     done = raw(folder)
     for row in table(folder):
         sessions = {one["label"]: one for one in done[row["test"]]["sessions"]}
@@ -111,10 +111,10 @@ def assert_columns(folder: Path) -> None:
             assert same(row[name], value), (row["test"], name, row[name], value)
 
 
-# --- what a run leaves
+# --- files of a run
 
 
-def test_quick_runs_and_its_table_is_what_was_reported_and_captured(wiretale_run: Run, tmp_path: Path) -> None:
+def test_the_table_of_quick_equals_reports_and_captures(wiretale_run: Run, tmp_path: Path) -> None:
     out = tmp_path / "quick"
     done = wiretale_run("experiment", "run", "quick", "-o", out, "--port", free_port())
     assert done.returncode == 0, done.stderr
@@ -156,7 +156,7 @@ def test_a_second_run_does_nothing_again(wiretale_run: Run, tmp_path: Path) -> N
     assert (out / "results.csv").read_text() == table_before and len(before) == 5
 
 
-def test_a_plan_that_changed_since_is_an_error_that_says_what(wiretale_run: Run, tmp_path: Path) -> None:
+def test_a_plan_that_changed_since_is_an_error_that_names_the_change(wiretale_run: Run, tmp_path: Path) -> None:
     plan, out, port = plan_file(tmp_path, PLAN), tmp_path / "out", free_port()
     assert wiretale_run("experiment", "run", plan, "-o", out, "--port", port).returncode == 0
     plan.write_text(PLAN.replace("count = 200", "count = 300"))
@@ -249,7 +249,7 @@ def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> No
         process.communicate(timeout=60)
 
 
-# --- what goes wrong
+# --- errors
 
 
 def test_a_receiver_that_does_not_come_up_is_one_clear_line(wiretale_run: Run, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_tracer_that_does_not_come_up_fails_the_test_with_its_reason(wiretale_
 
 
 @pytest.mark.skipif(not CAPTURES_HERE, reason="captures need root and tcpdump")
-def test_an_interface_that_is_not_there_is_told_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
+def test_a_missing_interface_is_reported_before_anything_runs(wiretale_run: Run, tmp_path: Path) -> None:
     command = ("experiment", "run", plan_file(tmp_path, PLAN), "-o", tmp_path / "out", "--interface", "nosuch0")
     done = wiretale_run(*command, "--port", free_port())
     assert done.returncode == 2 and done.stderr.startswith(

@@ -117,7 +117,7 @@ def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_what_a_killed_receiver_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+def test_files_of_a_killed_receiver_are_removed_at_the_next_start(tmp_path: Path) -> None:
     """But for files that are being written, and those that are not of a receiver."""
     folder = tmp_path / "in"
     folder.mkdir()
@@ -151,7 +151,7 @@ def test_what_a_killed_receiver_left_is_removed_at_the_next_start(tmp_path: Path
     "name", [b"caf\xe9.bin", "left\u202eright.bin".encode(), b"over\xe0\x82\xa9long\xed\xa0\x80", "caf\u00e9".encode()]
 )
 def test_any_name_of_a_file_survives_json(tmp_path: Path, name: bytes) -> None:
-    """As in the analyzer's JSON: what is not UTF-8 as Python reads it, controls of bidirectional text escaped."""
+    """As in the analyzer's JSON: bytes that are not UTF-8 as Python reads them, controls of bidirectional text escaped."""
     source = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
     source.write_text("a few words")
     with receiving(tmp_path) as one:

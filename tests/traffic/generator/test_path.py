@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-traffic over a path that drops, and what `wiretale analyze` finds in a capture at its receiver."""
+"""wiretale-traffic over a path that drops, and the results of `wiretale analyze` for a capture at its receiver."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def total(rows: list[Row], column: str) -> int:
 
 
 @pytest.mark.parametrize("streams", [1, 8])
-def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+def test_udp_without_loss_is_counted_alike(path: DroppingPath, tmp_path: Path, streams: int) -> None:
     path.disturb("udp dport > 0", dropped=0)
     options = ["--udp", "--size", "200", "--count", "300", "--rate", "2M", "--streams", str(streams)]
     report, file = run(path, tmp_path, *options)
@@ -68,7 +68,7 @@ def test_udp_without_loss_is_told_alike(path: DroppingPath, tmp_path: Path, stre
 
 
 @pytest.mark.parametrize("streams", [1, 8])
-def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+def test_losses_equal_the_drops_of_the_path(path: DroppingPath, tmp_path: Path, streams: int) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=100)
     options = ["--udp", "--size", "200", "--count", str(1600 // streams), "--rate", "1M", "--streams", str(streams)]
     report, file = run(path, tmp_path, *options)
@@ -77,7 +77,7 @@ def test_what_the_path_dropped_is_what_is_lost(path: DroppingPath, tmp_path: Pat
     assert report["blocks_lost"] == path.dropped() > 80
     assert report["receiver"]["host_dropped"] == 0  # it was the path
     assert report["blocks_received"] == total(rows, "blocks")
-    # What was sent after the last block that came is known to the sender alone.
+    # Blocks sent after the last one that arrived are known to the sender alone.
     assert report["receiver"]["blocks_missing"] == total(rows, "blocks_lost") + before_the_first(file)
     for column in ("blocks_duplicate", "blocks_corrupt"):
         assert report[column] == total(rows, column) == 0, column
@@ -94,7 +94,7 @@ def before_the_first(file: Path) -> int:
     return sum(first.values())
 
 
-def test_reordering_is_told_alike(path: DroppingPath, tmp_path: Path) -> None:
+def test_reordering_is_counted_alike(path: DroppingPath, tmp_path: Path) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=20, slow=50)
     report, file = run(path, tmp_path, "--udp", "--size", "500", "--count", "4000", "--rate", "8M")
     rows = block_rows(file)
@@ -104,7 +104,7 @@ def test_reordering_is_told_alike(path: DroppingPath, tmp_path: Path) -> None:
     assert report["blocks_duplicate"] == total(rows, "blocks_duplicate") == 0
 
 
-def test_duplicates_are_told_alike(path: DroppingPath, tmp_path: Path) -> None:
+def test_duplicates_are_counted_alike(path: DroppingPath, tmp_path: Path) -> None:
     path.disturb(f"{TO_RECEIVER} udp dport > 0", dropped=0)
     command = [*path.inside(path.router), "nft", TWICE]
     made = subprocess.run(command, capture_output=True, text=True, timeout=10)
@@ -120,7 +120,7 @@ def test_duplicates_are_told_alike(path: DroppingPath, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("streams", [1, 8])
-def test_tcp_repairs_what_the_path_drops(path: DroppingPath, tmp_path: Path, streams: int) -> None:
+def test_tcp_repairs_drops_of_the_path(path: DroppingPath, tmp_path: Path, streams: int) -> None:
     # Of 550 segments or more; none is dropped once in 10^7 times.
     path.disturb(f"{TO_RECEIVER} tcp dport {PORT} meta length > 400", dropped=30)
     options = ["--size", "1000", "--count", str(800 // streams), "--streams", str(streams)]
@@ -150,7 +150,7 @@ def test_blocks_of_several_sizes_and_no_offload(path: DroppingPath, tmp_path: Pa
         assert report["blocks_received"] == row["blocks"] == 300
 
 
-def test_a_block_that_does_not_fit_is_told(path: DroppingPath, tmp_path: Path) -> None:
+def test_a_block_that_does_not_fit_is_reported(path: DroppingPath, tmp_path: Path) -> None:
     """Don't fragment, and more than the MTU: an error, not silence."""
     path.disturb("udp dport > 0", dropped=0)
     inside, outside = tuple(path.inside(path.receiver)), tuple(path.inside(path.sender))

@@ -39,7 +39,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def at(lab: Lab, host: str) -> tuple[str, ...]:
-    """Words before a command that run it there, with what a lab tells programs on its hosts."""
+    """Words before a command that run it there, with the environment that a lab gives to programs."""
     return (*lab.inside(host, "env"), f"WIRETALE_LINK_RATE={lab.link_bps}")
 
 

@@ -40,7 +40,7 @@ def connect(port: int) -> socket.socket:
 
 
 def talk(port: int, *lines: str) -> list[str]:
-    """What the receiver answers until it hangs up."""
+    """The receiver's answers until it closes the connection."""
     with connect(port) as one:
         for line in lines:
             one.sendall(line.encode() + b"\n")
@@ -59,7 +59,7 @@ def test_garbage_is_turned_away_and_forgotten(tmp_path: Path) -> None:
         for _ in range(150):
             with connect(one.port) as stranger, contextlib.suppress(OSError):
                 stranger.sendall(chance.randbytes(chance.choice([1, 31, 32, 33, 5000])))
-        for _ in range(150):  # and what is nearly right
+        for _ in range(150):  # and nearly right ones
             with connect(one.port) as stranger, contextlib.suppress(OSError):
                 text = bytearray("\n".join(lines[: chance.randrange(1, 8)]).encode() + b"\n")
                 for _ in range(chance.randrange(4)):
@@ -249,7 +249,7 @@ def test_a_rate_over_no_time_is_unknown_in_the_table(tmp_path: Path) -> None:
     assert "rate unknown" in line and "Mbit/s" not in line
 
 
-def test_an_output_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_missing_output_folder_is_reported_at_the_start(tmp_path: Path) -> None:
     command = [program(), "receive", "--port", "1", "--output-dir", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4
@@ -267,8 +267,8 @@ def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:
         assert one.process.wait(timeout=60) == 0
 
 
-def test_silence_ends_a_test_with_what_it_has(tmp_path: Path) -> None:
-    """A sender that says what it sent, and none of it comes."""
+def test_silence_ends_a_test_with_partial_results(tmp_path: Path) -> None:
+    """A sender reports its blocks, and none of them arrives."""
     with receiving(tmp_path) as one, connect(one.port) as sender:
         plan = TEST.replace("tcp", "udp").replace("idle_ns=1000000000", "idle_ns=200000000")
         sender.sendall(f"wiretale/1 nonce={NONCE}\n{plan}\n".encode())
@@ -324,7 +324,7 @@ def test_the_key_keeps_strangers_out(tmp_path: Path) -> None:
 
 
 def test_a_proof_is_good_for_one_challenge_only(tmp_path: Path) -> None:
-    """What the receiver says of itself is no proof of a sender."""
+    """The receiver's own words do not authenticate a sender."""
     key = tmp_path / "key"
     key.write_bytes(os.urandom(40))
     key.chmod(0o600)
@@ -351,7 +351,7 @@ def test_a_thousand_idle_connections_hold_nothing(tmp_path: Path, many_files: No
         assert send(one.port, "--count", "10")["blocks_received"] == 10
 
 
-def test_a_data_connection_of_nobody_is_closed(tmp_path: Path) -> None:
+def test_a_data_connection_without_a_session_is_closed(tmp_path: Path) -> None:
     with receiving(tmp_path) as one:
         for head in (b"WTB1" + bytes(28), b"data run=5 stream=0\n", b"data run=x\n"):
             with connect(one.port) as stranger:
@@ -404,7 +404,7 @@ def block(run: int, stream: int, sequence: int, size: int, tiled: bool = False) 
     return (head + b"".join(word.to_bytes(8, "big") for word in words))[:size]
 
 
-def test_udp_counts_what_comes_twice_late_or_from_strangers(tmp_path: Path) -> None:
+def test_udp_counts_duplicate_late_and_foreign_blocks(tmp_path: Path) -> None:
     with receiving(tmp_path) as one, connect(one.port) as control:
         plan = TEST.replace("tcp", "udp").replace("1000 ", "40 ").replace("idle_ns=1000000000", "idle_ns=300000000")
         control.sendall(f"wiretale/1 nonce={NONCE}\n{plan}\n".encode())
@@ -433,7 +433,7 @@ def test_udp_counts_what_comes_twice_late_or_from_strangers(tmp_path: Path) -> N
 MOST = 2**63 - 1
 
 
-def test_a_peer_that_lies_about_its_figures(tmp_path: Path) -> None:
+def test_a_peer_with_wrong_figures_is_reported(tmp_path: Path) -> None:
     """Each figure of each stream is the largest that the protocol lets it say: the sums stay there."""
     plan = "test run=9 protocol=udp direction=both streams=2 sizes_text=100 count=1 idle_ns=50000000"
     names = ("blocks_sent", "bytes_sent", "first_ns", "elapsed_ns", "cpu_user_ns", "cpu_system_ns")
@@ -468,7 +468,7 @@ def test_a_peer_that_lies_about_its_figures(tmp_path: Path) -> None:
 
 
 def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> None:
-    """Of tests one after the other each begins as soon as its sender was answered, though nobody reads the reports."""
+    """Of tests one after the other each begins as soon as its sender was answered, even if the reports are not read."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wiretale-traffic on the loopback: what is sent arrives, is counted, and is told alike at both ends."""
+"""wiretale-traffic on the loopback: data arrives, is counted, and both ends report the same."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_reverse_sends_back(receiver: Receiver, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
-def test_both_ways_are_told_apart(receiver: Receiver, protocol: str) -> None:
+def test_both_ways_are_kept_apart(receiver: Receiver, protocol: str) -> None:
     report = send(receiver.port, protocol, "--both", "--size", "500", "--count", "60", "--rate", "2M")
     assert_all_arrived(report, 120)
     for member in ("sender", "reverse_sender"):
@@ -185,7 +185,7 @@ def test_intervals_add_up_to_the_whole(receiver: Receiver) -> None:
     assert [line["from_s"] for line in lines[1:]] == [line["to_s"] for line in lines[:-1]]
 
 
-def test_tcp_tells_what_the_kernel_knows(receiver: Receiver) -> None:
+def test_tcp_reports_the_kernel_s_figures(receiver: Receiver) -> None:
     done = send_raw(receiver.port, "--time", "1", "--rate", "10M", "--size", "10000", "--interval", "100ms")
     report = json.loads(done.stdout.splitlines()[-1])
     samples = report["sender"]["tcp_info"]
@@ -196,14 +196,14 @@ def test_tcp_tells_what_the_kernel_knows(receiver: Receiver) -> None:
     assert report["sender"]["cpu_user_s"] + report["sender"]["cpu_system_s"] > 0
 
 
-def test_udp_tells_jitter_and_what_the_host_dropped(receiver: Receiver) -> None:
+def test_udp_reports_jitter_and_drops_of_the_host(receiver: Receiver) -> None:
     got = send(receiver.port, "--udp", "--rate", "500pps", "--count", "100")["receiver"]
     assert 0 < got["jitter_ns"] < 50_000_000
     assert (got["host_dropped"], got["host_dropped_source"]) == (0, "SO_MEMINFO")
 
 
 def test_a_receiver_that_is_overrun_says_so(tmp_path: Path) -> None:
-    """The smallest of buffers, and bursts: what is missing was dropped by this host, and by nobody else."""
+    """The smallest of buffers, and bursts: all missing blocks were dropped by this host."""
     with receiving(tmp_path) as one:
         options = ["--udp", "--size", "1472", "--count", "20000", "--buffer", "4096"]
         report = json.loads(send_raw(one.port, *options).stdout)
@@ -278,8 +278,8 @@ def test_the_table_for_people(receiver: Receiver) -> None:
         (["--df", "perhaps"], "do|dont|want|probe"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_sent(options: list[str], says: str) -> None:
-    done = send_raw(9, *options)  # nobody is there
+def test_wrong_usage_is_reported_before_anything_is_sent(options: list[str], says: str) -> None:
+    done = send_raw(9, *options)  # no receiver
     assert (done.returncode, done.stdout) == (2, b"")
     assert says in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
@@ -290,7 +290,7 @@ def test_too_large_for_ipv6() -> None:
     assert done.returncode == 2 and b"65527" in done.stderr
 
 
-def test_nobody_there_is_an_error_of_one_line() -> None:
+def test_a_host_without_receiver_is_one_line() -> None:
     done = send_raw(9, "--count", "1")
     assert done.returncode == 4 and done.stderr.count(b"\n") == 1
     assert b"refused" in done.stderr

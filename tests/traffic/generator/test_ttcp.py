@@ -36,7 +36,7 @@ def free_port() -> str:
 
 
 def sockets(port: str, udp: bool) -> list[tuple[str, int]]:
-    """State, and what waits to be read, of those at the port, as the kernel lists them."""
+    """State and unread bytes of the sockets at the port, as the kernel lists them."""
     name = "udp" if udp else "tcp"
     lines = [line for file in (name, name + "6") for line in Path("/proc/net", file).read_text().splitlines()[1:]]
     fields = [line.split() for line in lines]
@@ -144,7 +144,7 @@ class ClassicReceiver(threading.Thread):
 def send_as_classic(port: str, datagrams: list[bytes], start: int = 1, marks: int = 4) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for data in [MARK] * start + datagrams + [MARK] * marks:
-            sender.sendto(data, (HOST, int(port)))  # unconnected: does not hear that nobody listens any more
+            sender.sendto(data, (HOST, int(port)))  # unconnected: gets no error if the port is closed
             time.sleep(0.002)  # the receiver has one socket buffer
 
 
@@ -232,7 +232,7 @@ def test_a_receiver_that_goes_away_ends_the_transmitter_with_a_report() -> None:
     assert found["ended_by"] == "peer gone" and found["bytes"] > 0
 
 
-def test_nobody_at_the_port_is_one_clear_line() -> None:
+def test_a_closed_port_is_one_clear_line() -> None:
     done = sent("-s", "-p", free_port(), HOST)
     assert done.returncode == 4 and done.stdout == b""
     assert re.fullmatch(rb"ttcp-t: 127.0.0.1 port \d+: cannot connect: Connection refused\n", done.stderr)
@@ -347,7 +347,7 @@ def test_marks_left_of_one_transfer_do_not_begin_the_next() -> None:
             time.sleep(0.05)
 
 
-def test_concurrent_senders_over_udp_are_told_apart() -> None:
+def test_concurrent_senders_over_udp_are_kept_apart() -> None:
     port = free_port()
     with running("-s", "-u", "-R", "--json", port=port, udp=True) as receiver:
         senders = [
@@ -391,7 +391,7 @@ def test_datagrams_longer_than_the_buffer_are_said_to_be_cut() -> None:
     assert b"3 datagrams were longer than 512 bytes" in err
 
 
-def test_nobody_at_the_port_over_udp_is_told() -> None:
+def test_a_closed_udp_port_is_reported() -> None:
     done = sent("-s", "-u", "-n", "50", "--json", "-p", free_port(), HOST)
     assert json.loads(done.stdout)["sends_refused"] > 0
     assert b"nobody receives at 127.0.0.1" in done.stderr

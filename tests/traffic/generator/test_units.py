@@ -77,7 +77,7 @@ def test_the_generator_takes_every_spelling_for_its_value(listener: Listener, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_generator_refuses_what_is_none(kind: str) -> None:
+def test_the_generator_refuses_wrong_spellings(kind: str) -> None:
     for text in UNIT_SPELLINGS["refused"][kind]:
         done = run("wiretale-traffic", "send", *NO_PORT, OPTIONS[kind][0], text)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (text, done.stderr)
@@ -104,7 +104,7 @@ def test_the_link_takes_every_spelling(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_link_refuses_what_is_none(kind: str) -> None:
+def test_the_link_refuses_wrong_spellings(kind: str) -> None:
     for text in UNIT_SPELLINGS["refused"][kind]:
         if set(text) & set(" \t"):
             continue

@@ -70,7 +70,7 @@ def test_captures_without_a_common_block_are_an_error(tmp_path: Path) -> None:
         measure_flow(before, after, 1000)
 
 
-def test_the_report_shows_measured_beside_published_and_phones_nobody(tmp_path: Path) -> None:
+def test_the_report_shows_measured_beside_published_offline(tmp_path: Path) -> None:
     flow = measured(tmp_path, 300, INTERVAL_NS, 8 * MS, 10 * MS, 20)
     row = {
         **flow.totals,

@@ -69,7 +69,7 @@ def test_every_tenth_packet_is_lost(send: Send) -> None:
 
 
 @pytest.mark.parametrize(("setting", "fate"), [("loss-span=100ms-200ms", "span"), ("outage=100ms-200ms", "outage")])
-def test_what_comes_in_a_span_of_time_is_lost(send: Send, setting: str, fate: str) -> None:
+def test_packets_in_a_span_of_time_are_dropped(send: Send, setting: str, fate: str) -> None:
     sent = send(setting, count=150, gap=0.002)
     lost, origin = lost_as(sent, fate), sent.truth[0]["in_ns"]
     inside = {row["index"] for row in sent.truth if 100e6 <= row["in_ns"] - origin < 200e6}
@@ -84,7 +84,7 @@ def test_a_stalled_link_lets_nothing_out_and_loses_nothing(send: Send) -> None:
 
 
 @pytest.mark.parametrize("reorders", ["no", "yes"])
-def test_jitter_overtakes_only_when_told(send: Send, reorders: str) -> None:
+def test_jitter_reorders_only_if_asked_to(send: Send, reorders: str) -> None:
     sent = send(f"delay=20ms jitter=10ms jitter-reorders={reorders}", count=300, gap=0.001)
     assert sorted(sent.numbers_after) == sent.numbers_before == list(range(300))
     late = sum(second < first for first, second in pairwise(sent.numbers_after))
@@ -106,7 +106,7 @@ def test_packets_leave_at_the_opportunities_of_a_trace(send: Send, tmp_path: Pat
     assert sent.numbers_after == list(range(40))
 
 
-def test_red_drops_early_and_codel_what_waited_too_long(send: Send) -> None:
+def test_red_drops_early_and_codel_drops_old_packets(send: Send) -> None:
     red = send("rate=2Mbit queue=40 discipline=red red-weight=0.1", size=1000 - HEADERS, count=600, gap=0.002)
     assert len(lost_as(red, "red")) > 20  # a sender that a busy machine holds up causes fewer
     codel = send("rate=2Mbit queue=400 discipline=codel", size=1000 - HEADERS, count=400, gap=0.002)
@@ -189,7 +189,7 @@ def test_tcp_finds_the_mtu_of_the_path_by_the_links_answer(tmp_path: Path, famil
     full = [row["ip_bytes"] for row in data if row["payload_bytes"] > 1000]
     assert set(large) == {1500}
     assert max(full) == 1300
-    assert full.count(1300) >= max(100, len(full) - 3)  # what is split anew for the MTU leaves rests
+    assert full.count(1300) >= max(100, len(full) - 3)  # segments split for the MTU leave rests
     assert {row["direction"] for row in rows if row["fate"] == "made"} == {1}
     assert sum(row["payload_bytes"] for row in data) >= 200_000
 
@@ -206,7 +206,7 @@ def test_tcp_escapes_a_black_hole_by_probing(tmp_path: Path) -> None:
 
 
 def key_of(frame: bytes) -> tuple[str, str, int, int, int]:
-    """What tells a TCP packet from others: addresses, IP id, sequence, size."""
+    """The fields that identify a TCP packet: addresses, IP ID, sequence, size."""
     ip = frame[ETHERNET:]
     source, destination = (".".join(map(str, ip[at : at + 4])) for at in (12, 16))
     number = int.from_bytes(ip[24:28], "big")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs in network namespaces: what the link was told to do is what its truth says and what both captures show."""
+"""Labs in network namespaces: the link's settings, its truth and both captures agree."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_black_hole_says_nothing(send: Send) -> None:
     assert sent.numbers_before == list(range(5)) and not sent.numbers_after
 
 
-def test_the_truth_tells_packets_as_captures_do(send: Send) -> None:
+def test_the_truth_has_the_packets_of_the_captures(send: Send) -> None:
     sent = send("delay=1ms", count=20)
     ids = [int.from_bytes(frame[18:20], "big") for frame in sent.before if frame[42:46] == b"WTB1"]
     assert [row["ip_id"] for row in sent.truth] == ids
@@ -278,7 +278,7 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     assert "https://" not in (tmp_path / "report.html").read_text().split('id="plotly"')[0]
 
 
-def test_the_check_measures_what_the_link_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_measures_the_link_s_own_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("wiretale-traffic") and not (Path(sys.executable).parent / "wiretale-traffic").exists():
         pytest.skip("needs wiretale-traffic, which is not installed")
     from wiretale.traffic.lab import check

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs and the processes that use them: nobody takes a lab away from a run, and no run leaves one behind."""
+"""Labs and the processes that use them: a run keeps its lab until it ends, and no run leaves one behind."""
 
 from __future__ import annotations
 

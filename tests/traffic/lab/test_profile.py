@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: what is read from TOML, and what is refused with the place named."""
+"""Profiles in TOML: their values, and errors with their place."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_trace_is_found_beside_its_profile(tmp_path: Path) -> None:
         '[published]\nlatency_ms = "14"',
     ],
 )
-def test_what_is_no_profile_is_refused_with_its_place(text: str) -> None:
+def test_wrong_profiles_are_refused_with_the_place(text: str) -> None:
     with pytest.raises(UsageError, match=r"^bad\.toml: ") as caught:
         make_profile("bad", text, "bad.toml")
     assert "\n" not in str(caught.value)
@@ -93,7 +93,7 @@ def test_an_unknown_profile_is_answered_with_those_there_are() -> None:
         load_profile("/nowhere/moon.toml")
 
 
-def test_the_study_sends_what_it_published() -> None:
+def test_the_study_sends_its_published_load() -> None:
     rows = study_profiles("S6")
     assert [profile.scenario.row for profile in rows if profile.scenario] == list(range(1, 9))
     for profile in rows:

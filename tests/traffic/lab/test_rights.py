@@ -89,7 +89,7 @@ def test_a_process_number_given_to_another_is_no_holder(tmp_path: Path, monkeypa
     assert rights.holder() is None
 
 
-def test_a_holder_that_has_ended_is_none_though_nobody_has_looked(
+def test_a_holder_that_has_ended_does_not_count_before_it_is_reaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WIRETALE_STATE", str(tmp_path / "labs"))
@@ -101,7 +101,7 @@ def test_a_holder_that_has_ended_is_none_though_nobody_has_looked(
         assert rights.holder() is None
 
 
-def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "wiretale-4711").mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
@@ -112,9 +112,7 @@ def test_a_folder_that_somebody_else_made_is_not_used(tmp_path: Path, monkeypatc
         known_labs()
 
 
-def test_what_runs_in_a_namespace_that_nobody_can_enter_any_more_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_in_an_unreachable_namespace_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
     needs.skip_without(needs.user_namespaces())
     monkeypatch.delenv(state.USER, raising=False)

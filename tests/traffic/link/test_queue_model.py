@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the link's C test is held against is what the models of RED and CoDel say."""
+"""The table of the link's C test equals the models of RED and CoDel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from queue_model import CASES, HEADER, MS, Codel, Packet, c_text, drops
 
 
-def test_the_table_of_the_c_test_is_what_the_models_say() -> None:
+def test_the_table_of_the_c_test_equals_the_models() -> None:
     if not HEADER.parent.is_dir():
         pytest.skip("needs the sources")
     assert HEADER.read_text() == c_text(), "python tests/support/queue_model.py writes it anew"

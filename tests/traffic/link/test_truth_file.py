@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale link --truth FILE`: what it replaces, and what it must not."""
+"""`wiretale link --truth FILE`: files that it may replace, and files that it must keep."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_older_truth_is_replaced_whole_and_a_pipe_is_written(tmp_path: Path) 
 
 
 def run_link(space: str, truth: Path) -> bytes:
-    """What it says first, of a link that is ended then."""
+    """The first output of a link that is ended then."""
     command = ["ip", "netns", "exec", space, find_program("wiretale-link"), "left", "right", "--truth", str(truth)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr
