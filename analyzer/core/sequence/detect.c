@@ -5,13 +5,13 @@
 
 #define SECOND            ((int64_t)1000000000) /* ns */
 #define AGREE_LEAST       3u
-#define CLOCKS_APART_MOST (2 * SECOND) /* ns, between packets that follow each other */
-#define PACE_LEAST        4000         /* ns a packet */
+#define CLOCKS_APART_MOST (2 * SECOND) /* ns, between consecutive packets */
+#define PACE_LEAST        4000         /* ns per packet */
 #define PACE_PART         256
-#define UPTIME_MOST       (365 * 86400 * SECOND) /* ns; also of a clock never set */
-#define CLOCK_WRONG_MOST  (86400 * SECOND)       /* ns; any time zone is within */
-#define TICKS_STEP_MOST   900000 /* 10 s of the fastest usual RTP clock, 90 kHz, and for */
-#define TICKS_A_SECOND    192000 /* every second between the packets as many ticks */
+#define UPTIME_MOST       (365 * 86400 * SECOND) /* ns; also covers a clock that was never set */
+#define CLOCK_WRONG_MOST  (86400 * SECOND)       /* ns; covers every time zone */
+#define TICKS_STEP_MOST   900000 /* 10 s of the fastest common RTP clock, 90 kHz, and */
+#define TICKS_A_SECOND    192000 /* ticks per second between the packets */
 
 struct sequence_kept sequence_keep(const struct sequence_packet *packet) {
     struct sequence_reading block;
@@ -24,7 +24,7 @@ struct sequence_kept sequence_keep(const struct sequence_packet *packet) {
         .time_known = packet->time_known,
         .present = true,
     };
-    if (kept.captured) /* without any there may be no payload to point at */
+    if (kept.captured) /* the payload pointer may be NULL if nothing was captured */
         memcpy(kept.payload, packet->payload, kept.captured);
     kept.corrupt = packet->corrupt || (sequence_layouts[0].read(&block, packet->payload,
                                                                 packet->captured, packet->length) &&
@@ -48,13 +48,14 @@ bool sequence_is_any(const struct sequence_kept *kept) {
     return false;
 }
 
-/* A packet and a later one of the same source, as one layout reads them. */
+/* Two packets of one source, as one layout reads them. */
 struct pair {
     const struct sequence_kept *earlier, *later;
     const struct sequence_reading *from, *to;
 };
 
-/* Time between the two at the capture, 0 where it is not known. */
+/* Computes the time between the two at the capture point, 0 if unknown; returns false on overflow.
+ */
 static bool arrival_difference(const struct pair *pair, int64_t *difference) {
     *difference = 0;
     return !pair->earlier->time_known || !pair->later->time_known ||
@@ -89,15 +90,15 @@ static bool pair_agrees(const struct sequence_layout *layout, const struct pair 
     return layout->clock == SEQUENCE_CLOCK_NS ? clocks_agree(pair, step) : ticks_agree(pair);
 }
 
-/* What the kept packets say for one layout. */
+/* Evidence of the stored packets for one layout. */
 struct agreement {
     unsigned agreeing, rising, others;
-    int64_t rise;      /* from the oldest's number to the newest's */
-    bool has_next;     /* one packet has the number after another's */
-    bool has_moved;    /* the carried time is not the same in all */
-    bool is_time;      /* and does not just count, in microseconds or in seconds */
-    bool keeps_pace;   /* with the capture's clock */
-    bool is_plausible; /* a time of day near the capture's, or since a start of the system */
+    int64_t rise;      /* from the oldest number to */
+    bool has_next;     /* two numbers are consecutive */
+    bool has_moved;    /* the sent times differ */
+    bool is_time;      /* and are not a counter of microseconds or seconds */
+    bool keeps_pace;   /* sent times advance with the capture's clock */
+    bool is_plausible; /* a time of day near the capture's, or a time since boot */
 };
 
 static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
@@ -107,8 +108,9 @@ static bool is_plausible_time(const struct sequence_kept *kept, int64_t sent) {
             apart < CLOCK_WRONG_MOST);
 }
 
-/* The oldest that agrees and the newest: the sender's clock moved by more than a counter would, and
- * by a part of what the capture's did: packets sent at once may arrive over a longer time. */
+/* Compares the oldest agreeing packet with the newest: the sender's clock must advance more than a
+ * counter would, and by a minimum share of the capture's time, because packets sent in a burst may
+ * arrive over a longer time. */
 static bool keeps_pace(const struct pair *ends, unsigned agreeing) {
     int64_t arrived, sent = ends->to->sent - ends->from->sent;
     return arrival_difference(ends, &arrived) && sent >= PACE_LEAST * (int64_t)agreeing &&
@@ -129,12 +131,12 @@ static void add_agreeing(struct agreement *found, const struct sequence_layout *
         has_ns && sent % SECOND && sent != step * 1000 && sent != 1000 && sent != -1000;
 }
 
-/* The same packet once more, as a mirror port stores each: it neither agrees nor disagrees. */
+/* The same packet again, as a mirror port stores it: neither evidence for nor against. */
 static bool is_again(const struct pair *pair) {
     return pair->from->sequence == pair->to->sequence && pair->from->sent == pair->to->sent;
 }
 
-/* From the newest packet back, as long as those of its source agree. */
+/* Goes back from the newest packet, as long as packets of its source agree. */
 static struct agreement agreement_on(const struct sequence_layout *layout,
                                      const struct sequence_trial *trial, uint64_t *key) {
     struct agreement found = {0};
@@ -162,7 +164,7 @@ static struct agreement agreement_on(const struct sequence_layout *layout,
         pair.to = pair.from;
         next = !next;
     }
-    pair.from = pair.to; /* the oldest that agrees */
+    pair.from = pair.to; /* the oldest agreeing packet */
     pair.earlier = pair.later;
     pair.to = &newest;
     pair.later = &trial->kept[trial->count - 1];
@@ -170,10 +172,10 @@ static struct agreement agreement_on(const struct sequence_layout *layout,
     return found;
 }
 
-/* Numbers rise in two of three steps at least, so a swap among three packets waits for the fourth.
- * RTP has no time to compare: RFC 3550 A.1 wants two packets in sequence. iperf has nothing else
- * than a time: ESP in UDP (RFC 3948) with AES-GCM is a constant and two counters (RFC 4106), as
- * iperf3 would be in a second of its own where every microsecond has a packet. */
+/* Numbers must rise in two of three steps, so a swap among three packets waits for the fourth. RTP
+ * has no time to compare: RFC 3550 A.1 requires two consecutive packets. iperf has only its time:
+ * ESP in UDP (RFC 3948) with AES-GCM has a constant and two counters (RFC 4106), which look like
+ * iperf3 in a frozen second with one packet per microsecond. */
 static bool is_believed(const struct sequence_layout *layout, const struct agreement *found) {
     if (found->agreeing < AGREE_LEAST || found->others * 4 > found->agreeing ||
         found->rising * 3 < (found->agreeing - 1) * 2 || found->rise * 2 < found->agreeing - 1)

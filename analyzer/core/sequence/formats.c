@@ -6,10 +6,10 @@
 
 #define BILLION 1000000000
 
-/* Above this a counter of 64 bits is no counter; it also keeps every difference in range. */
+/* A 64-bit value above this is not a counter; the bound also keeps differences from overflow. */
 #define SEQUENCE_MOST ((uint64_t)1 << 62)
 
-#define AHEAD_MOST  ((int64_t)1 << 24) /* a minute of the smallest packets at 100 Mbit/s */
+#define AHEAD_MOST  ((int64_t)1 << 24) /* one minute of minimum-size packets at 100 Mbit/s */
 #define FOLLOW_MOST 64
 #define STEP_MOST   UINT16_MAX
 
@@ -34,8 +34,8 @@ static bool read_block(struct sequence_reading *reading, const uint8_t *payload,
     return true;
 }
 
-/* Both tools send seconds and microseconds. Newer ones of iperf3 count from the start of the system
- * (CLOCK_MONOTONIC): only differences mean anything. */
+/* Both tools send seconds and microseconds. Newer versions of iperf3 count from the start of the
+ * system (CLOCK_MONOTONIC), so only differences have a meaning. */
 static bool read_time(struct sequence_reading *reading, const uint8_t *at) {
     uint32_t seconds = load_be32(at), microseconds = load_be32(at + 4);
     reading->sent = (int64_t)seconds * BILLION + (int64_t)microseconds * 1000;
@@ -62,15 +62,15 @@ static bool read_iperf3_32(struct sequence_reading *reading, const uint8_t *payl
     return true;
 }
 
-/* An end marker is the id negated or, from some versions, with its highest bit set. */
+/* An end marker is the negated id or, in some versions, the id with its highest bit set. */
 static void set_ends(struct sequence_reading *reading, uint64_t id, uint64_t highest_bit) {
     reading->ends[0] = (0 - id) & (highest_bit - 1);
     reading->ends[1] = id & (highest_bit - 1);
 }
 
-/* iperf 2.0.10 and later: id, seconds, microseconds, high half of the id. Versions before have 0 or
- * other things there, and negate the id alone: where that is 0, the id is one above 2^31 unless it
- * is far from the others. */
+/* iperf 2.0.10 and later: id, seconds, microseconds, high half of the id. Earlier versions have
+ * other data in the high half and negate only the low half: if the high half is 0 and the highest
+ * bit of the low half is set, it is an end marker unless it continues the other numbers. */
 static bool read_iperf2_64(struct sequence_reading *reading, const uint8_t *payload,
                            uint32_t captured, uint32_t length) {
     (void)length;
@@ -85,10 +85,10 @@ static bool read_iperf2_64(struct sequence_reading *reading, const uint8_t *payl
         set_ends(reading, reading->sequence, (uint64_t)1 << 63);
     else if (reading->may_be_end)
         set_ends(reading, low, (uint64_t)1 << 31);
-    return reading->is_end || high <= UINT16_MAX; /* other things are more */
+    return reading->is_end || high <= UINT16_MAX; /* a larger value is not an id */
 }
 
-/* A signed counter: it has 31 bits before it would look like an end. */
+/* The counter is signed, so it has 31 bits; a negative value is an end marker. */
 static bool read_iperf2_32(struct sequence_reading *reading, const uint8_t *payload,
                            uint32_t captured, uint32_t length) {
     (void)length;
@@ -101,7 +101,7 @@ static bool read_iperf2_32(struct sequence_reading *reading, const uint8_t *payl
     return true;
 }
 
-/* RFC 3551 tables 4 and 5; the others are agreed on elsewhere. */
+/* Clock rates of RFC 3551 tables 4 and 5; signaling negotiates all others. */
 static const uint32_t tick_rates[35] = {
     [0] = 8000,   [3] = 8000,   [4] = 8000,   [5] = 8000,   [6] = 16000,  [7] = 8000,
     [8] = 8000,   [9] = 8000,   [10] = 44100, [11] = 44100, [12] = 8000,  [13] = 8000,
@@ -115,12 +115,12 @@ static bool read_rtp(struct sequence_reading *reading, const uint8_t *payload, u
     if (captured < 12 || payload[0] >> 6 != 2)
         return false;
     uint8_t kind = payload[1] & 0x7f;
-    /* RFC 5761 section 4: with the marker these are RTCP, so RTP leaves them free (72 to 76 are
-     * reserved in RFC 3551 for that reason too). */
+    /* With the marker bit these types are RTCP, so RTP does not use them (RFC 5761 section 4; RFC
+     * 3551 reserves 72 to 76). */
     if (kind >= 64 && kind <= 95)
         return false;
     uint32_t header = 12 + 4u * (payload[0] & 0x0f);
-    if (payload[0] & 0x10) { /* section 5.3.1: an extension has a head of 4 bytes */
+    if (payload[0] & 0x10) { /* section 5.3.1: an extension has a header of 4 bytes */
         if (captured >= header + 4)
             header += 4u * load_be16(payload + header + 2);
         header += 4;

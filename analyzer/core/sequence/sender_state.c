@@ -5,11 +5,11 @@
 
 #define BILLION 1000000000
 
-#define JUMP_MOST ((int64_t)1 << 40) /* as many lost are believed */
+#define JUMP_MOST ((int64_t)1 << 40) /* largest plausible loss */
 
-static void tell(const struct sequence_judge *judge, const struct sequence_event *event) {
-    if (judge->listener && judge->listener->tell)
-        judge->listener->tell(judge->listener->context, event);
+static void report(const struct sequence_judge *judge, const struct sequence_event *event) {
+    if (judge->listener && judge->listener->report)
+        judge->listener->report(judge->listener->context, event);
 }
 
 static struct sequence_event event_of(enum sequence_event_kind kind,
@@ -25,18 +25,18 @@ static struct sequence_event event_of(enum sequence_event_kind kind,
     };
 }
 
-void sequence_tell(const struct sequence_judge *judge, enum sequence_event_kind kind,
-                   const struct sequence_item *item, uint64_t related_frame) {
+void sequence_report(const struct sequence_judge *judge, enum sequence_event_kind kind,
+                     const struct sequence_item *item, uint64_t related_frame) {
     struct sequence_event event = event_of(kind, item, related_frame);
-    tell(judge, &event);
+    report(judge, &event);
 }
 
-static void tell_lost(const struct sequence_judge *judge, const struct sequence_item *item,
-                      int64_t first_lost, uint64_t count, uint64_t frame_before) {
+static void report_loss(const struct sequence_judge *judge, const struct sequence_item *item,
+                        int64_t first_lost, uint64_t count, uint64_t frame_before) {
     struct sequence_event event = event_of(SEQUENCE_LOST, item, frame_before);
     event.sequence = sequence_on_wire(judge->layout, first_lost);
     event.count = count;
-    tell(judge, &event);
+    report(judge, &event);
 }
 
 void sequence_source_begin(struct sequence_source *source, uint64_t key) {
@@ -50,8 +50,8 @@ void sequence_source_begin(struct sequence_source *source, uint64_t key) {
 
 /* --- transit times --------------------------------------------------------------------------- */
 
-/* What the sender's clock says between two packets, ns. An RTP clock has no rate of its own unless
- * the payload type fixes it, and another payload type has another one. */
+/* Computes the sender's time between two packets in ns. An RTP clock rate is known only if the
+ * payload type fixes it, and each payload type has its own. */
 static bool sent_difference(const struct transit_clock *clock, const struct sequence_layout *layout,
                             const struct sequence_reading *reading, int64_t *difference) {
     if (layout->clock == SEQUENCE_CLOCK_NS)
@@ -63,7 +63,7 @@ static bool sent_difference(const struct transit_clock *clock, const struct sequ
     return true;
 }
 
-/* RFC 3550 section 6.4.1: packets in the order in which they come, J += (|D| - J) / 16. */
+/* RFC 3550 section 6.4.1: in order of arrival, J += (|D| - J) / 16. */
 static void add_difference(struct transit_clock *clock, int64_t difference) {
     int64_t transit_ns;
     if (__builtin_add_overflow(clock->transit_ns, difference, &transit_ns))
@@ -169,21 +169,21 @@ static void judge_arrival(struct sequence_source *source, const struct sequence_
     switch (decoded) {
     case ARRIVAL_NEXT: break;
     case ARRIVAL_AHEAD:
-        tell_lost(judge, item, before + 1, (uint64_t)(position - before - 1),
-                  source->highest_frame);
+        report_loss(judge, item, before + 1, (uint64_t)(position - before - 1),
+                    source->highest_frame);
         break;
     case ARRIVAL_BEHIND:
         counts->out_of_order++;
-        sequence_tell(judge, SEQUENCE_OUT_OF_ORDER, item,
-                      sequence_source_overtaker(source, position));
+        sequence_report(judge, SEQUENCE_OUT_OF_ORDER, item,
+                        sequence_source_overtaker(source, position));
         break;
     case ARRIVAL_DUPLICATE:
         counts->duplicates++;
-        sequence_tell(judge, SEQUENCE_DUPLICATE, item, sequence_source_frame(source, position));
+        sequence_report(judge, SEQUENCE_DUPLICATE, item, sequence_source_frame(source, position));
         break;
     case ARRIVAL_LATE:
         counts->late++;
-        sequence_tell(judge, SEQUENCE_LATE, item, 0);
+        sequence_report(judge, SEQUENCE_LATE, item, 0);
         break;
     }
 }
@@ -201,7 +201,7 @@ static void place(struct sequence_source *source, const struct sequence_judge *j
     judge->counts->received++;
     if (reading->corrupt) {
         judge->counts->corrupt++;
-        sequence_tell(judge, SEQUENCE_CORRUPT, item, 0);
+        sequence_report(judge, SEQUENCE_CORRUPT, item, 0);
     }
     judge_arrival(source, judge, item, position);
     clock_take(&source->clock, judge->layout, item);
@@ -223,11 +223,11 @@ static void begin_again(struct sequence_source *source, const struct sequence_ju
     source->clock.begun = false;
     source->clock.least = source->clock.greatest = 0;
     judge->counts->restarts++;
-    sequence_tell(judge, SEQUENCE_RESTART, item, source->last_frame);
+    sequence_report(judge, SEQUENCE_RESTART, item, source->last_frame);
 }
 
-/* A number that went back although it was sent later is another beginning, not a packet that was
- * late. Without a time, only how far it is from the others can tell (RFC 3550 A.1). */
+/* Returns whether the step must be confirmed. A lower number with a later sent time is a restart,
+ * not reordering. Without a sent time, only the distance decides (RFC 3550 A.1). */
 static bool is_far_off(const struct sequence_source *source, const struct sequence_layout *layout,
                        const struct sequence_reading *reading, int64_t step) {
     if (step > layout->ahead_most)
@@ -237,7 +237,7 @@ static bool is_far_off(const struct sequence_source *source, const struct sequen
     return -step > layout->behind_most;
 }
 
-/* iperf3 and newer versions of iperf2 begin with 1. */
+/* iperf3 and newer versions of iperf2 start at 1. */
 static bool is_beginning(const struct sequence_layout *layout,
                          const struct sequence_reading *reading, int64_t step) {
     return layout->clock == SEQUENCE_CLOCK_NS && step <= 0 &&
@@ -249,12 +249,12 @@ void sequence_source_settle(struct sequence_source *source, const struct sequenc
         return;
     source->is_waiting = false;
     if (step_to(source, judge->layout, &source->waiting.reading) > 0)
-        judge->counts->other_packets++; /* one number far ahead and none after it: damage */
+        judge->counts->other_packets++; /* a single number far ahead is damage */
     else
         place(source, judge, &source->waiting);
 }
 
-/* Whether the packet goes on from the one that waits, which then was no accident. */
+/* Returns whether the packet continues from the waiting one, which confirms it. */
 static bool confirms(const struct sequence_source *source, const struct sequence_layout *layout,
                      const struct sequence_reading *reading) {
     int64_t follow = sequence_step(layout, source->waiting.reading.sequence, reading->sequence);

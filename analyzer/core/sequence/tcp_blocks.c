@@ -28,7 +28,7 @@ static struct open_block *open_at(const struct block_stream *blocks, uint64_t i)
     return &blocks->open[(blocks->delivered + i) % blocks->room];
 }
 
-/* The list is unwrapped as it grows: room is a power of two, so what had wrapped moves behind. */
+/* The ring is unwrapped as it grows; its size is a power of two. */
 static bool has_room(struct block_stream *blocks, struct pool *pool) {
     uint32_t old_room = blocks->room;
     struct open_block *old = NULL;
@@ -67,7 +67,7 @@ static int64_t start_of(const struct block_stream *blocks, uint64_t number) {
     return blocks->start + (int64_t)number * blocks->length;
 }
 
-/* What the receiver has acknowledged is there, seen or not. */
+/* Acknowledged data is at the receiver even if the capture missed it. */
 static bool is_whole(const struct block_segment *segment, int64_t start, int64_t end) {
     const struct range_set *gaps = segment->gaps;
     if (segment->highest < end)
@@ -92,22 +92,22 @@ static void touch(struct block_stream *blocks, const struct block_segment *segme
         block->own_ns = segment->time_ns;
 }
 
-static void tell(struct block_stream *blocks, const struct block_listener *listener,
-                 const struct block_segment *segment, bool complete) {
-    struct delivered_block told = {.number = blocks->first_number + blocks->delivered,
-                                   .stream = blocks->stream,
-                                   .bytes = (uint32_t)blocks->length,
-                                   .headed = blocks->headed,
-                                   .seen = *open_at(blocks, 0),
-                                   .complete = complete};
+static void report(struct block_stream *blocks, const struct block_listener *listener,
+                   const struct block_segment *segment, bool complete) {
+    struct delivered_block delivered = {.number = blocks->first_number + blocks->delivered,
+                                        .stream = blocks->stream,
+                                        .bytes = (uint32_t)blocks->length,
+                                        .headed = blocks->headed,
+                                        .seen = *open_at(blocks, 0),
+                                        .complete = complete};
     if (complete) {
-        told.complete_ns = segment->time_ns;
-        told.last_frame = segment->frame;
+        delivered.complete_ns = segment->time_ns;
+        delivered.last_frame = segment->frame;
     }
-    listener->block(listener->context, &told);
+    listener->block(listener->context, &delivered);
 }
 
-/* TCP hands over in order: a block is delivered when all bytes before its end are there. */
+/* TCP delivers in order: a block is delivered once all bytes before its end have arrived. */
 static void deliver(struct block_stream *blocks, const struct block_segment *segment,
                     const struct block_listener *listener) {
     while (blocks->open_count) {
@@ -121,13 +121,13 @@ static void deliver(struct block_stream *blocks, const struct block_segment *seg
         blocks->head_of_line += waited > 0;
         if (waited > blocks->head_of_line_ns_max)
             blocks->head_of_line_ns_max = waited;
-        tell(blocks, listener, segment, true);
+        report(blocks, listener, segment, true);
         blocks->delivered++;
         blocks->open_count--;
     }
 }
 
-/* A header of another length or number where a block should begin: they are not all of one size. */
+/* Returns whether a header contradicts the expected blocks, so they are not all of one size. */
 static bool is_astray(const struct block_stream *blocks, const struct block_segment *segment) {
     int64_t offset = segment->start - blocks->start;
     if (!segment->header)
@@ -156,7 +156,7 @@ void block_stream_take(struct block_stream *blocks, const struct block_segment *
 void block_stream_finish(struct block_stream *blocks, const struct block_listener *listener) {
     while (!blocks->lost && blocks->open_count) {
         if (open_at(blocks, 0)->first_frame)
-            tell(blocks, listener, NULL, false);
+            report(blocks, listener, NULL, false);
         blocks->delivered++;
         blocks->open_count--;
     }

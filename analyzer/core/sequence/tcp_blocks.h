@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wiretale's blocks in one direction of a TCP stream: when each was complete here, and how long it
- * waited for bytes before its own (head-of-line blocking).
+/* wiretale's blocks in one direction of a TCP stream: the time at which each was complete at the
+ * capture point, and how long it waited for earlier bytes (head-of-line blocking).
  *
- * The first header tells length and number; block k of the stream covers bytes [k·length,
- * (k+1)·length) from there. A later header is read where it begins a segment. */
+ * The first header contains length and number; block k of the stream covers bytes [k*length,
+ * (k+1)*length) from there. A later header is read if it begins a segment; if it contradicts, the
+ * tracker stops. At most BLOCKS_OPEN_MOST blocks are open. */
 #ifndef WIRETALE_BLOCK_STREAM_H
 #define WIRETALE_BLOCK_STREAM_H
 
 #include "base/range_set.h"
 #include "common/block.h"
 
-#define BLOCKS_OPEN_MOST 8192u /* begun and not delivered, of a stream */
+#define BLOCKS_OPEN_MOST 8192u /* started and not delivered, per stream */
 
 struct open_block {
-    int64_t first_ns, own_ns; /* first byte; its own last byte, 0 while one is missing */
+    int64_t first_ns, own_ns; /* of the first byte; of its own last byte, 0 while one is missing */
     uint64_t first_frame;
-    uint64_t sent_ns; /* 0 when its header was not read */
+    uint64_t sent_ns; /* 0 if its header was not captured */
 };
 
 struct delivered_block {
@@ -25,21 +26,21 @@ struct delivered_block {
     struct open_block seen;
     int64_t complete_ns;
     uint64_t last_frame;
-    bool headed;   /* number and stream are those of a header */
-    bool complete; /* else the stream ended before */
+    bool headed;   /* number and stream come from a header */
+    bool complete; /* false if the stream ended before its end */
 };
 
 struct block_stream {
-    int64_t start;         /* stream position of the first block known */
-    int64_t length;        /* bytes of each */
-    uint64_t first_number; /* sequence of that block */
+    int64_t start;         /* stream offset of the first known block */
+    int64_t length;        /* bytes per block */
+    uint64_t first_number; /* its sequence number */
     uint16_t stream;
-    bool headed;           /* a header told length, number and stream */
-    bool lost;             /* blocks are no more where they should be, or too many are open */
-    uint64_t delivered;    /* blocks, counted from the first known */
-    uint64_t head_of_line; /* blocks that waited */
+    bool headed;           /* a header contained length, number and stream */
+    bool lost;             /* blocks are misaligned, or too many are open */
+    uint64_t delivered;    /* since the first known block */
+    uint64_t head_of_line; /* blocks that waited for earlier bytes */
     int64_t head_of_line_ns_max;
-    struct open_block *open; /* of block delivered + i at (delivered + i) % room */
+    struct open_block *open; /* block delivered + i is at (delivered + i) % room */
     uint32_t open_count, room;
 };
 
@@ -48,14 +49,14 @@ struct block_listener {
     void *context;
 };
 
-/* The stream's tracker, from its first header (or a length that the user gives, then with
- * `header` NULL); NULL without memory. */
+/* Creates a stream's tracker from its first header (or from a user-given length, with `header`
+ * NULL). Returns NULL if memory is exhausted. */
 struct block_stream *block_stream_begin(int64_t start, int64_t length,
                                         const struct block_header *header, struct pool *pool);
 void block_stream_free(struct block_stream *blocks, struct pool *pool);
 
-/* The segment [start, end) was seen; `header` is what it begins with, or NULL. `highest` and
- * `gaps` say what of the stream has been seen after it. */
+/* A captured segment [start, end); `header` is the block header at its start, or NULL. `highest`
+ * and `gaps` describe the captured part of the stream after it. */
 struct block_segment {
     int64_t start, end;
     int64_t time_ns;
@@ -66,7 +67,7 @@ struct block_segment {
 };
 void block_stream_take(struct block_stream *blocks, const struct block_segment *segment,
                        struct pool *pool, const struct block_listener *listener);
-/* What is left open, at the end. */
+/* Reports the blocks that are incomplete at the end. */
 void block_stream_finish(struct block_stream *blocks, const struct block_listener *listener);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define TRIED_MOST  16u /* packets, then the flow is given up */
-#define BESIDE_MOST 64u /* a call may be set up for long before it has media */
+#define TRIED_MOST  16u /* packets until the flow is given up */
+#define BESIDE_MOST 64u /* call setup may take long before media starts */
 
 #define SOURCES_MOST    16u
 #define CANDIDATES_MOST 4u
@@ -19,10 +19,11 @@ struct sequence_belief {
     uint64_t heard;
     uint64_t newest_key;
     uint32_t source_count, candidate_count;
-    bool is_proven;               /* the sender's clock went on for PROOF_NS */
-    int64_t first_ns, first_sent; /* of the packet since which it is watched; 0 before */
+    bool is_proven;               /* the sender's clock advanced during PROOF_NS */
+    int64_t first_ns, first_sent; /* of the packet at the start of PROOF_NS; 0 before */
     struct sequence_source *sources[SOURCES_MOST];
-    struct sequence_item candidates[CANDIDATES_MOST]; /* each alone of its source, newest first */
+    struct sequence_item
+        candidates[CANDIDATES_MOST]; /* each the only packet of its source, newest first */
 };
 
 _Static_assert(sizeof(struct sequence_source) <= 2400, "as the header says");
@@ -41,7 +42,7 @@ static struct sequence_source *find_source(const struct sequence_belief *belief,
     return NULL;
 }
 
-/* The source that was silent for longest, for another one's use. */
+/* Reuses the source that was idle longest. */
 static struct sequence_source *reuse_source(const struct sequence_belief *belief,
                                             const struct sequence_judge *judge) {
     struct sequence_source *oldest = belief->source_count ? belief->sources[0] : NULL;
@@ -71,7 +72,7 @@ static struct sequence_source *add_source(struct sequence_belief *belief, uint64
     return source;
 }
 
-/* Another SSRC or another run is another beginning; another stream of the same run is not. */
+/* Another SSRC or run is a restart; another stream of the same run is not. */
 static bool is_another_run(const struct sequence_layout *layout, uint64_t old, uint64_t new) {
     return layout->format == SEQUENCE_RTP || old >> 16 != new >> 16;
 }
@@ -85,7 +86,7 @@ static struct sequence_source *begin_source(struct sequence_belief *belief,
     struct sequence_source *source = add_source(belief, key, judge, pool);
     if (source && is_another_run(judge->layout, belief->newest_key, key)) {
         judge->counts->restarts++;
-        sequence_tell(judge, SEQUENCE_RESTART, item, frame_before);
+        sequence_report(judge, SEQUENCE_RESTART, item, frame_before);
     }
     return source;
 }
@@ -97,7 +98,7 @@ static void judge_item(struct sequence_belief *belief, struct sequence_source *s
     sequence_source_take(source, judge, item);
 }
 
-/* Takes the candidate of `key` out of the list, if there is one. */
+/* Removes the candidate of `key` from the list; returns false if none is stored. */
 static bool take_candidate(struct sequence_belief *belief, uint64_t key,
                            struct sequence_item *candidate) {
     for (uint32_t i = 0; i < belief->candidate_count; i++) {
@@ -120,8 +121,8 @@ static void put_candidate(struct sequence_belief *belief, const struct sequence_
     belief->candidates[0] = *item;
 }
 
-/* A packet of a source not heard before: believed with its second packet in sequence (RFC 3550
- * A.1), or when it says that it is the first and is whole. Until then it is no packet of ours. */
+/* A packet of a new source: accepted with its second packet in sequence (RFC 3550 A.1), or if it
+ * has the first flag and is intact. Until then it counts as other_packets. */
 static void admit(struct sequence_belief *belief, const struct sequence_judge *judge,
                   const struct sequence_item *item, struct pool *pool) {
     const struct sequence_reading *reading = &item->reading;
@@ -196,8 +197,8 @@ static void believe(struct sequence_track *track, const struct sequence_layout *
     track->layout = (uint8_t)(layout - sequence_layouts);
 }
 
-/* The list begins with the second of two packets that look alike: most flows never need it. Returns
- * false without memory. */
+/* The list starts with the second of two similar packets, because most flows never need it. Returns
+ * false if memory is exhausted. */
 static bool add_kept(struct sequence_track *track, const struct sequence_kept *kept,
                      struct pool *pool) {
     struct sequence_trial *trial = track->more;
@@ -240,7 +241,8 @@ static void try_packet(struct sequence_track *track, const struct sequence_packe
         give_up(track, pool);
 }
 
-/* A second look at what is believed for its times alone: what stands still or runs is no clock. */
+/* Checks again a format that was accepted by its times alone: a clock that stands still or runs
+ * away is not one. */
 static bool is_no_clock(struct sequence_belief *belief, const struct sequence_layout *layout,
                         const struct sequence_item *item) {
     int64_t arrived, sent = item->reading.sent;
@@ -254,11 +256,11 @@ static bool is_no_clock(struct sequence_belief *belief, const struct sequence_la
     if (__builtin_sub_overflow(item->time_ns, belief->first_ns, &arrived) || arrived < PROOF_NS)
         return false;
     belief->is_proven = true;
-    int64_t moved = sent - belief->first_sent; /* a clock that was set back is one */
+    int64_t moved = sent - belief->first_sent; /* a clock that was set back is a clock */
     return moved >= 0 && (moved < arrived / 8 || moved / 8 > arrived);
 }
 
-/* --- what others call ------------------------------------------------------------------------ */
+/* --- interface --------------------------------------------------------------------------- */
 
 void sequence_take_more(struct sequence_track *track, const struct sequence_packet *packet,
                         struct pool *pool, const struct sequence_listener *listener) {

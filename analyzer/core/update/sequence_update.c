@@ -61,7 +61,7 @@ static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict
 }
 
 /* A judgement may be of a packet some before the one at hand. */
-static void tell_sequence(void *context, const struct sequence_event *event) {
+static void emit_sequence_event(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
     struct packet_info seen = *place->seen;
     char detail[64];
@@ -143,11 +143,11 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
                                      .frame = seen->frame,
                                      .time_known = seen->time_known,
                                      .corrupt = payload->corrupt};
-    struct sequence_listener listener = {tell_sequence, &place};
+    struct sequence_listener listener = {emit_sequence_event, &place};
     sequence_take(track, &packet, &worker->rows.pool, &listener);
 }
 
-static void tell_block(void *context, const struct delivered_block *block) {
+static void emit_block(void *context, const struct delivered_block *block) {
     struct block_place *place = context;
     bool waited = block->complete && block->complete_ns > block->seen.own_ns;
     struct row row;
@@ -203,7 +203,7 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
     if (!blocks || !seen->payload_bytes)
         return;
     struct block_place place = {worker, flow, seen, number, EVENT_NONE};
-    struct block_listener listener = {tell_block, &place};
+    struct block_listener listener = {emit_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
                                               .end = effect->sequence + seen->payload_bytes,
@@ -235,7 +235,7 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
     struct sequence_track *track = &flow->udp[number].sequence;
     struct packet_info last = {.capture = flow->first_capture};
     struct block_place place = {worker, flow, &last, number, EVENT_NONE};
-    struct sequence_listener listener = {tell_sequence, &place};
+    struct sequence_listener listener = {emit_sequence_event, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
     if (application_words[sum.format] != WORD_NONE)
@@ -257,7 +257,7 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
     blocks->lost = is_no_block(blocks);
     struct block_place place = {worker, flow, NULL, number, EVENT_NONE};
     uint64_t delivered = blocks->delivered;
-    block_stream_finish(blocks, &(struct block_listener){tell_block, &place});
+    block_stream_finish(blocks, &(struct block_listener){emit_block, &place});
     if (blocks->lost)
         return;
     row_set(row, directions_blocks, (int64_t)delivered);
